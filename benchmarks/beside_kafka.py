@@ -22,8 +22,8 @@ from benchmarks.figures import Figure
 from kafka_ctl import Lab
 from kafka_ctl.errors import needed_for
 from kafka_ctl.zookeeper.znodes import ControllerZNode
-from tests.conformance.cluster import Cluster, wait
-from tests.conformance.release import RELEASES
+from tools.recorder.cluster import Cluster, wait
+from tools.recorder.release import RELEASES
 
 GENERATION, PARTITIONS, BROKERS, TIMES = "2.0", 1_000, (1, 2, 3), 3
 QUICK = {"PARTITIONS": 6, "TIMES": 1}

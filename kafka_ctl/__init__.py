@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kafka_ctl.replica import REPLICA, ReplicaState
     from kafka_ctl.table import TransitionTable
     from kafka_ctl.trace import Record, Trace
-    from kafka_ctl.views.digraph import digraph
+    from kafka_ctl.views.machines import digraph
     from kafka_ctl.views.widget.side_by_side import side_by_side
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
@@ -76,7 +76,7 @@ _toc = (
         ("Trace", "trace", "the records of a run: text, Kafka's log lines, Parquet"),
         ("Record", "trace", "one fact and the fact that caused it"),
         ("side_by_side", "views.widget.side_by_side", "two runs beside each other, stepped together"),
-        ("digraph", "views.digraph", "a state machine, an election or a cluster as a graphviz.Digraph"),
+        ("digraph", "views.machines", "a state machine, an election or a cluster as a graphviz.Digraph"),
     )),
     ("Many clusters", (
         ("history", "", "simulated and real ones, and questions asked with Spark"),

@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
 
 
 class BrokerBalance(NamedTuple):
-    """What a check finds about one broker: numbers of partitions, their ratio, and what follows from it.
+    """A check's finding about one broker: numbers of partitions, their ratio, and the verdict.
 
     `prefers` are those whose preferred replica is here, `leads` those that are led here, `misplaced` those that prefer
     this broker and are led by another one. `verdict` is what the check does.
@@ -100,7 +100,7 @@ def balance(
     percentage: float,
     in_sync: bool = True,
 ) -> list[BrokerBalance]:
-    """What a check finds and does, for every broker that leads, is preferred or is live, by id."""
+    """The findings and acts of a check, for every broker that leads, is preferred or is live, by id."""
     known = [each for each in partitions if not each.deleting]
     groups = by_preferred(known)
     found = []
@@ -115,7 +115,7 @@ def balance(
 
 
 def _verdict(misplaced: list[Candidate], ratio: float, percentage: float, reasons: list[str | None]) -> str:
-    """What the check does about one broker, and why it does not do more."""
+    """The verdict of the check about one broker, with its reason."""
     if not misplaced:
         return "nothing to do"
     if ratio <= percentage / 100:

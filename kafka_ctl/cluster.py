@@ -52,7 +52,7 @@ class Broker(NamedTuple):
 
 
 class LeaderAndIsr(NamedTuple):
-    """Who leads a partition and which replicas are in sync, as stored in its `state` znode.
+    """The leader and the ISR of a partition, as stored in its `state` znode.
 
     `isr` keeps the order of the znode. `zk_version` is the data version of that znode, and
     `controller_epoch` the epoch of the controller that wrote or approved it.
@@ -71,6 +71,12 @@ class LeaderAndIsr(NamedTuple):
 
 class ReplicaAssignment(NamedTuple):
     """The replicas (AR) of one partition and, during a reassignment, those on their way in and out.
+
+        from kafka_ctl import ReplicaAssignment
+        moving = ReplicaAssignment((1, 2, 3)).reassign_to((3, 4))
+        moving.replicas  # (3, 4, 1, 2)
+        moving.adding, moving.removing  # ((4,), (1, 2))
+        moving.target  # (3, 4)
 
     The first replica is the preferred leader. `adding` and `removing` are empty unless a KIP-455
     reassignment runs; then `replicas` holds the union of the old and the new ones.

@@ -1,4 +1,4 @@
-"""Who leads a partition next, and what its ISR becomes: four occasions, four pure functions.
+"""The next leader of a partition and its new ISR: four occasions, four pure functions.
 
 Each walks the assigned replicas in order and takes the first one fit to lead. The order is that of the
 assignment, never of the ISR, so leadership drifts back to preferred replicas. What "fit" means differs:
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 
 class ElectionType(StrEnum):
-    """What an administrator asks for: the first assigned replica, or any that is live, in sync or not.
+    """The kinds of requested elections: of the first assigned replica, or of any live one, in sync or not.
 
     Kafka 2.4.1: clients common/ElectionType.java
     """

@@ -34,14 +34,14 @@ _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = 300
 _PLATFORM: str = sys.platform
 IN_BROWSER = _PLATFORM == "emscripten"
-"""Whether Python was compiled to WebAssembly (Pyodide)."""
+"""True if Python was compiled to WebAssembly (Pyodide)."""
 MOST_NAMES = 20
 """The most names that an error lists; of more it lists the `NEAREST` in spelling."""
 NEAREST = 5
 
 
 def short(value: object) -> str:
-    """What was given, as far as it is worth repeating; a function by its name."""
+    """A given value in short form; a function by its name."""
     if isinstance(value, FunctionType):
         return value.__name__
     try:
@@ -112,7 +112,7 @@ class UnknownName(BadInput):
 
 
 class ApiException(BadInput):
-    """What Kafka refuses to do: `code` is the name of its error (INVALID_REPLICATION_FACTOR), the text its message."""
+    """A refusal of Kafka: `code` is the name of its error (INVALID_REPLICATION_FACTOR), the text its message."""
 
     def __init__(self, code: str, text: str) -> None:
         self.code = code
@@ -121,6 +121,10 @@ class ApiException(BadInput):
 
 class PluginFailed(KafkaCtlError):
     """A function that was plugged into a lab raised an error, or returned what cannot be used; the text decodes it."""
+
+
+class UnusableFunction(KafkaCtlError):
+    """A learner's function that did not come to an end, or returned what has none; the text begins with the verb."""
 
 
 class Unavailable(KafkaCtlError):
@@ -176,7 +180,7 @@ class NoNode(ZooKeeperError):
 class NodeExists(ZooKeeperError):
     code = "NODEEXISTS"
     owner: int | None = None
-    """Where an ephemeral was to be: the session whose znode is there, 0 for none; None when it has gone."""
+    """The session whose znode is in the way of an ephemeral one, 0 for none; None when it has gone."""
 
 
 class BadVersion(ZooKeeperError):

@@ -79,13 +79,13 @@ class Difference(NamedTuple):
     values: Mapping[str, bool]
     """By generation."""
     bug: str | None = None
-    """What its absence is called in `generation.bugs`."""
+    """The name of its absence in `generation.bugs`."""
     fixed: str | None = None
     """The release that fixed the bug."""
 
     @property
     def asked(self) -> str:
-        """How code asks for it: `generation.isr.keeps_last_isr_member`, `generation.bugs.keeps_batches`."""
+        """The expression in code: `generation.isr.keeps_last_isr_member`, `generation.bugs.keeps_batches`."""
         return f"generation.{self.area}.{self.bug or self.name}"
 
 
@@ -107,25 +107,23 @@ def _released(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
+# fmt: off
 @dataclass(frozen=True)
 class Threads:
-    """How the controller shares its state."""
+    """The threads of the controller and the state that they share."""
 
-    # fmt: off
     single_threaded: bool = _field("KAFKA-5028", False, True, True,
         doc="one thread works through a queue of events; before, listeners and other threads share a lock")
     preempts_queue: bool = _field("KAFKA-5692", False, False, True,
         doc="events dropped at session expiry answer those who wait for them")
     acts_while_connected: bool = _field("KAFKA-4447", True, False, False,
         doc="who has connections to brokers acts as controller; since KAFKA-5028, who is elected")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Zookeeper:
-    """How it uses ZooKeeper."""
+    """The controller's use of ZooKeeper."""
 
-    # fmt: off
     pipelined: bool = _field("KAFKA-5642", False, True, True,
         doc="ZooKeeper operations go out in a window, and partitions change in batches; before, one at a time")
     watches_before_reading: bool = _field("KAFKA-5642", False, True, True,
@@ -140,14 +138,12 @@ class Zookeeper:
         doc="a version conflict with what was just to be written counts as success")
     fences_writes: bool = _field("KAFKA-6082", False, False, True,
         doc="a controller's writes fail once another has been elected")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Membership:
     """Sessions, brokers and their ids."""
 
-    # fmt: off
     registers_first: bool = _field("KAFKA-5473", False, True, True,
         doc="a broker registers itself before it competes to be controller, and again after a lost session")
     remembers_cluster: bool = _field("KAFKA-7335", False, False, True,
@@ -156,14 +152,12 @@ class Membership:
         doc="the controller notices when a broker's address changes")
     broker_epochs: bool = _field("KAFKA-7235", False, False, True,
         doc="each life of a broker has an epoch: requests of another are refused, a quick restart is noticed")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Failover:
-    """How a controller begins and ends."""
+    """The beginning and the end of a controller's term."""
 
-    # fmt: off
     resigns_at_expiry: bool = _field("KAFKA-5642", False, True, True,
         doc="a controller resigns when its session expires; before, when it has the next session")
     resigns_before_moving: bool = _field("KAFKA-5028", False, True, True,
@@ -174,14 +168,12 @@ class Failover:
         doc="a new controller deletes the notifications meant for the last one")
     stops_dead_replicas_at_startup: bool = _field("KAFKA-3143", False, False, True,
         doc="a new controller takes replicas on dead brokers out of their ISRs")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Election:
     """Leader elections."""
 
-    # fmt: off
     follows_missing_leaders: bool = _field("KAFKA-4763", False, True, True,
         doc="when brokers die, every partition without an online leader is elected, not only theirs")
     retries_whole_batch: bool = _field("KAFKA-8286", False, True, False,
@@ -199,14 +191,12 @@ class Election:
         doc="the balance is checked at fixed times, and missed checks follow; since then, some time after the last one")
     elects_on_request: bool = _field("KIP-460", False, False, True,
         doc="an administrator can ask the controller for elections, also for unclean ones")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Isr:
-    """Who is in the ISR, and what of it is read and written."""
+    """The members of the ISR, and the reads and writes of it."""
 
-    # fmt: off
     keeps_last_isr_member: bool = _field("KAFKA-5083", False, True, True,
         doc="the last member stays in the ISR whatever the unclean setting")
     reads_state_of_new_replicas: bool = _field("KAFKA-5642", True, False, False,
@@ -219,14 +209,12 @@ class Isr:
         doc="a follower is in sync when it has all that its leader had at first; before, all below the high watermark")
     counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
         doc="only ISR changes that were written are counted, and StopReplica leaves an offline partition offline")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Requests:
     """Requests to brokers."""
 
-    # fmt: off
     marks_new_replicas: bool = _field("KAFKA-4763", False, True, True,
         doc="LeaderAndIsr says which replicas are new, UpdateMetadata which are offline, and answers are read")
     announces_all_deletions: bool = _field("KAFKA-6481", True, False, False,
@@ -235,6 +223,8 @@ class Requests:
         doc="a replica that goes offline is announced also where no leader was ever elected")
     metadata_to_all_on_broker_change: bool = _field("KAFKA-7537", True, True, False,
         doc="a broker that comes or goes makes the controller send all metadata to every broker")
+    stumbles_over_unknown_partitions: bool = _field("KAFKA-6630", True, False, False,
+        doc="UpdateMetadata about a partition that the topic's znode lacks fails, and leaves its batch half filled")
     groups_plain_stops: bool = _field("KAFKA-4420", True, False, False,
         doc="StopReplica requests that delete nothing travel together")
     groups_stop_replica: bool = _field("KAFKA-8294", False, False, True,
@@ -243,14 +233,18 @@ class Requests:
         doc="a produce request whose records are no batch is answered with an error; before, its connection is closed")
     names_supported_versions: bool = _field("KIP-511", False, False, True,
         doc="who asks for the versions in an unknown version is sent the known ones; before, only that it is unknown")
-    # fmt: on
+    hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
+        doc="an answer with metadata names no controller where the known one is not among the live brokers")
+    checks_members_first: bool = _field("KAFKA-8487", False, False, True,
+        doc="who commits offsets while a group waits for its assignment must be a member; before, nobody is asked")
+    fences_offset_commits: bool = _field("KAFKA-9144", False, False, True,
+        doc="offsets of a transaction are refused to a producer with an old epoch; before, they are kept")
 
 
 @dataclass(frozen=True)
 class Records:
-    """How followers fetch."""
+    """The fetches of followers."""
 
-    # fmt: off
     truncates_by_epoch: bool = _field("KIP-101", False, True, True,
         doc="a follower drops what its leader's epochs do not have; before, what lay above its own high watermark")
     refetches_after_missed_epoch: bool = _field("KAFKA-7164", False, True, True,
@@ -263,14 +257,12 @@ class Records:
         doc="the first fetch of a session must know the leader's epoch (each one since KAFKA-9338); before, none")
     passes_on_high_watermark: bool = _field("KAFKA-8443", False, False, True,
         doc="a leader answers its followers at once when the high watermark rises; before, when their fetch has waited")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Reassignment:
     """Reassignments."""
 
-    # fmt: off
     requests_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
         doc="a reassignment or election is noticed when its znode is created; before, also when it was changed")
     drops_finished_requests: bool = _field("KAFKA-6193", True, False, False,
@@ -283,14 +275,12 @@ class Reassignment:
         doc="a reassignment stands in the topic's znode and can be changed and cancelled")
     caches_bumped_epoch: bool = _field("KAFKA-9212", False, False, True,
         doc="the leader epoch raised for a reassignment also enters the controller's cache")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Deletion:
     """Topic deletions."""
 
-    # fmt: off
     has_own_thread: bool = _field("KAFKA-5028", True, False, False,
         doc="a thread of its own deletes topics whenever it is notified; since then, the event that allows a deletion")
     restores_assignments: bool = _field("KAFKA-6612", False, True, True,
@@ -301,40 +291,36 @@ class Deletion:
         doc="partitions leave the state machine when the deletion of their topic begins, not when it ends")
     deletion_waits_for_reassignment: bool = _field("linkedin/kafka#14", False, False, False,
         doc="the deletion of a topic waits for its reassignment; in every release the check comes too early to matter")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Shutdown:
     """Controlled shutdowns."""
 
-    # fmt: off
     shutdown_tells_leaving_broker: bool = _field("KAFKA-7482", True, False, True,
         doc="a broker in controlled shutdown receives the leaders that replace it")
     shutdown_skips_deletions: bool = _field("KAFKA-6753", False, False, True,
         doc="a controlled shutdown leaves partitions of topics being deleted alone")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class LogDirs:
     """Log directories."""
 
-    # fmt: off
     moves_between_log_dirs: bool = _field("KIP-113", False, True, True,
         doc="replicas move between the log directories of a broker")
     outlives_failed_log_dir: bool = _field("KIP-112", False, True, True,
         doc="a broker goes on when one of its log directories fails; before, it stops")
+    moves_in_ascending_order: bool = _field("apache/kafka#6313", False, False, True,
+        doc="the first partition by name and number moves first, to its end; before, the last, or a new one behind it")
     distinguishes_unknown_partitions: bool = _field("KAFKA-7395", False, False, True,
         doc="where a copy cannot be moved because it is not there, the answer says whether the partition exists")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Tool:
     """The reassignment tool."""
 
-    # fmt: off
     limits_brokers_last: bool = _field("KAFKA-4266", False, True, True,
         doc="throttled replicas are written before the limits of the brokers")
     refuses_empty_replicas: bool = _field("KAFKA-5091", False, True, True,
@@ -347,33 +333,30 @@ class Tool:
         doc="a file that is no JSON, or of another version, is refused; before, it is empty, and versions are ignored")
     explains_failures: bool = _field("KAFKA-5928", True, True, False,
         doc="`--verify` prints which replicas a partition has whose reassignment failed")
-    # fmt: on
+    groups_plans_by_topic: bool = _field("KAFKA-5928", False, False, True,
+        doc="a plan's partitions are written topic by topic, in the order of a hash table")
 
 
 @dataclass(frozen=True)
 class Gauges:
-    """What a controller measures of itself."""
+    """The metrics of a controller."""
 
-    # fmt: off
     counts_after_events: bool = _field("KAFKA-5028", False, True, True,
         doc="gauges are counted when an event has been processed; before, when somebody reads them")
     counts_partitions_never_led: bool = _field("KAFKA-5135", False, True, True,
         doc="a partition without any leader yet is not out of balance; before, the gauge of the imbalance fails")
     times_events: bool = _field("KAFKA-5135", False, True, True,
         doc="the controller's state is a gauge, and its work is timed (KIP-143)")
-    # fmt: on
 
 
 @dataclass(frozen=True)
 class Log:
-    """What a controller logs."""
+    """The log messages of a controller."""
 
-    # fmt: off
     announces_state_changes: bool = _field("KAFKA-5642", True, False, False,
         doc="both state machines log what they are to move before they do")
     names_election_strategies: bool = _field("KAFKA-5642", False, True, True,
         doc="a failed election names its strategy, and the partition as `orders-0`; before, each selector has its text")
-    # fmt: on
 
 
 @dataclass(frozen=True)
@@ -383,7 +366,6 @@ class Bugs:
     A reader may skip every line that asks for one. What switches a bug is the name of its fix.
     """
 
-    # fmt: off
     obeys_old_controllers: bool = _bug("KAFKA-532", fix="checks_controller_epoch", fixed="0.8.0",
         doc="a broker refuses the requests of a controller whose epoch is not the newest it has seen")
     keeps_dead_leader: bool = _bug("KAFKA-708", fix="resets_dead_leader", fixed="0.8.0",
@@ -398,6 +380,8 @@ class Bugs:
         doc="new and dead brokers are computed from one read of `/brokers/ids`, not from two")
     shutdown_follows_isr: bool = _bug("KAFKA-3670", fix="shutdown_prefers_order", fixed="0.10.0.0",
         doc="a controlled shutdown chooses the new leader in the order of the assigned replicas, not of the ISR")
+    has_controller_state: bool = _bug("KAFKA-3761", fix="names_no_controller_state", fixed="0.10.1.0",
+        doc="the gauge BrokerState does not tell whether the broker is controller: there is no RunningAsController")
     drops_dead_targets: bool = _bug("KAFKA-4214", fix="waits_for_dead_targets", fixed="0.10.1.0",
         doc="a reassignment to a broker that is down waits for it instead of being dropped")
     resigns_when_reelected: bool = _bug("KAFKA-4229", fix="skips_own_reelection", fixed="0.10.2.0",
@@ -412,12 +396,18 @@ class Bugs:
         doc="the automatic rebalance leaves preferred replicas alone that are not in sync and so cannot lead")
     omits_new_replicas: bool = _bug("KAFKA-10314", fix="announces_new_replicas", fixed="2.7.0",
         doc="the first request of a reassignment already says which replicas are new")
-    # fmt: on
+# fmt: on
 
 
 @dataclass(frozen=True, init=False)
 class Generation:
     """One generation: `Generation("2.0")`; UnknownName for others, BadInput for a switch it cannot have so.
+
+        from kafka_ctl import Generation, Lab
+        one_by_one = Generation("2.0").but(pipelined=False)
+        one_by_one.changes  # {'pipelined': False}
+        one_by_one.config["replica.lag.time.max.ms"]  # 10000
+        lab = Lab(generation=one_by_one)
 
     A hybrid made with `but` keeps the name of the generation it was made from.
     """

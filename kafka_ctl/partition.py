@@ -14,7 +14,7 @@ from kafka_ctl.table import Move, Tables, TransitionTable
 
 
 class PartitionState(StrEnum):
-    """What the controller believes of a partition; the names are Kafka's."""
+    """The states of a partition in the controller's context; the names are Kafka's."""
 
     NON_EXISTENT = "NonExistentPartition"
     NEW = "NewPartition"

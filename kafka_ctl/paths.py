@@ -1,4 +1,4 @@
-"""Where the checkout is, and what it holds beside the package."""
+"""The checkout, and the folders that it holds beside the package."""
 
 import sys
 from importlib import import_module

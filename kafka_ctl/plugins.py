@@ -10,15 +10,18 @@ story: the story names it, and `Lab.replay` wants it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
-from typing import Any, NoReturn, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from copy import copy
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 from kafka_ctl.balance import Candidate
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import Election
-from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, short
+from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, UnusableFunction, short
 
 T = TypeVar("T")
+F = TypeVar("F")
 ELECTIONS = {
     "offline": "assignment, isr, live, unclean",
     "unclean": "assignment, isr, live, unclean",
@@ -45,7 +48,7 @@ RULES = {
     "target": "replicas, adding, removing, target",
     "transition": "source, target",
 }
-"""What the other functions are given.
+"""The arguments of the other functions.
 
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
 returns requests (kind, receiver, [partitions]) in the order of sending. `deletion` gets the states of a topic's
@@ -65,18 +68,21 @@ the move is legal.
 """
 
 MOVES = ("complete", "wait", "start")
-"""What a controller may do next with a topic that is to be deleted."""
+"""The possible next steps for a topic that is to be deleted."""
 KINDS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """The requests of a batch."""
 STRATEGIES = {"reassign": "reassigned", "controlled-shutdown": "controlled_shutdown"}
-"""What the controller calls the strategies that have another name here."""
+"""The controller's names for strategies that have another name here."""
 Function = Callable[..., object]
 Change = tuple[str, TopicPartition, tuple[int, ...]]
 Request = tuple[str, int, tuple[TopicPartition, ...]]
 
 
 class Plugins:
-    """The functions that one lab was given; `failed` hears of the first error in one of them."""
+    """The functions that one lab was given; `failed` hears of the first error in one of them, `interrupted` of Ctrl-C.
+
+    A function may never end, so Ctrl-C interrupts it (`interruptible`), and the actor goes on as if it had raised.
+    """
 
     def __init__(
         self, elections: Mapping[str, Function] | None = None, rules: Mapping[str, Function] | None = None
@@ -84,16 +90,18 @@ class Plugins:
         self.elections = _functions("elections", elections, ELECTIONS)
         self.rules = _functions("rules", rules, RULES)
         self.failed: Callable[[BaseException], None] = lambda error: None
+        self.interrupted: Callable[[KeyboardInterrupt], None] | None = None
+        self.interruptible: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def given(self) -> dict[str, Any]:
-        """What `Lab` has to be given for the same functions; empty without any."""
+        """The arguments of `Lab` for the same functions; empty without any."""
         both = {"elections": self.elections, "rules": self.rules}
         return {name: functions for name, functions in both.items() if functions}
 
     @property
     def names(self) -> list[str]:
-        """What a story says of them: `elections.offline`."""
+        """The names in a story: `elections.offline`."""
         return [f"{what}.{name}" for what, functions in self.given.items() for name in functions]
 
     def elect(
@@ -106,146 +114,45 @@ class Plugins:
     ) -> Election | None:
         """The outcome of one election: of the function for this strategy, of `usual` where there is none."""
         name = STRATEGIES.get(strategy, str(strategy))
-        mine = self.elections.get(name)
-        if mine is None:
+        if name not in self.elections:
             return usual(assignment, isr, *others)
-        values = (
-            tuple(assignment),
-            tuple(isr),
-            *(other if isinstance(other, bool) else frozenset(other) for other in others),
+        rest = (other if isinstance(other, bool) else frozenset(other) for other in others)
+        return cast(
+            "Election | None", self._decided("elections", name, ELECTED, (tuple(assignment), tuple(isr), *rest))
         )
-        answer = self._call("elections", name, values)
-        try:
-            return _election(answer, isr)
-        except (TypeError, ValueError):
-            self._fail("elections", name, values, f"returned {short(answer)}; {ELECTED}")
 
-    def assign(self, brokers: Iterable[int], partitions: int, replication_factor: int) -> dict[int, list[int]]:
-        """The replicas of a new topic; what a topic cannot be created with is refused later."""
-        values = sorted(brokers), partitions, replication_factor
-        answer = self._call("rules", "assignment", values)
+    def rule(self, name: str, usual: F) -> F:
+        """The function that decides: the plugged-in one, whose answers are checked and decoded, or else `usual`."""
+        if name not in self.rules:
+            return usual
+        return cast("F", lambda *values: self._decided("rules", name, ANSWERS[name], tuple(map(_own, values))))
+
+    def _decided(self, what: str, name: str, expected: Answer, values: tuple[object, ...]) -> object:
+        """The decoded answer of a function; PluginFailed where it cannot be decoded."""
+        answer = self._call(what, name, values)
         try:
-            return {_integer(number): [_integer(id) for id in ids] for number, ids in answer.items()}
+            return expected.decode(answer, *values)
         except (AttributeError, TypeError, ValueError):
-            wanted = "a dictionary such as {0: [1, 2]} is expected: by partition, the ids of its brokers"
-            self._fail("rules", "assignment", values, f"returned {short(answer)}; {wanted}")
+            wanted = expected.wanted if isinstance(expected.wanted, str) else expected.wanted(*values)
+            self._fail(what, name, values, f"returned {short(answer)}; {wanted}")
 
-    def next_deletion(self, states: Mapping[tuple[int, int], str], alive: Iterable[int], halted: bool) -> str:
-        """What is done next with a topic that is to be deleted: one of `MOVES`."""
-        values = dict(states), frozenset(alive), halted
-        answer = self._call("rules", "deletion", values)
-        if not isinstance(answer, str) or answer not in MOVES:
-            self._fail("rules", "deletion", values, f"returned {short(answer)}; one of {', '.join(MOVES)} is expected")
-        return answer
-
-    def move(self, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Of a reassignment: AR while it lasts, who gets a replica, who loses one, who has to be in sync before."""
-        values = tuple(old), tuple(new)
-        answer = self._call("rules", "reassignment", values)
+    def _call(self, what: str, name: str, values: tuple[object, ...]) -> object:
         try:
-            during, create, remove, in_sync = (tuple(map(_integer, part)) for part in answer)
-        except (TypeError, ValueError):
-            wanted = "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"
-            self._fail("rules", "reassignment", values, f"returned {short(answer)}; {wanted}")
-        return during, create, remove, in_sync
-
-    def head_for(
-        self, replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], target: tuple[int, ...]
-    ) -> tuple[tuple[int, ...], ...]:
-        """The three lists of a partition on its way to other replicas: all of them, those added, those removed."""
-        values = tuple(replicas), tuple(adding), tuple(removing), tuple(target)
-        answer = self._call("rules", "target", values)
-        try:
-            full, more, less = (tuple(map(_integer, part)) for part in answer)
-        except (TypeError, ValueError):
-            wanted = "three lists of broker ids are expected, such as ([3, 4, 2, 1], [4], [1])"
-            self._fail("rules", "target", values, f"returned {short(answer)}; {wanted}")
-        return full, more, less
-
-    def obeys(self, request_epoch: int, newest_seen: int) -> bool:
-        """Whether a broker that has seen `newest_seen` obeys a request with this controller epoch."""
-        return self._decides("fence", request_epoch, newest_seen)
-
-    def _decides(self, name: str, *values: object) -> bool:
-        """The answer of a rule that says yes or no."""
-        answer = self._call("rules", name, values)
-        if not isinstance(answer, bool):
-            self._fail("rules", name, values, f"returned {short(answer)}; True or False is expected")
-        return answer
-
-    def is_late(self, now: float, last_caught_up: float, follower_end: int, leader_end: int, max_lag: float) -> bool:
-        """Whether a follower has to leave the ISR; times are milliseconds."""
-        return self._decides("late", now, last_caught_up, follower_end, leader_end, max_lag)
-
-    def may_move(self, source: str, target: str) -> bool:
-        """Whether a partition may move from one state to the other; `New`, `Online`, ..."""
-        return self._decides("transition", source, target)
-
-    def high_watermark(self, ends: Mapping[int, int], isr: tuple[int, ...], leader: int) -> int:
-        """The offset below which the records of a partition are committed, by what its leader knows."""
-        values = dict(ends), isr, leader
-        answer = self._call("rules", "high_watermark", values)
-        if not isinstance(answer, int) or isinstance(answer, bool) or answer > ends[leader]:
-            wanted = f"an offset is expected, a whole number up to {ends[leader]}, where the leader's log ends"
-            self._fail("rules", "high_watermark", values, f"returned {short(answer)}; {wanted}")
-        return answer
-
-    def trips(self, operations: Sequence[T], window: int) -> list[Sequence[T]]:
-        """The operations by the round trip that they are sent in; the function is given, and returns, their names."""
-        names = list(map(_operation, operations))
-        answer = self._call("rules", "pipeline", (names, window))
-        try:
-            trips = [list(each) for each in answer]
-        except TypeError:
-            trips = []
-        if [each for trip in trips for each in trip] != names or not all(trips):
-            wanted = "a list of lists is expected, with every operation once and in order: so are the answers paired"
-            self._fail("rules", "pipeline", (names, window), f"returned {short(answer)}; {wanted}")
-        ends = list(accumulate(map(len, trips)))
-        return [operations[end - len(trip) : end] for end, trip in zip(ends, trips, strict=True)]
-
-    def rebalance(
-        self, partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
-    ) -> list[TopicPartition]:
-        """The partitions whose preferred replicas are elected, in the order of a check."""
-        values = list(partitions), live, moving, percentage
-        answer = self._call("rules", "rebalance", values)
-        try:
-            chosen = {TopicPartition(each.topic, each.partition) for each in answer}
-        except (AttributeError, TypeError):
-            wanted = "a list of some of the partitions that were given is expected"
-            self._fail("rules", "rebalance", values, f"returned {short(answer)}; {wanted}")
-        return [tp for each in partitions if (tp := TopicPartition(each.topic, each.partition)) in chosen]
-
-    def shrink(self, leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
-        """Leader and ISR once the replica on broker `gone` is Offline."""
-        values = leader, isr, gone
-        answer = self._call("rules", "shrink", values)
-        try:
-            found = _election(answer, isr)
-        except (TypeError, ValueError):
-            found = None
-        if found is None:
-            wanted = "a leader (-1 for none) and the ISR are expected, such as (2, (2, 3))"
-            self._fail("rules", "shrink", values, f"returned {short(answer)}; {wanted}")
-        return found.leader, found.isr
-
-    def pack(self, changes: list[Change]) -> list[Request]:
-        """The requests of one batch."""
-        answer = self._call("rules", "batch", (list(changes),))
-        try:
-            return [_request(kind, broker, partitions) for kind, broker, partitions in answer]
-        except (TypeError, ValueError):
-            wanted = "a list of requests such as ('LeaderAndIsr', 1, [partition, partition]) is expected"
-            self._fail("rules", "batch", (changes,), f"returned {short(answer)}; {wanted}")
-
-    def _call(self, what: str, name: str, values: tuple[object, ...]) -> Any:
-        try:
-            return (self.elections if what == "elections" else self.rules)[name](*values)
-        except Exception as error:
+            with self.interruptible():
+                return (self.elections if what == "elections" else self.rules)[name](*values)
+        except KeyboardInterrupt as stop:
+            if self.interrupted is None:
+                raise
+            self.interrupted(stop)
+            self._fail(what, name, values, "was interrupted", stop)
+        except UnusableFunction as error:
+            self._fail(what, name, values, str(error), error)
+        except BaseException as error:  # SystemExit, too: the program is not the function's to end
             self._fail(what, name, values, f"raised {type(error).__name__}: {error}", error)
 
-    def _fail(self, what: str, name: str, values: Iterable[object], did: str, why: Exception | None = None) -> NoReturn:
+    def _fail(
+        self, what: str, name: str, values: Iterable[object], did: str, why: BaseException | None = None
+    ) -> NoReturn:
         words = (ELECTIONS if what == "elections" else RULES)[name].split(", ")
         called = ", ".join(f"{word}={plain(value)}" for word, value in zip(words, values, strict=True))
         error = PluginFailed(f"{what}[{name!r}] {did} (called with {called})")
@@ -253,14 +160,19 @@ class Plugins:
         raise error from why
 
 
-ELECTED = "a leader and the ISR are expected, such as (2, (2, 3)), or None for nobody"
-
-
 def plain(value: object) -> str:
     """A value as one would type it: sets in order, without their type."""
     if isinstance(value, frozenset | set):
         return "{" + ", ".join(map(plain, sorted(value))) + "}" if value else "set()"
     return short(value)
+
+
+def split(
+    trips: Callable[[list[str], int], list[list[str]]], operations: Sequence[T], window: int
+) -> list[Sequence[T]]:
+    """The operations by the round trip that they are sent in; `trips` is given, and returns, their names."""
+    ends = list(accumulate(map(len, trips(list(map(_operation, operations)), window))))
+    return [operations[start:end] for start, end in pairwise((0, *ends))]
 
 
 def _operation(operation: object) -> str:
@@ -282,12 +194,74 @@ def _functions(what: str, given: Mapping[str, Function] | None, known: Mapping[s
     return dict(given)
 
 
-def _election(answer: Any, isr: Iterable[int]) -> Election | None:
-    """What a function returned as an Election; ValueError or TypeError where it is none."""
+def _own(value: T) -> T:
+    """An argument that a function may change."""
+    return copy(value) if isinstance(value, dict | list) else value
+
+
+def _election(
+    answer: Election | tuple[int, Iterable[int]] | None, assignment: object, isr: tuple[int, ...], *others: object
+) -> Election | None:
     if answer is None or isinstance(answer, Election):
         return answer
     leader, members = answer
-    return Election(_integer(leader), tuple(map(_integer, members)), unclean=leader not in tuple(isr))
+    return Election(_integer(leader), _integers(members), unclean=leader not in isr)
+
+
+def _assignment(answer: Mapping[int, Iterable[int]], *values: object) -> dict[int, list[int]]:
+    """Unusable assignments are refused when the topic is created."""
+    return {_integer(number): [*_integers(ids)] for number, ids in answer.items()}
+
+
+def _move(answer: object, *values: object) -> str:
+    if answer not in MOVES:
+        raise ValueError(answer)
+    return str(answer)
+
+
+def _bool(answer: object, *values: object) -> bool:
+    if not isinstance(answer, bool):
+        raise TypeError(answer)
+    return answer
+
+
+def _offset(answer: object, ends: Mapping[int, int], isr: object, leader: int) -> int:
+    if (offset := _integer(answer)) > ends[leader]:
+        raise ValueError(offset)
+    return offset
+
+
+def _moves(answer: Iterable[Iterable[int]], *values: object) -> tuple[tuple[int, ...], ...]:
+    during, create, remove, in_sync = map(_integers, answer)
+    return during, create, remove, in_sync
+
+
+def _lists(answer: Iterable[Iterable[int]], *values: object) -> tuple[tuple[int, ...], ...]:
+    full, more, less = map(_integers, answer)
+    return full, more, less
+
+
+def _shrunk(
+    answer: Election | tuple[int, Iterable[int]], leader: int, isr: tuple[int, ...], gone: int
+) -> tuple[int, tuple[int, ...]]:
+    leader, staying, _ = cast("Election", _election(answer, (), isr))
+    return leader, staying
+
+
+def _trips(answer: Iterable[Iterable[str]], names: list[str], window: int) -> list[list[str]]:
+    trips = list(map(list, answer))
+    if [each for trip in trips for each in trip] != names or not all(trips):
+        raise ValueError(answer)
+    return trips
+
+
+def _chosen(answer: Iterable[TopicPartition], partitions: list[Candidate], *others: object) -> list[TopicPartition]:
+    chosen = {TopicPartition(each.topic, each.partition) for each in answer}
+    return [tp for each in partitions if (tp := TopicPartition(each.topic, each.partition)) in chosen]
+
+
+def _requests(answer: Iterable[tuple[str, int, Iterable[TopicPartition]]], changes: list[Change]) -> list[Request]:
+    return [_request(kind, broker, partitions) for kind, broker, partitions in answer]
 
 
 def _request(kind: str, broker: object, partitions: Iterable[TopicPartition]) -> Request:
@@ -300,6 +274,47 @@ def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(value)
     return value
+
+
+def _integers(values: Iterable[object]) -> tuple[int, ...]:
+    return tuple(map(_integer, values))
+
+
+class Answer(NamedTuple):
+    """The form of an answer; `decode` gets the answer and the arguments, and raises ValueError or TypeError."""
+
+    decode: Callable[..., object]
+    wanted: str | Callable[..., str]
+
+
+ELECTED = Answer(_election, "a leader and the ISR are expected, such as (2, (2, 3)), or None for nobody")
+DECISION = Answer(_bool, "True or False is expected")
+ANSWERS = {
+    "assignment": Answer(
+        _assignment, "a dictionary such as {0: [1, 2]} is expected: by partition, the ids of its brokers"
+    ),
+    "batch": Answer(_requests, "a list of requests such as ('LeaderAndIsr', 1, [partition, partition]) is expected"),
+    "deletion": Answer(_move, f"one of {', '.join(MOVES)} is expected"),
+    "fence": DECISION,
+    "high_watermark": Answer(
+        _offset,
+        lambda ends, isr, leader: (
+            f"an offset is expected, a whole number up to {ends[leader]}, where the leader's log ends"
+        ),
+    ),
+    "late": DECISION,
+    "pipeline": Answer(
+        _trips, "a list of lists is expected, with every operation once and in order: so are the answers paired"
+    ),
+    "reassignment": Answer(
+        _moves, "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"
+    ),
+    "rebalance": Answer(_chosen, "a list of some of the partitions that were given is expected"),
+    "shrink": Answer(_shrunk, "a leader (-1 for none) and the ISR are expected, such as (2, (2, 3))"),
+    "target": Answer(_lists, "three lists of broker ids are expected, such as ([3, 4, 2, 1], [4], [1])"),
+    "transition": DECISION,
+}
+"""The form of each rule's answer."""
 
 
 def wanted(names: object, given: Plugins) -> None:

@@ -14,7 +14,7 @@ from kafka_ctl.table import Move, Tables, TransitionTable
 
 
 class ReplicaState(StrEnum):
-    """What the controller believes of a replica; the names are Kafka's."""
+    """The states of a replica in the controller's context; the names are Kafka's."""
 
     NON_EXISTENT = "NonExistentReplica"
     NEW = "NewReplica"

@@ -2,7 +2,8 @@
 
 Kafka 2.0.1: common/requests/LeaderAndIsrRequest.java, UpdateMetadataRequest.java, StopReplicaRequest.java,
 ControlledShutdownRequest.java; 2.4.1: AlterPartitionReassignmentsRequest.java, ListPartitionReassignmentsRequest.java;
-2.0.1: AlterReplicaLogDirsRequest.java, DescribeLogDirsRequest.java; 2.4.1: ElectLeadersRequest.java
+2.0.1: AlterReplicaLogDirsRequest.java, DescribeLogDirsRequest.java, DeleteRecordsRequest.java; 2.4.1:
+ElectLeadersRequest.java
 """
 
 from __future__ import annotations
@@ -103,6 +104,34 @@ class ProduceRequest(NamedTuple):
         return "Produce"
 
 
+class WriteTxnMarkersRequest(NamedTuple):
+    """A coordinator has decided: end this producer's transaction in your partitions (Kafka 0.11, KIP-98)."""
+
+    producer: int
+    producer_epoch: int
+    commits: bool
+    coordinator_epoch: int
+    partitions: tuple[TopicPartition, ...]
+
+    @property
+    def name(self) -> str:
+        return "WriteTxnMarkers"
+
+
+class DeleteRecordsRequest(NamedTuple):
+    """An administrator wants all records below these offsets gone, -1 for the high watermark (Kafka 0.11, KIP-107).
+
+    The answer waits `timeout` seconds at most until every live replica's log begins there.
+    """
+
+    offsets: Mapping[TopicPartition, int]
+    timeout: float
+
+    @property
+    def name(self) -> str:
+        return "DeleteRecords"
+
+
 class AlterPartitionReassignmentsRequest(NamedTuple):
     """An administrator wants these replicas, or with None the original ones again (Kafka 2.4, KIP-455)."""
 
@@ -168,9 +197,13 @@ class LogDirDescription(NamedTuple):
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 LogDirsRequest = AlterReplicaLogDirsRequest | DescribeLogDirsRequest
 AdminRequest = (
-    AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest | ElectLeadersRequest | LogDirsRequest
+    AlterPartitionReassignmentsRequest
+    | ListPartitionReassignmentsRequest
+    | ElectLeadersRequest
+    | LogDirsRequest
+    | DeleteRecordsRequest
 )
-Request = ControlRequest | ControlledShutdownRequest | AdminRequest | ProduceRequest
+Request = ControlRequest | ControlledShutdownRequest | AdminRequest | ProduceRequest | WriteTxnMarkersRequest
 
 
 class ApiError(NamedTuple):
@@ -185,7 +218,7 @@ class ApiError(NamedTuple):
 
 class Response(NamedTuple):
     """An answer: an error for the whole request, errors by partition, the partitions that remain, those that move,
-    those that may not, the offset of the first record, where copies lie, what came of elections."""
+    those that may not, the offset of the first record, where copies lie, what came of elections, low watermarks."""
 
     error: str | None = None
     errors: Mapping[TopicPartition, str | None] = {}
@@ -196,3 +229,4 @@ class Response(NamedTuple):
     offset: int | None = None
     log_dirs_described: Mapping[TopicPartition, LogDirDescription] = {}
     elections: Mapping[TopicPartition, ApiError | None] = {}
+    low_watermarks: Mapping[TopicPartition, int] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import (
     Callable,
+    Collection,
     ItemsView,
     Iterable,
     Iterator,
@@ -143,21 +144,71 @@ def filtered(mapping: Mapping[K, V], holds: Callable[[K, V], object]) -> list[K]
     return map_order(kept, mapping._hash_of) if isinstance(mapping, HashMap) else kept
 
 
+def filter_not(table: HashMap[K, V], left_out: Callable[[K], object]) -> list[K]:
+    """The keys that are kept, in the order of the map that Scala's `filterNot` makes of this one.
+
+    `filterNot`, unlike `filter`, copies a map once for each key that it leaves out, and not at all where there is none.
+    Scala 2.12: collection/MapLike.scala, filterNot; collection/mutable/MapLike.scala, -
+    """
+    hash_of, every = table._hash_of, list(table)
+    earlier: list[K] = []
+    for left in range(sum(map(bool, map(left_out, every))), 0, -1):
+        if (walked := map_order(every, hash_of)) == earlier and left % 2 == 0:
+            break  # two copies more are as these
+        earlier, every = every, walked
+    return [key for key in every if not left_out(key)]
+
+
+def grouped(items: Iterable[V], key: Callable[[V], int]) -> dict[int, list[V]]:
+    """The items by a number, in the order in which Scala walks through the groups of `groupBy`."""
+    groups: dict[int, list[V]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return {number: groups[number] for number in group_order(groups)}
+
+
+def parsed(numbers: Mapping[int, V]) -> dict[int, V]:
+    """The fields of a JSON object with such names, in the order in which 0.10 has them when it has read or built it."""
+    return {number: numbers[number] for number in json_order(numbers)}
+
+
+def union(first: Iterable[int], second: Iterable[int]) -> tuple[int, ...]:
+    """`first.toSet ++ second`, as a list."""
+    return set_order((*first, *second))
+
+
+def difference(first: Iterable[int], second: Iterable[int]) -> tuple[int, ...]:
+    """`first.toSet -- second`, as a list."""
+    gone = frozenset(second)
+    return tuple(number for number in set_order(first) if number not in gone)
+
+
 def tool_order(numbers: Iterable[int]) -> list[int]:
     """Partition numbers as 0.10's tools write them into a topic's znode."""
     return json_order(map_order(numbers, int))
 
 
-def java_set_order(texts: Iterable[str]) -> list[str]:
-    """Texts in the order of a `java.util.HashSet` that they were put into: so ZooKeeper's server names children.
+FIRST_TABLE = 8
+"""The places of the `java.util.HashSet` in which ZooKeeper's server keeps the children of a znode."""
 
-    It is made for 8, and doubles when it is more than three quarters full.
+
+def java_place(text: str, size: int) -> int:
+    """The place of a text in a `java.util.HashSet` of so many places; in one place who came first is first."""
+    h = text_hash(text)
+    return (h ^ h >> 16) & size - 1
+
+
+def grown_table(size: int, added: str, texts: Collection[str]) -> int:
+    """The places of a `java.util.HashSet` of so many after one of its texts was added.
+
+    They double when more than three quarters would be full, and below 64 when the ninth comes into one place. Places
+    with more than that become trees, whose order is not followed here.
+    OpenJDK 17: java/util/HashMap.java, putVal, treeifyBin, resize
     """
-    distinct = list(dict.fromkeys(texts))
-    size = 8
-    while len(distinct) > size * 3 // 4:
-        size *= 2
-    return sorted(distinct, key=lambda text: (text_hash(text) ^ text_hash(text) >> 16) & size - 1)
+    if len(texts) > 8 and size < 64:
+        place = java_place(added, size)
+        size *= 2 if sum(java_place(text, size) == place for text in texts) > 8 else 1
+    return size if len(texts) <= size * 3 // 4 else 2 * size
 
 
 def json_order(numbers: Iterable[int]) -> list[int]:
@@ -205,6 +256,16 @@ def _rotated(h: int, bits: int) -> int:
 def text_hash(text: str) -> int:
     """Java's hash of a text."""
     return reduce(lambda h, char: 31 * h + ord(char) & MASK, text, 0)
+
+
+def fetcher_id(partition: TopicPartition, threads: int) -> int:
+    """The number of the thread, of so many, that copies a partition.
+
+    Kafka 2.0.1: server/AbstractFetcherManager.scala, getFetcherId; common/utils/Utils.java, abs
+    """
+    hashed = 31 * text_hash(partition.topic) + partition.partition & MASK
+    signed = hashed - (1 << 32) if hashed >> 31 else hashed
+    return (0 if signed == -(1 << 31) else abs(signed)) % threads
 
 
 def group_order(numbers: Iterable[int]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
+from kafka_ctl.display import Table
 from kafka_ctl.errors import BadInput, InvalidTransition, UnknownName
 
 
@@ -25,6 +26,12 @@ class Move(NamedTuple):
 
 class TransitionTable:
     """The legal moves of one machine in one generation of Kafka.
+
+        from kafka_ctl import PARTITION
+        table = PARTITION["2.0"]
+        [str(state) for state in table.following("NewPartition")]  # ['OnlinePartition', 'OfflinePartition']
+        [str(state) for state in table.previous("NonExistentPartition")]  # ['OfflinePartition']
+        print(f"{table:text}")
 
     `initial` is the state of what the machine has never heard of; `kafka` names the source file.
     """
@@ -63,7 +70,7 @@ class TransitionTable:
         return (source, target) in self.moves
 
     def problems(self, machine: type | None = None) -> list[str]:
-        """What is wrong with the table (and with `machine` as its performer), one sentence each."""
+        """The faults of the table (and of `machine` as its performer), one sentence each."""
         found = [
             f"{m.source} -> {m.target} is listed twice"
             for i, m in enumerate(self.rows)
@@ -110,12 +117,11 @@ def short(state: str) -> str:
 
 def _text(table: TransitionTable) -> str:
     """A grid: rows are left, columns entered; the action where the move is legal, a dot elsewhere."""
-    cells = [["", *map(short, table.states)]]
+    cells = []
     for source in table.states:
         moves = [table.moves.get((source, target)) for target in table.states]
         cells.append([short(source), *(m.action if m else "." for m in moves)])
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells)
+    return Table(["", *map(short, table.states)], cells).text()
 
 
 def _md(table: TransitionTable) -> str:
@@ -135,4 +141,4 @@ def _dot(table: TransitionTable) -> str:
 
 
 FORMATS: dict[str, Callable[[TransitionTable], str]] = {"text": _text, "md": _md, "dot": _dot}
-"""How a table can be written: as a grid, as a Markdown table, as a Graphviz digraph."""
+"""The forms of a table: a grid, a Markdown table, a Graphviz digraph."""

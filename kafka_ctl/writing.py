@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,6 +33,23 @@ def write_file(path: str | os.PathLike[str], content: bytes | memoryview | str) 
         raise kind(f"{os.fspath(path)}: {error.strerror or error}") from None
     except (TypeError, ValueError) as error:  # no path at all, or a null character in it
         raise BadInput(f"{short(path)} cannot be written: {error}") from None
+
+
+@contextmanager
+def in_temporary_folder() -> Iterator[None]:
+    """Work in the system's temporary folder inside; Unavailable, with what to do, where that is full or not there."""
+    try:
+        yield
+    except OSError as error:
+        place, why = tempfile.tempdir or os.environ.get("TMPDIR") or "the temporary folder", error.strerror or error
+        hint = "make room there, or name another folder in TMPDIR"
+        raise Unavailable(f"nothing can be written to {place}: {why}; {hint}") from error
+
+
+def temporary_folder(prefix: str) -> Path:
+    """A new folder in the system's temporary folder; Unavailable where there cannot be one."""
+    with in_temporary_folder():
+        return Path(tempfile.mkdtemp(prefix=prefix))
 
 
 @contextmanager

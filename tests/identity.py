@@ -15,7 +15,7 @@ from kafka_ctl.lab.story import Command
 from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.views.dot import engine
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.static_svg import static_svg
+from kafka_ctl.views.svg import static_svg
 from kafka_ctl.views.widget.player import payload
 
 SEEDS = 4

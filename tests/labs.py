@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab import story
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace
 from kafka_ctl.zookeeper.store import Create, Delete, Set
+
+Result = TypeVar("Result")
 
 
 def settled(
@@ -30,6 +33,19 @@ def settled(
     assert lab.controller is not None
     assert lab.controller.id == controller
     return lab
+
+
+def until_quiet(command: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
+    """Give a command, as in `until_quiet(lab.kill, 1)`, and let the lab settle; what the command returned."""
+    result = command(*args, **kwargs)
+    command.__self__.settle()  # type: ignore[attr-defined]
+    return result
+
+
+def play(lab: Lab, commands: str) -> None:
+    """Give commands in the words of a story, as in `play(lab, "kill 1; settle; start 1; settle")`."""
+    for command in story.parse(commands.replace("; ", "\n")):
+        lab.do(command)
 
 
 def acting(lab: Lab) -> Controller:

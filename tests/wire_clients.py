@@ -25,12 +25,14 @@ PATIENCE = 60.0
 
 @contextmanager
 def listening(generation: str = "2.0", **options: Any) -> Iterator[Lab]:
-    """A lab of three brokers that real clients can reach."""
-    config = QUICK | options.pop("config", {})
+    """A lab of three brokers, or as many as asked for, that real clients can reach."""
+    brokers = options.pop("brokers", 3)
+    given = options.pop("config", {})
+    config = QUICK | given
     costs = {"zookeeper_round_trip": 0.0, "zookeeper_tick": 0.0, "request": 0.0, "boot": 0.0, "request_state": 0.0}
     if options.get("zookeeper", "memory") != "memory":
-        config, costs = {}, costs
-    with Lab(brokers=3, generation=generation, wire=True, config=config, costs=costs, **options) as lab:
+        config = given
+    with Lab(brokers=brokers, generation=generation, wire=True, config=config, costs=costs, **options) as lab:
         yield lab
 
 
@@ -79,9 +81,15 @@ class Asking:
         self.connection.sendall(encode_message(message_type(key, version, REQUEST), header, fields))
 
     def receive(self) -> Message:
-        size = int.from_bytes(self.connection.recv(4, socket.MSG_WAITALL), "big")
-        raw = self.connection.recv(size, socket.MSG_WAITALL)
+        raw = self._read(int.from_bytes(self._read(4), "big"))
         return decode_message(self._types.pop(int.from_bytes(raw[:4], "big")), raw)[1]
+
+    def _read(self, size: int) -> bytes:
+        """So many bytes; real Kafka sends an answer in pieces."""
+        data = b""
+        while len(data) < size and (part := self.connection.recv(size - len(data))):
+            data += part
+        return data
 
     def waits(self, seconds: float = 0.3) -> bool:
         """Whether no answer comes for so long."""

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ TESTS = ("-n5", "--dist=loadfile", "--no-loadscope-reorder", "-pno:nbval", *(f"t
 # Every cell of a notebook needs the same kernel, which only the `loadscope` way of sharing out respects.
 NOTEBOOKS = (
     "--nbval",
+    "-ptools.pictures",
     "--nbval-current-env",
     "--nbval-cell-timeout=300",
     "-n3",
@@ -53,6 +55,7 @@ STEPS = (
     Step("editions", ("tools.notebooks", "editions", "--check")),
     Step("tests", ("pytest", *TESTS), counts=True),
     Step("notebooks", ("pytest", *NOTEBOOKS), counts=True),
+    Step("starters", ("tools.notebooks", "run")),
 )
 
 
@@ -63,6 +66,10 @@ class Outcome(NamedTuple):
     status: int
     seconds: float
     counted: Counter[str]
+    skipped: Sequence[tuple[str, str]] = ()
+    """The tests that were skipped, with the reason of each."""
+    failed: Sequence[tuple[str, str]] = ()
+    """The tests that failed, with the first words of each failure."""
 
 
 def main(argv: Sequence[str], steps: Sequence[Step] = STEPS, root: Path = ROOT) -> int:
@@ -84,9 +91,11 @@ def run(step: Step, root: Path) -> Outcome:
         environ = {**os.environ, FOLDER: ""}  # the notebooks answer every exercise; nobody has solved them
         status = subprocess.call([sys.executable, "-m", *step.arguments, *more], cwd=root, env=environ)
         counted = count(report) if report.exists() else Counter[str](passed=int(not status))
+        skipped = named(report, "skipped") if report.exists() else []
+        failed = named(report, "failure") + named(report, "error") if report.exists() else []
     if status and not counted["failed"]:
         counted["failed"] = 1  # pytest that finds nothing to run fails no test, and yet is no success
-    return Outcome(step, status, time.monotonic() - began, counted)
+    return Outcome(step, status, time.monotonic() - began, counted, skipped, failed)
 
 
 def count(report: Path) -> Counter[str]:
@@ -101,10 +110,24 @@ def count(report: Path) -> Counter[str]:
     return counted
 
 
+def named(report: Path, outcome: str) -> list[tuple[str, str]]:
+    """The tests with this outcome (`skipped`, `failure`, `error`) and the reason of each, from pytest's XML report."""
+    found = []
+    for test in ElementTree.parse(report).getroot().iter("testcase"):
+        for element in test.iter(outcome):
+            name = ".".join(filter(None, (test.get("classname"), test.get("name"))))
+            found.append((name.removeprefix("tests."), " ".join((element.get("message") or "no reason").split())))
+    return found
+
+
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """A line for each step, and pytest's kind of last line for all of them."""
+    """The skipped and failed tests with their reasons, a line for each step, and pytest's kind of last line."""
     lines = [f"\n{' summary ':=^100}"]
-    for step, status, seconds, counted in outcomes:
+    lines += [f"skipped {name}: {reason}" for outcome in outcomes for name, reason in outcome.skipped]
+    lines += [
+        f"failed {name}: {textwrap.shorten(reason, 300)}" for outcome in outcomes for name, reason in outcome.failed
+    ]
+    for step, status, seconds, counted, *_ in outcomes:
         lines.append(f"{'FAILED' if status else 'passed'}  {step.name:<10} {seconds:6.1f} s  {_summary(counted)}")
     total = sum((outcome.counted for outcome in outcomes), Counter[str]())
     seconds = sum(outcome.seconds for outcome in outcomes)

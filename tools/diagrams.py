@@ -14,13 +14,13 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.animated import animated
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import FONT, Digraph, engine, label, to_svg
 from kafka_ctl.views.frames import film
 from kafka_ctl.views.machines import machine_digraph
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.steps import Step, newsworthy, steps
+from kafka_ctl.views.svg import animated
 
 LIGHT = THEMES["light"]
 SHAPES: dict[str, tuple[str, ...]] = {
@@ -53,7 +53,7 @@ def cause_digraph(
     found = steps(records, is_relevant, start=start)
     for number, step in enumerate(found):
         shape, fill, line, *style = SHAPES.get(step.kind, ("box", "panel", "line"))
-        text = "\n".join(textwrap.wrap(f"{number + 1}. {caption(step.records)}", 34))
+        text = "\n".join(textwrap.wrap(f"{number + 1}. {caption(step.records, records)}", 34))
         look = {
             "shape": shape,
             "fillcolor": LIGHT[fill],

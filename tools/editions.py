@@ -3,7 +3,7 @@
     notebooks/starter/      for learners: dots instead of answers, nothing saved that gives an answer away
     notebooks/instructor/   for who teaches: a timing plan, the exercises with their hints, notes; nothing saved either
     notebooks/00-start-here.ipynb   its map of the lessons and its routes
-    README.md               its table of the lessons
+    notebooks/README.md     its table of the lessons
 
 With `--check` nothing is written, and what is stale is named. `--slides FOLDER` also makes a presentation and a summary
 page to print of each lesson.
@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.exercises import EXERCISES
+from kafka_ctl_course import EXERCISES
 from tools.notebooks import EXERCISE, INSTRUCTOR, NOTEBOOKS, START, lessons, read, tagged, tags
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 STARTER, TEACHING = NOTEBOOKS / "starter", NOTEBOOKS / "instructor"
-README = NOTEBOOKS.parent / "README.md"
-TABLE = re.compile(r"(?<=\n## Lessons\n\n\| lesson \| \|\n\| --- \| --- \|\n).*?(?=\n\n)", re.DOTALL)
-"""The rows of the lessons in the README, the start page first."""
+README = NOTEBOOKS / "README.md"
+TABLE = re.compile(r"(?<=\n\| lesson \| \|\n\| --- \| --- \|\n).*?(?=\n\n)", re.DOTALL)
+"""The rows of the lessons in the README of the notebooks, the start page first."""
 MINUTES = re.compile(r"^## (?P<title>.+?) · (?P<minutes>\d+) min$", re.MULTILINE)
 """A section's heading with its time."""
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
@@ -207,8 +207,8 @@ def start_page(book: NotebookNode, found: Sequence[Lesson]) -> NotebookNode:
 
 
 def front_page(page: str, found: Sequence[Lesson]) -> str:
-    """The README with its table of the lessons made anew; the row of the start page stays."""
-    rows = [f"| [{each.title}](notebooks/{each.file}) | {each.question} |" for each in found]
+    """The README of the notebooks with its table of the lessons made anew; the row of the start page stays."""
+    rows = [f"| [{each.title}](starter/{each.file}) | {each.question} |" for each in found]
     return TABLE.sub(lambda old: "\n".join([old[0].split("\n")[0], *rows]), page)
 
 
@@ -241,7 +241,7 @@ def stale() -> list[str]:
         if not path.exists() or path.read_text("utf-8") != text(book)
     ]
     page = README.read_text("utf-8")
-    problems += [f"{README.name} is stale"] * (front_page(page, _lessons()) != page)
+    problems += [f"notebooks/{README.name} is stale"] * (front_page(page, _lessons()) != page)
     left = [path for folder in (STARTER, TEACHING) for path in sorted(folder.glob("*.ipynb")) if path not in made]
     return problems + [f"{path.relative_to(NOTEBOOKS.parent)} has no source any more" for path in left]
 

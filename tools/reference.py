@@ -53,6 +53,24 @@ def page(app: click.Group) -> Page:
     return Page("reference.md", lambda: reference(app))
 
 
+def help_page(app: click.Group) -> Page:
+    """What each command prints for `--help`, for a Python that has no click."""
+    return Page(
+        "../kafka_ctl/cli/help.txt",
+        lambda: "".join(_helps(click.Context(app, info_name="kafka-ctl", **app.context_settings))),
+    )
+
+
+def _helps(context: click.Context) -> Iterator[str]:
+    """`$ command --help` and what it prints, for a command and those within it."""
+    context.terminal_width = 98  # a wide terminal
+    yield f"$ {context.command_path} --help\n{context.command.get_help(context)}\n\n"
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.commands[name]
+            yield from _helps(click.Context(command, context, name, **command.context_settings))
+
+
 def table(head: Sequence[str], rows: Rows) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka_ctl.invariants import INVARIANTS
-from kafka_ctl.trace.actions import GROUPS
-from kafka_ctl.trace.messages import MESSAGES
-from kafka_ctl.trace.rows import ANY, Group
+from kafka_ctl.trace.catalogue import ANY, Group, catalogue
 from tools.page import Page
 
 COLUMNS = """# The trace, column by column
@@ -79,7 +77,13 @@ either kind of speaker `says`, a line for which the trace has no record, with it
 
 def page() -> str:
     """The whole page, in Markdown."""
-    return COLUMNS + _table("what the columns hold", GROUPS) + MESSAGE + _table("about", MESSAGES) + RENDERINGS
+    return (
+        COLUMNS
+        + _table("what the columns hold", catalogue().actions)
+        + MESSAGE
+        + _table("about", catalogue().messages)
+        + RENDERINGS
+    )
 
 
 def _table(about: str, groups: Iterable[Group]) -> str:

@@ -1,9 +1,11 @@
-"""What a broker does with each kind of request, and what it answers.
+"""The handlers of a broker for each kind of request, and its answers.
 
 Most are for its replica manager. What asks for a decision is put to the controller of the same process, whether that
 is the active one or not.
 Kafka 2.0.1: server/KafkaApis.scala, handle; 2.4.1: handleAlterPartitionReassignmentsRequest,
 handleElectReplicaLeader; server/ReplicaManager.scala, electLeaders; server/DelayedElectLeader.scala
+
+Apart from `broker.py` because a process begins and stops there, and this is what it does in between.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from kafka_ctl.requests import (
     ApiError,
     ControlledShutdownRequest,
     ControlRequest,
+    DeleteRecordsRequest,
     DescribeLogDirsRequest,
     ElectLeadersRequest,
     LeaderAndIsrRequest,
@@ -48,6 +51,8 @@ class KafkaApis:
         match request:
             case ProduceRequest():
                 return await self.replicas.leader.produce(request)
+            case DeleteRecordsRequest():
+                return await self.replicas.leader.deletion.delete_records(request)
             case AlterReplicaLogDirsRequest(dirs) if self.process.generation.log_dirs.moves_between_log_dirs:
                 return Response(errors=self.replicas.log_dirs.alter(dirs))
             case DescribeLogDirsRequest(partitions) if self.process.generation.log_dirs.moves_between_log_dirs:
@@ -70,17 +75,18 @@ class KafkaApis:
     async def _obey(self, request: ControlRequest) -> Response:
         match request:
             case LeaderAndIsrRequest():
-                await self.replicas.follower.threads.idle_ended()
+                await self.replicas.follower.idle_threads_ended()
                 response = await self.replicas.leader_and_isr(request)
-                self.replicas.follower.threads.end_idle(at_once=True)
+                self.replicas.follower.end_idle_threads(at_once=True)
                 return response
             case UpdateMetadataRequest():
                 return self.replicas.update_metadata(request)
             case StopReplicaRequest():
-                await self.replicas.follower.threads.idle_ended()
+                await self.replicas.follower.idle_threads_ended()
                 await self.replicas.leader.isr_written(request.partitions)
                 response = self.replicas.stop_replica(request)
-                self.replicas.follower.threads.end_idle(self.process.generation.records.closes_idle_fetchers)
+                self.replicas.follower.end_idle_threads(self.process.generation.records.closes_idle_fetchers)
+                await self.process.clock.sleep(self.replicas.deletion_seconds())
                 return response
 
     async def _ask_controller(self, request: Request, reply: asyncio.Future) -> Response:

@@ -1,7 +1,8 @@
 """A broker: a process with a ZooKeeper session, a standby controller and a replica manager.
 
 It registers itself under `/brokers/ids`, obeys the active controller, and before it leaves in good order asks that
-controller to move its leaderships away.
+controller to move its leaderships away. A process that stops closes its connections first, then its logs, then its
+session; one that has not closed its logs recovers them at its next start.
 Kafka 2.0.1: server/KafkaServer.scala, KafkaServer; server/KafkaApis.scala, KafkaApis
 """
 
@@ -13,22 +14,28 @@ from contextlib import suppress
 from kafka_ctl import cluster
 from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.apis import KafkaApis
+from kafka_ctl.brokers.configs import DynamicConfigs, TopicConfigs
 from kafka_ctl.brokers.controlled_shutdown import ShutdownReport, ask_to_leave
-from kafka_ctl.brokers.dynamic_configs import DynamicConfigs
 from kafka_ctl.brokers.follower import FollowerRole
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log_dirs import LogDirs
 from kafka_ctl.brokers.process import (
+    BROKER_STATES,
     DOWN,
     PENDING_SHUTDOWN,
+    RECOVERING,
     RUNNING,
+    RUNNING_AS_CONTROLLER,
+    SHUTTING_DOWN,
     STARTING,
     BrokerProcess,
+    BrokerState,
     World,
 )
 from kafka_ctl.brokers.replica_manager import ReplicaManager
-from kafka_ctl.brokers.topic_configs import TopicConfigs
+from kafka_ctl.controller import failover
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.dispatch import PROCEDURES
 from kafka_ctl.errors import IdentityError, NodeExists, Unavailable, ZooKeeperError
 from kafka_ctl.generation import DEFAULTS, TIMES
 from kafka_ctl.ports import PROCESS
@@ -56,22 +63,41 @@ class Broker(BrokerProcess):
         self.replicas = ReplicaManager(self, configs, self.as_leader, self.as_follower, self.log_dirs)
         self.apis = KafkaApis(self, self.replicas)
         self.dynamic_configs = DynamicConfigs(self, configs)
+        self._epoch_at_start = 0
+        """The epoch that its controller had when the start was over."""
         self._make_controller()
 
     def _make_controller(self) -> None:
         zk, register = KafkaZkClient(self.zk), self.register
-        ports = self.network, self.clock, self.trace
-        self.controller = Controller(self.id, zk, *ports, self.generation, self.config, self.world.plugins, register)
+        ports, given = (self.network, self.clock, self.trace), (self.generation, self.config, self.world.plugins)
+        self.controller = Controller(self.id, zk, *ports, *given, register, PROCEDURES)
 
     @property
     def _cluster(self) -> str | None:
-        """What our disks are to remember of the cluster."""
+        """The metadata of the cluster for our disks."""
         return self.world.cluster_id if self.generation.membership.remembers_cluster else None
 
     @property
     def acts(self) -> bool:
-        """Whether this broker acts as controller. `is_active` is also one whose id somebody has written by hand."""
-        return self.listening and self.controller.is_active and self.controller.context.elected
+        """True if this broker acts as controller. `is_active` is also one whose id somebody has written by hand."""
+        connected = self.listening or self.state == SHUTTING_DOWN
+        return connected and self.controller.is_active and self.controller.context.elected
+
+    @property
+    def broker_state(self) -> BrokerState:
+        """The value of the gauge `BrokerState`.
+
+        Up to 0.10.0 a broker that becomes controller while it runs is in a state of its own; one that is elected as it
+        starts is not, as the end of the start writes over it (KAFKA-3761).
+        """
+        active = self.state == RUNNING and self.controller.is_active and self.controller.context.elected
+        if (
+            active
+            and self.generation.bugs.has_controller_state
+            and self.controller.context.epoch != self._epoch_at_start
+        ):
+            return RUNNING_AS_CONTROLLER
+        return BROKER_STATES[self.state]
 
     # Life
 
@@ -93,6 +119,7 @@ class Broker(BrokerProcess):
                 self.record("stopped", error=error.code, detail=str(error))
             else:
                 self.record("stopped", error=type(error).__name__)
+            self.disk.close()  # Kafka shuts down as usual
             self.kill()
             if isinstance(error, Unavailable):
                 raise
@@ -104,6 +131,7 @@ class Broker(BrokerProcess):
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
         await self._identify()
+        await self._load_logs()
         registers_first = self.generation.membership.registers_first or self.id in self.world.expected_brokers
         if registers_first:
             await self.register()
@@ -111,14 +139,29 @@ class Broker(BrokerProcess):
         else:
             await self.controller.startup()
             await self.register()
-        self.state = RUNNING
+        self.state, self._epoch_at_start = RUNNING, self.controller.context.epoch
         if self.world.listeners is not None:
             await self.world.listeners.open(self)
-        self.spawn(self.as_leader.shrink_isrs())
+        self.as_leader.look_for_late_followers()
         if registers_first:
             await self.controller.startup()
         if self.world.watches_configs:
             self.dynamic_configs.begin()
+
+    async def _load_logs(self) -> None:
+        """Open the logs; where the last process has not closed them, read again what it had not flushed.
+
+        A new broker has no marker of a clean shutdown either, but no log to recover.
+        Kafka 2.0.1: log/LogManager.scala, loadLogs; log/Log.scala, recoverLog
+        """
+        if unclean := self.disk.unclean():
+            self.state = RECOVERING
+            logs, size = (sum(each) for each in zip(*unclean, strict=True))
+            if logs:
+                self.record("recovering", detail=details.write(logs=logs, bytes=size))
+            costs = self.costs
+            await self.clock.sleep(max(n * costs.recover_log + bytes * costs.recover_byte for n, bytes in unclean))
+        self.disk.open()
 
     async def _identify(self) -> None:
         """Find out who we are, and take that name."""
@@ -167,11 +210,10 @@ class Broker(BrokerProcess):
         self.record("registered")
 
     def _session_state(self, state: str) -> None:
-        fails = self.zk.ends_with_session and not self.generation.bugs.strands_waiters_at_expiry
-        if state == store.DISCONNECTED or (state == store.EXPIRED and not fails):
+        if state == store.EXPIRED and self.generation.bugs.strands_waiters_at_expiry:
             self.zk.connected.clear()
         else:
-            self.zk.connected.set()  # also when expired: who waits for an answer must learn that none will come
+            self.zk.state_changed(state)
         if state == store.EXPIRED:
             self.spawn(self._renew_session())
 
@@ -201,13 +243,24 @@ class Broker(BrokerProcess):
             self.trace.add("fault", "fault", "resume", broker=self.id, cause=cause)
             if self.zk.session is not None:
                 self.zk.session.resume()
-            self.as_follower.fetch_again()
+            self.as_follower.rejoin()
 
     async def stop(self) -> None:
-        """Close the session and end; where that takes too long for whoever asked, the process is killed."""
+        """Close the connections, the logs and the session, and end; a process that is killed meanwhile is dead.
+
+        Kafka 2.0.1: server/KafkaServer.scala, shutdown
+        """
         try:
+            await self.clock.sleep(self.costs.stop_processing)
+            self.close_connections()
+            self.record("shutting-down")
+            self.as_leader.end()
+            self.as_follower.end()
+            self.log_dirs.end()
+            await self.clock.sleep(self.costs.stop)
+            self.disk.close()
             if self.controller.is_active:
-                await self.controller.resign()
+                await failover.resign(self.controller)
             self.controller.stop()
             if self.zk.session is not None:
                 await self.zk.session.close()
@@ -226,22 +279,33 @@ class Broker(BrokerProcess):
     # Requests
 
     async def receive(self, request: Request, cause: int | None) -> tuple[Response, int]:
-        """Handle one request; returns the answer and the `seq` of its record. ConnectionError if we die over it.
+        """Handle one request; returns the answer and the `seq` of its record.
 
-        What has arrived is handled, also when whoever sent it no longer waits for the answer.
+        ConnectionError if the connection is closed meanwhile, or the process dies. What has arrived is handled, also
+        when the sender no longer waits for the answer.
         """
-        task = self.spawn(self._handle(request, cause))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            asking = asyncio.current_task()
-            if task.cancelled() and not (asking and asking.cancelling()):
-                raise ConnectionResetError(f"broker {self.id} closed the connection") from None
-            raise
+        answered = self.clock.loop.create_future()
+        self._asked[answered] = None
+
+        def answer(task: asyncio.Task[tuple[Response, int]]) -> None:
+            self._asked.pop(answered, None)
+            if answered.done():
+                return
+            if task.cancelled():
+                answered.set_exception(self.closed())
+            elif error := task.exception():
+                answered.set_exception(error)
+            else:
+                answered.set_result(task.result())
+
+        self.spawn(self._handle(request, cause)).add_done_callback(answer)
+        return await answered
 
     async def _handle(self, request: Request, cause: int | None) -> tuple[Response, int]:
         CAUSE.set(cause)
         response = await self.apis.answer(request)
+        if not self.listening:  # handled, but nothing is sent any more
+            return response, -1
         seq = self.trace.add(self.actor, "response", request.name, broker=self.id, error=response.error, cause=cause)
         return response, seq
 
@@ -255,6 +319,5 @@ class Broker(BrokerProcess):
         if self.config["controlled.shutdown.enable"]:
             self.state = PENDING_SHUTDOWN
             report = await ask_to_leave(self)
-            await self.clock.sleep(self.costs.stop)
         await self.stop()
         return report

@@ -1,6 +1,8 @@
-"""How a broker leaves in good order: it asks the controller to move its leaderships away, several times if need be.
+"""Controlled shutdown: a broker asks the controller to move its leaderships away, several times if need be.
 
 Kafka 2.0.1: server/KafkaServer.scala, controlledShutdown
+
+Apart from `broker.py` because lesson 07 reads it by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from kafka_ctl.trace.record import CAUSE
 
 
 class ShutdownReport(NamedTuple):
-    """How a controlled shutdown went: attempts made, partitions that stayed behind, the last error."""
+    """The outcome of a controlled shutdown: attempts made, partitions that stayed behind, the last error."""
 
     attempts: int
     remaining: tuple[TopicPartition, ...] = ()

@@ -1,16 +1,18 @@
-"""What waits in a leader's purgatories: a produce request for its replicas, a fetch for bytes.
+"""The operations that wait in a leader's purgatories: a produce request for its replicas, a fetch for bytes.
 
 Both are watched on each of their partitions. A produce request is looked at again when a high watermark rises, or the
 partition changes hands. A follower's fetch waits for records at the end of the log, a consumer's for the high
-watermark, and that of a consumer that reads committed records only for the last stable offset.
+watermark, and that of a consumer that reads committed records only for the last stable offset. Records are deleted when
+every live replica's log begins behind them.
 
-Kafka 2.0.1: server/DelayedProduce.scala, DelayedProduce; server/DelayedFetch.scala, DelayedFetch
+Kafka 2.0.1: server/DelayedProduce.scala, DelayedProduce; server/DelayedFetch.scala, DelayedFetch;
+server/DelayedDeleteRecords.scala, DelayedDeleteRecords
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from kafka_ctl.brokers.purgatory import DelayedOperation
 from kafka_ctl.cluster import TopicPartition
@@ -18,28 +20,28 @@ from kafka_ctl.cluster import TopicPartition
 TIMED_OUT = "REQUEST_TIMED_OUT"
 TOO_FEW = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
 LOG_END, HIGH_WATERMARK, LAST_STABLE = "log_end", "high_watermark", "last_stable"
-"""How far somebody may read: a follower, a consumer, and a consumer with `isolation.level=read_committed`."""
+"""The end of the readable log: for a follower, a consumer, and a consumer with `isolation.level=read_committed`."""
 
 Error = str | None
 """Kafka's name of an error, None for none."""
 
 
 class Appended(NamedTuple):
-    """What became of the records for one partition: they are acknowledged at this high watermark, or were refused."""
+    """The result for the records of one partition: acknowledged at this high watermark, or refused."""
 
     required_offset: int
     error: Error = None
 
 
 class Acknowledging(Protocol):
-    """What a produce request asks of the leader."""
+    """The part of the leader that a produce request needs."""
 
     def enough_replicas(self, tp: TopicPartition, offset: int) -> tuple[bool, Error]:
-        """Whether the in-sync replicas have all below this offset, and what is wrong: too few, or not led here."""
+        """True if the in-sync replicas have all below this offset, and what is wrong: too few, or not led here."""
 
 
 def enough_replicas(high_watermark: int, offset: int, isr: int, min_isr: int) -> tuple[bool, Error]:
-    """Whether a leader's high watermark has come to `offset`; an error where by then the ISR has too few members.
+    """True if a leader's high watermark has come to `offset`; an error where by then the ISR has too few members.
 
     Kafka 2.0.1: cluster/Partition.scala, checkEnoughReplicasReachOffset
     """
@@ -72,6 +74,59 @@ class DelayedProduce(DelayedOperation):
         return self.errors
 
 
+NO_LOW_WATERMARK = -1
+"""Kafka's DeleteRecordsResponse.INVALID_LOW_WATERMARK."""
+
+
+class Deleted(NamedTuple):
+    """The result of a deletion in one partition: the low watermark, and the reason why it is not the wanted one."""
+
+    low_watermark: int = NO_LOW_WATERMARK
+    error: Error = None
+
+
+class Deleting(Protocol):
+    """The part of the leader that a deletion of records needs."""
+
+    def low_watermark(self, tp: TopicPartition) -> int | str:
+        """The log start of the last live replica; an error where we do not lead the partition."""
+
+
+class DelayedDeleteRecords(DelayedOperation):
+    """A DeleteRecords request; its result is what became of each partition.
+
+    `wanted` has the offset of each partition that was not refused, and its low watermark so far, `refused` the others.
+    """
+
+    def __init__(
+        self,
+        delay: int,
+        wanted: Mapping[TopicPartition, tuple[int, int]],
+        refused: Mapping[TopicPartition, Deleted],
+        leader: Deleting,
+    ) -> None:
+        super().__init__(delay, "delete-records")
+        self.leader = leader
+        self.pending = {tp: offset for tp, (offset, _) in wanted.items()}
+        """Partitions whose low watermark is not there yet, and where it has to be."""
+        self.results = {tp: Deleted(low, TIMED_OUT) for tp, (_, low) in wanted.items()} | dict(refused)
+
+    def try_complete(self) -> bool:
+        for tp, offset in list(self.pending.items()):
+            low = self.leader.low_watermark(tp)
+            if isinstance(low, str):
+                self.results[tp] = Deleted(error=low)
+            elif low >= offset:
+                self.results[tp] = Deleted(low)
+            else:
+                continue
+            del self.pending[tp]
+        return not self.pending and self.force_complete()
+
+    def on_complete(self) -> dict[TopicPartition, Deleted]:
+        return self.results
+
+
 class LogOffset(NamedTuple):
     """A place in a log: its offset, the first offset of its segment, and the bytes of the segment before it."""
 
@@ -81,7 +136,7 @@ class LogOffset(NamedTuple):
 
 
 class LogOffsets(NamedTuple):
-    """How far a leader's log reaches for those who fetch."""
+    """The ends of a leader's log for readers."""
 
     log_end: LogOffset
     high_watermark: LogOffset
@@ -97,18 +152,18 @@ class FetchPartition(NamedTuple):
 
 
 class Fetching(Protocol):
-    """What a fetch asks of the leader."""
+    """The part of the leader that a fetch needs."""
 
     def log_offsets(self, tp: TopicPartition, leader_epoch: int) -> LogOffsets | str:
-        """How far the log reaches; an error where we do not lead it, do not have it, or know another epoch."""
+        """The ends of the log; an error where we do not lead it, do not have it, or know another epoch."""
 
     def is_throttled(self, tp: TopicPartition, replica: int) -> bool:
-        """Whether this replica may not be sent more of the partition now."""
+        """True if this replica may not be sent more of the partition now."""
 
     def last_sent_high_watermark(self, tp: TopicPartition, replica: int) -> int:
         """The high watermark that was last sent to this follower."""
 
-    def read(self, fetch: DelayedFetch) -> Any:
+    def read(self, fetch: DelayedFetch) -> object:
         """The answer: what there is for every partition by now."""
 
 
@@ -159,5 +214,5 @@ class DelayedFetch(DelayedOperation):
                 return self.force_complete()
         return available >= self.min_bytes and self.force_complete()
 
-    def on_complete(self) -> Any:
+    def on_complete(self) -> object:
         return self.leader.read(self)

@@ -23,7 +23,7 @@ NOT_CONFIGURED = -1
 
 
 class BrokerMetadata(NamedTuple):
-    """What `meta.properties` in a log directory says; the cluster since 2.4."""
+    """The contents of `meta.properties` in a log directory; the cluster id since 2.4."""
 
     broker: int
     cluster: str | None = None
@@ -57,12 +57,12 @@ def check_configured(broker: int, config: Config) -> int:
 
 
 def is_generated(broker: int, config: Config) -> bool:
-    """Whether only ZooKeeper can have given out this id: it is above the reserved ones."""
+    """True if only ZooKeeper can have given out this id: it is above the reserved ones."""
     return bool(config["broker.id.generation.enable"]) and broker > config["reserved.broker.max.id"]
 
 
 def remembered(files: Mapping[str, BrokerMetadata | None], generation: Generation) -> BrokerMetadata | None:
-    """What the log directories agree on, None if none says anything; IdentityError if they do not agree.
+    """The id on which the log directories agree, None if none has one; IdentityError if they do not agree.
 
     Before KAFKA-7335 only the id is read, also where a newer Kafka has written a cluster beside it.
     """

@@ -1,4 +1,4 @@
-"""What a broker does for the partitions it leads: it appends records, answers fetches, and keeps the ISR.
+"""The leader role of a broker: it appends records, answers fetches, and keeps the ISR.
 
 A follower's fetch says where the follower's log ends. What every in-sync replica has lies below the high watermark. A
 log is made when somebody produces; until then a follower that fetches has all there is. The leader writes a changed
@@ -11,27 +11,31 @@ server/ReplicaManager.scala, maybePropagateIsrChanges
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from itertools import repeat
 
+from kafka_ctl.brokers.configs import TopicConfigs
 from kafka_ctl.brokers.delayed_operations import Appended, DelayedProduce, enough_replicas
 from kafka_ctl.brokers.fetches import (
+    FETCH_WAIT,
     NOT_LEADER,
     EpochEndOffset,
     FetchRequest,
     FetchResponse,
-    FetchState,
+    FetchResult,
+    Finds,
+    NextFetch,
     OffsetsForLeaderEpochRequest,
     first_bytes,
 )
-from kafka_ctl.brokers.follower_fetch import FollowerFetch
-from kafka_ctl.brokers.follower_lags import FollowerLags
 from kafka_ctl.brokers.log import Entry, Log
-from kafka_ctl.brokers.process import BrokerProcess, FollowerPeer
-from kafka_ctl.brokers.purgatory import ClockTimer, Purgatory
-from kafka_ctl.brokers.topic_configs import TopicConfigs
+from kafka_ctl.brokers.process import BrokerProcess
+from kafka_ctl.brokers.purgatory import NEVER, ClockTimer, DelayedOperation, Purgatory
+from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import ConnectionLoss, SessionExpired
+from kafka_ctl.ports import Timer
 from kafka_ctl.requests import ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -45,26 +49,35 @@ from kafka_ctl.zookeeper.znodes import (
 PROPAGATION_CHECK, PROPAGATION_QUIET, PROPAGATION_LIMIT = 2.5, 5.0, 60.0
 """Seconds: how often a leader looks, how long ISRs must be quiet, how long a change waits at most."""
 ALL = -1
-"""What `acks=all` is in a request."""
+"""The value of `acks=all` in a request."""
 NOT_ENOUGH = "NOT_ENOUGH_REPLICAS"
 
 
 class LeaderRole:
-    """The leader's side of one broker process; the records themselves are on its disk and outlive it."""
+    """The leader's side of one broker process; the records themselves are on its disk and outlive it.
+
+    Relations that always hold:
+        `follower_ends` has partitions that we lead only, and no end in it is above that of our log; an end may fall, as
+        a follower that comes back begins below where it was
+        `epoch_start` has partitions that we lead only, and is not above the end of our log
+        the high watermark of a log never falls while we lead it; an end that is not known counts as -1
+        a follower in `_joining` has one write under way, or waiting for the lock of `_writing`
+    """
 
     def __init__(self, process: BrokerProcess, configs: TopicConfigs) -> None:
         self.process, self.configs, self.started = process, configs, process.clock.now()
         self.follower_ends: dict[TopicPartition, dict[int, int]] = {}
-        self.lags = FollowerLags(process, self.follower_ends)
         """The log end offset of each follower, as of its last fetch."""
-        self._epoch_start: dict[TopicPartition, int] = {}
-        """Where our log ended when our leader epoch began."""
+        self.epoch_start: dict[TopicPartition, int] = {}
+        """The end of our log when our leader epoch began, if there was a log."""
         self.produce_purgatory = Purgatory(ClockTimer(process.clock))
         """Produce requests that wait until the high watermark has come to their last record."""
         self.fetch_purgatory = Purgatory(ClockTimer(process.clock, background=True))
         """Fetches that wait for bytes: those of followers, and what comes over the wire."""
+        self.deletion = RecordDeletion(process, configs, self.fetch_purgatory)
         self._changed: dict[TopicPartition, None] = {}
         self._last_change = self._last_propagation = self.started
+        self._shrinker: asyncio.Task | None = None
         self._propagator: asyncio.Task | None = None
         self._joining: set[tuple[TopicPartition, int]] = set()
         """Followers that are about to enter an ISR: who fetches meanwhile need not ask again."""
@@ -88,21 +101,21 @@ class LeaderRole:
         process = self.process
         log = process.disk.logs.get(tp)
         if log is not None:
-            self._epoch_start[tp] = log.end
+            self.epoch_start[tp] = log.end
             self.increment_high_watermark(tp)
-            self._each_follower(tp, lambda follower: follower.fetch(tp))  # they never ceased to ask
+            self._next_fetches(tp, Finds.RECORDS)  # they never ceased to ask
         hosted = process.hosted[tp]
         for follower in hosted.replicas:
-            other = process.network.follower(follower) if follower not in hosted.state.isr else None
-            if other is not None and process.reaches(follower) and not other.names_epoch(process.id):
-                other.fetch_on(tp)
+            if follower not in hosted.state.isr:
+                process.network.next_fetch(follower, NextFetch(process.id, tp, Finds.NEW_LEADER))
 
     def release(self, tp: TopicPartition) -> None:
         """Lead it no more: requests that wait here are answered with that."""
         self.follower_ends.pop(tp, None)
-        self._epoch_start.pop(tp, None)
+        self.epoch_start.pop(tp, None)
         self.produce_purgatory.check_and_complete(tp)
         self.fetch_purgatory.check_and_complete(tp)
+        self.deletion.release(tp)
 
     # Records
 
@@ -115,7 +128,7 @@ class LeaderRole:
         if request.acks == ALL and len(state.isr) < self.configs.min_isr(tp):
             return Response(NOT_ENOUGH)
         if tp not in process.disk.logs:
-            self._each_follower(tp, lambda follower: follower.wait_for_records(tp))
+            self._next_fetches(tp, Finds.NO_LOG)
         log = process.disk.log(tp)
         sizes = request.sizes or repeat(0)
         offset, epoch = log.end, state.leader_epoch
@@ -137,7 +150,7 @@ class LeaderRole:
             operation.cancel()  # the process may have ended
 
     def enough_replicas(self, tp: TopicPartition, offset: int) -> tuple[bool, str | None]:
-        """Whether every in-sync replica has what is below this offset; an error if we do not lead, or too few are."""
+        """True if every in-sync replica has what is below this offset; an error if we do not lead, or too few are."""
         if not self.process.leads(tp):
             return False, NOT_LEADER
         high_watermark, isr = self.process.disk.log(tp).high_watermark, self.process.hosted[tp].state.isr
@@ -153,26 +166,25 @@ class LeaderRole:
             self.process.set_high_watermark(tp, log, end)
             self.fetch_purgatory.check_and_complete(tp)
             self.produce_purgatory.check_and_complete(tp)
+            self.deletion.check(tp)
 
     def in_sync_end(self, tp: TopicPartition, log: Log) -> int:
-        """How far the log of every in-sync replica reaches."""
+        """The log end of every in-sync replica."""
         ends, hosted = self.follower_ends.get(tp, {}) | {self.process.id: log.end}, self.process.hosted[tp]
-        plugins = self.process.world.plugins
-        if "high_watermark" in plugins.rules:
-            known = {replica: ends.get(replica, -1) for replica in hosted.replicas}
-            return plugins.high_watermark(known, hosted.state.isr, self.process.id)
+        rule: Callable[..., int] | None = self.process.world.plugins.rule("high_watermark", None)
+        if rule is not None:
+            return rule({id: ends.get(id, -1) for id in hosted.replicas}, hosted.state.isr, self.process.id)
         return min(ends.get(replica, -1) for replica in hosted.state.isr)
 
-    def _each_follower(self, tp: TopicPartition, do: Callable[[FollowerPeer], object]) -> None:
+    def _next_fetches(self, tp: TopicPartition, finds: Finds) -> None:
         for id in self.process.hosted[tp].replicas:
-            other = self.process.network.follower(id) if id != self.process.id else None
-            if other is not None:
-                do(other)
+            if id != self.process.id:
+                self.process.network.next_fetch(id, NextFetch(self.process.id, tp, finds))
 
     # Fetches of followers
 
     def answers(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """Whether we answer a fetch that names this leader epoch, or -1 for none.
+        """True if we answer a fetch that names this leader epoch, or -1 for none.
 
         Kafka 2.4.1: cluster/Partition.scala, checkCurrentLeaderEpoch
         """
@@ -180,43 +192,49 @@ class LeaderRole:
         checks = process.generation.records.checks_fetched_epoch and leader_epoch >= 0
         return process.leads(tp) and (not checks or process.hosted[tp].state.leader_epoch == leader_epoch)
 
-    def fetch_state(self, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchState:
-        """What a fetch would find here."""
+    def fetch_result(self, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchResult:
+        """The result of a fetch from us."""
         log = self.process.disk.logs.get(tp)
         offsets = (log.high_watermark, log.end) if log is not None else None
-        return FetchState(self.answers(tp, leader_epoch), offsets, self.is_in_isr(tp, replica))
+        start = log.start if log is not None else 0
+        return FetchResult(self.answers(tp, leader_epoch), offsets, self.is_in_isr(tp, replica), start)
 
-    def hold(self, request: FetchRequest, answered: Callable[[bool], object]) -> FollowerFetch:
+    def hold(self, request: FetchRequest, respond: Callable[[bool], object]) -> FollowerFetch:
         """Let a fetch wait here until there is what it waits for."""
-        fetch = FollowerFetch(self, self.process, request, answered)
+        fetch = FollowerFetch(self, request, respond)
+        if self.answers(request.partition, request.leader_epoch):
+            self.deletion.note_start(request.partition, request.replica, request.log_start)
         self.fetch_purgatory.try_complete_else_watch(fetch, [request.partition])
         if not fetch.is_completed:
             fetch.looked_at()
         return fetch
 
     def end_of_epoch(self, request: OffsetsForLeaderEpochRequest) -> EpochEndOffset | None:
-        """Where an epoch ends in our log; None if we refuse to answer."""
+        """The end of an epoch in our log; None if we refuse to answer."""
         tp, _, leader_epoch, epoch = request
         return EpochEndOffset(*self.process.disk.log(tp).end_of(epoch)) if self.answers(tp, leader_epoch) else None
 
     def fetch(self, request: FetchRequest) -> FetchResponse | None:
         """Answer a fetch, and remember that the follower has everything below its offset; None if we refuse it."""
-        tp, follower, epoch, offset, _ = request
+        tp, follower, epoch, offset, _, log_start = request
         if offset is None:
             joins = self.fetched_to_end(tp, follower, epoch)
             return FetchResponse([], 0, 0, in_isr=self.is_in_isr(tp, follower)) if joins else None
         if not self.answers(tp, epoch):
             return None
         log = self.process.disk.log(tp)
+        if offset < log.start:  # OFFSET_OUT_OF_RANGE, and the answer to what the follower asks then
+            return FetchResponse([], log.high_watermark, log.end, log_start=log.start)
         throttled = offset < log.end and self.throttles(tp, follower)
         entries = [] if throttled else first_bytes(log.entries[offset:])
-        answer = FetchResponse(entries, log.high_watermark, log.end, throttled)
+        answer = FetchResponse(entries, log.high_watermark, log.end, throttled, log_start=log.start)
+        self.deletion.note_start(tp, follower, log_start)
         self.note_fetch(tp, follower, offset)
         self.count_sent(tp, sum(entry.size for entry in entries))
         return answer
 
     def throttles(self, tp: TopicPartition, follower: int) -> bool:
-        """Whether a follower may not be sent more of this partition now (KIP-73).
+        """True if a follower may not be sent more of this partition now (KIP-73).
 
         Kafka 2.0.1: server/ReplicaManager.scala, shouldLeaderThrottle
         """
@@ -246,18 +264,78 @@ class LeaderRole:
         return True
 
     def can_join_isr(self, tp: TopicPartition, follower: int) -> bool:
-        """Whether a follower has enough to be in sync: all below the high watermark and, since KAFKA-7128, all that
+        """True if a follower has enough to be in sync: all below the high watermark and, since KAFKA-7128, all that
         we had when we began to lead."""
         log = self.process.disk.logs.get(tp)
         if log is None:
             return True
-        since = self._epoch_start.get(tp, 0) if self.process.generation.isr.joins_from_epoch_start else 0
+        since = self.epoch_start.get(tp, 0) if self.process.generation.isr.joins_from_epoch_start else 0
         return self.follower_ends.get(tp, {}).get(follower, -1) >= max(log.high_watermark, since)
 
     def is_in_isr(self, tp: TopicPartition, follower: int) -> bool:
-        """Whether a follower is in the ISR as far as we know."""
+        """True if a follower is in the ISR as far as we know."""
         hosted = self.process.hosted.get(tp)
         return hosted is not None and follower in hosted.state.isr
+
+    # Followers that are late
+
+    def _late_now(self, limit: float) -> dict[TopicPartition, tuple[int, ...]]:
+        """By partition, the followers that have to leave the ISR now; `limit` is in seconds. A plug-in is asked about
+        every follower.
+
+        Kafka 2.0.1: cluster/Partition.scala, getOutOfSyncReplicas; 2.4.1: the same, isFollowerOutOfSync
+        """
+        rule: Callable[..., bool] | None = self.process.world.plugins.rule("late", None)
+        if rule is None:
+            return self.late_since(self.process.clock.now() - limit)
+        followers = {id for id, _ in self.process.network.followers(self.process.id)}
+        return self._late(followers, lambda tp, id: rule(*self._lag(tp, id, limit)))
+
+    def late_since(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
+        """By partition led here: members of the ISR whose fetches have not reached the log's end since then."""
+        suspects = {id for id, is_suspect in self.process.network.followers(self.process.id) if is_suspect}
+        return self._late(suspects, lambda tp, id: self._is_late(tp, id, since))
+
+    def _late(
+        self, suspects: set[int], is_late: Callable[[TopicPartition, int], bool]
+    ) -> dict[TopicPartition, tuple[int, ...]]:
+        if not suspects:
+            return {}
+        late = {
+            tp: tuple(f for f in hosted.state.isr if f in suspects and is_late(tp, f))
+            for tp, hosted in self.process.hosted.items()
+            if hosted.state.leader == self.process.id and len(hosted.state.isr) > 1
+        }
+        return {tp: followers for tp, followers in late.items() if followers}
+
+    def _is_late(self, tp: TopicPartition, id: int, since: float) -> bool:
+        """True if a follower has not caught up since then: it lags, or, where that counts, it fetches no more."""
+        caught_up, is_silent = self._caught_up_until(tp, id)
+        if is_silent and not self.process.generation.isr.expels_silent_followers:
+            end, leaders_end = self._log_ends(tp, id)
+            return end < leaders_end and caught_up <= since
+        return caught_up <= since
+
+    def _lag(self, tp: TopicPartition, id: int, limit: float) -> tuple[float, float, int, int, float]:
+        """The arguments of the rule `late`, as in `kafka_ctl.plugins`."""
+        now, (caught_up, is_silent) = self.process.clock.now(), self._caught_up_until(tp, id)
+        end, leaders_end = self._log_ends(tp, id)
+        if caught_up < now and not is_silent:  # `lag` and `slow` keep it from the end, also where nothing was written
+            end = min(end, leaders_end - 1)
+        at, until, most = (round(1000 * seconds, 3) for seconds in (now, min(now, caught_up), limit))
+        return at, until, end, leaders_end, most
+
+    def _caught_up_until(self, tp: TopicPartition, id: int) -> tuple[float, bool]:
+        """The last time that a follower had everything, infinity if it has now; and True if it fetches no more."""
+        lag = self.process.network.lag(id, self.process.id, tp)
+        if lag.silent_since == math.inf:
+            return lag.late_since, False
+        return max(lag.silent_since, self.process.hosted[tp].led_since), True
+
+    def _log_ends(self, tp: TopicPartition, id: int) -> tuple[int, int]:
+        """The ends of the logs of a follower and of the leader, in the leader's memory; both 0 without a log."""
+        log = self.process.disk.logs.get(tp)
+        return (0, 0) if log is None else (self.follower_ends.get(tp, {}).get(id, -1), log.end)
 
     # The ISR
 
@@ -267,6 +345,19 @@ class LeaderRole:
         finally:
             self._joining.discard((tp, follower))
 
+    def look_for_late_followers(self) -> None:
+        """From now on look for followers that lag, until `end`."""
+        self._shrinker = self.process.spawn(self.shrink_isrs())
+
+    def end(self) -> None:
+        """The process stops: ISRs are neither shrunk nor announced any more.
+
+        Kafka 2.0.1: server/KafkaServer.scala, shutdown (kafkaScheduler.shutdown)
+        """
+        for task in (self._shrinker, self._propagator):
+            if task is not None:
+                task.cancel()
+
     async def shrink_isrs(self) -> None:
         """Every half `replica.lag.time.max.ms`, take followers out of the ISR that lag for longer than that."""
         CAUSE.set(None)
@@ -274,12 +365,10 @@ class LeaderRole:
         limit = process.config["replica.lag.time.max.ms"] / 1000
         while True:
             await process.clock.sleep(limit / 2, background=True)
-            for tp, late in self.lags.late_now(limit).items():
+            for tp, late in self._late_now(limit).items():
                 await self._change_isr(tp, "shrink-isr", remove=late)
-                for id in late:
-                    follower = process.network.follower(id)
-                    if follower is not None and process.reaches(id):
-                        follower.fetch_again()  # it never stopped, or is heard again since this was decided
+                for id in late:  # one that never stopped, or is heard again since this was decided
+                    process.network.next_fetch(id, NextFetch(process.id, tp, Finds.EXPELLED))
 
     async def _change_isr(
         self, tp: TopicPartition, action: str, add: int | None = None, remove: tuple[int, ...] = ()
@@ -328,7 +417,7 @@ class LeaderRole:
         return answer.stat.version if answer.stat else -1, answer.error
 
     def is_writing(self, tp: TopicPartition) -> bool:
-        """Whether a new ISR is on its way to ZooKeeper: until it is there, neither the old nor the new one counts."""
+        """True if a new ISR is on its way to ZooKeeper: until it is there, neither the old nor the new one counts."""
         lock = self._writing.get(tp)
         return lock is not None and lock.locked()
 
@@ -366,5 +455,60 @@ class LeaderRole:
                     self._changed |= dict.fromkeys(changed)
 
     def state_key(self) -> str:
-        """What the explorer compares of two states: the ISRs still to be announced."""
+        """The state for the explorer: the ISRs still to be announced."""
         return f"{self._changed}"
+
+
+class FollowerFetch(DelayedOperation):
+    """A follower's fetch of one partition from the end of its log, waiting in its leader's purgatory.
+
+    Its result, which `respond` is called with, is whether it brings something. Kafka's fetchers ask again every half
+    second. Here a fetch that found nothing stays where it is: an expiry would only bring the same fetch again. Only
+    where it would bring something, its half second begins: a newer high watermark, which before KAFKA-8443 releases no
+    fetch, a newer log start offset, or records that are held back by a throttle.
+    Kafka 2.0.1: server/ReplicaManager.scala, fetchMessages; server/DelayedFetch.scala, DelayedFetch
+    """
+
+    def __init__(self, leader: LeaderRole, request: FetchRequest, respond: Callable[[bool], object]) -> None:
+        super().__init__(NEVER, "fetch")
+        assert request.offset is not None
+        self.leader, self.request, self._respond = leader, request, respond
+        self.replica = request.replica
+        self.known = (request.high_watermark, request.offset)
+        self._end: Timer | None = None
+
+    @property
+    def _found(self) -> FetchResult:
+        return self.leader.fetch_result(self.request.partition, self.replica, self.request.leader_epoch)
+
+    def try_complete(self) -> bool:
+        """Records that are not held back, a leader that leads no more, or, since KAFKA-8443, a high watermark."""
+        found = self._found
+        if found.answered and not self._brings(*(found.offsets or (0, 0))):
+            return False
+        return self.force_complete()
+
+    def _brings(self, high_watermark: int, end: int) -> bool:
+        known_high_watermark, known_end = self.known
+        passes_on = self.leader.process.generation.records.passes_on_high_watermark
+        if high_watermark > known_high_watermark and passes_on:
+            return True
+        return end > known_end and not self.leader.throttles(self.request.partition, self.replica)
+
+    def looked_at(self) -> None:
+        """Begin its half second, if it would bring records, a high watermark or a log start offset then."""
+        found = self._found
+        is_news = (found.offsets or (0, 0)) != self.known or found.log_start > self.request.log_start
+        if self._end is None and is_news:
+            self._end = self.leader.process.clock.later(FETCH_WAIT, self.expire)
+
+    def cancel(self) -> None:
+        super().cancel()
+        if self._end is not None:
+            self._end.cancel()
+
+    def on_complete(self) -> bool:
+        """Nothing where it is refused; records are read when the answer has arrived."""
+        answered = self._found.answered
+        self._respond(answered)
+        return answered

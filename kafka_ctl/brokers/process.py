@@ -1,7 +1,7 @@
-"""What all parts of a broker process share: which broker it is, the ports, its disks, and the partitions it holds.
+"""The parts that all modules of a broker process share: its id, the ports, its disks, and its partitions.
 
 Brokers reach each other through the network port only. Beside requests it carries the fetches of followers, which are
-values, too; a leader learns from it what the fetches of its followers show.
+values, too; a leader learns from it what the fetches of its followers show. No broker gets an object of another one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, Unpack
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar, Unpack
 
 from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.disk import Disk
@@ -19,7 +20,9 @@ from kafka_ctl.brokers.fetches import (
     EpochEndOffset,
     FetchRequest,
     FetchResponse,
-    FetchState,
+    FetchResult,
+    FollowerLag,
+    NextFetch,
     OffsetsForLeaderEpochRequest,
     WaitingFetch,
 )
@@ -29,7 +32,7 @@ from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.generation import Config, Generation
 from kafka_ctl.latencies import Costs
-from kafka_ctl.plugins import Plugins
+from kafka_ctl.plugins import Plugins, split
 from kafka_ctl.ports import PROCESS, Clock, Network, Timer
 from kafka_ctl.requests import UNKNOWN_EPOCH, PartitionState
 from kafka_ctl.trace import details
@@ -41,36 +44,28 @@ T = TypeVar("T")
 
 UNNAMED = "broker-new"
 """The actor of a process that does not know its id yet."""
-DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pending controlled shutdown"
+DOWN, STARTING, RECOVERING = "down", "starting", "recovering from unclean shutdown"
+RUNNING, PENDING_SHUTDOWN, SHUTTING_DOWN = "running", "pending controlled shutdown", "shutting down"
 
 
-class FollowerPeer(Protocol):
-    """The follower's side of a broker: what its leader knows from its fetches."""
+class BrokerState(NamedTuple):
+    """A state of a broker process: the number that the gauge `BrokerState` shows, and Kafka's name."""
 
-    unfetched: dict[TopicPartition, float]
-    """Partitions that it follows without a fetcher, and since when, in seconds."""
+    number: int
+    name: str
 
-    @property
-    def is_suspect(self) -> bool:
-        """Whether it may be late somewhere."""
 
-    def late_since(self, tp: TopicPartition) -> float:
-        """Since when its fetches have not reached the log's end, in seconds; infinity if they do."""
-
-    def fetch(self, tp: TopicPartition) -> None:
-        """Its next fetch arrives, if there is anything to fetch."""
-
-    def wait_for_records(self, tp: TopicPartition) -> None:
-        """Its fetch has found no log, and waits at its leader."""
-
-    def names_epoch(self, leader: int) -> bool:
-        """Whether its fetches from that leader say which leader epoch it knows."""
-
-    def fetch_on(self, tp: TopicPartition) -> None:
-        """Its fetch arrives, and it is outside of the ISR: it can join."""
-
-    def fetch_again(self) -> None:
-        """The same, of all its partitions."""
+BROKER_STATES = {
+    DOWN: BrokerState(0, "NotRunning"),
+    STARTING: BrokerState(1, "Starting"),
+    RECOVERING: BrokerState(2, "RecoveringFromUncleanShutdown"),
+    RUNNING: BrokerState(3, "RunningAsBroker"),
+    PENDING_SHUTDOWN: BrokerState(6, "PendingControlledShutdown"),
+    SHUTTING_DOWN: BrokerState(7, "BrokerShuttingDown"),
+}
+"""Kafka 2.0.1: server/BrokerStates.scala."""
+RUNNING_AS_CONTROLLER = BrokerState(4, "RunningAsController")
+"""Kafka 0.10.0.1: server/BrokerStates.scala; gone since 0.10.1.0 (KAFKA-3761)."""
 
 
 class Peers(Network, Protocol):
@@ -82,20 +77,24 @@ class Peers(Network, Protocol):
     def end_of_epoch(self, leader: int, request: OffsetsForLeaderEpochRequest) -> EpochEndOffset | None:
         """The same with the question where an epoch ends."""
 
-    def hold(self, leader: int, request: FetchRequest, answered: Callable[[bool], object]) -> WaitingFetch | None:
-        """Let a fetch wait at a leader, and call `answered` with whether it brings something; None without a leader."""
+    def hold(self, leader: int, request: FetchRequest, respond: Callable[[bool], object]) -> WaitingFetch | None:
+        """Let a fetch wait at a leader, and bring the answer to `respond`: whether it brings something. None without a
+        leader."""
 
-    def fetch_state(self, leader: int, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchState | None:
-        """What a fetch would find at a leader that is reached; None where there is no such broker."""
+    def fetch_result(self, leader: int, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchResult | None:
+        """The result of a fetch from a leader that is reached; None where there is no such broker."""
 
     def connection(self, follower: int, leader: int) -> tuple[int, int]:
-        """How often a leader's process has started, and the connection to it been cut: another pair, another one."""
+        """The number of starts of a leader's process and of cuts of the connection to it; it names a connection."""
 
-    def follower(self, broker: int) -> FollowerPeer | None:
-        """Who fetches on that broker; None where its process does not run."""
+    def next_fetch(self, follower: int, fetch: NextFetch) -> None:
+        """Let a follower send its next fetch now, if its process runs; where the ISR is concerned, if it is reached."""
 
-    def followers(self) -> Iterable[tuple[int, FollowerPeer]]:
-        """Every broker's, also of those whose process does not run."""
+    def followers(self, leader: int) -> Iterable[tuple[int, bool]]:
+        """All other brokers of the lab, and whether each may be late somewhere, also those that do not run."""
+
+    def lag(self, follower: int, leader: int, tp: TopicPartition) -> FollowerLag:
+        """Lateness of a follower in a partition of this leader."""
 
     def paused(self, target: int) -> None:
         """The process of a broker pauses."""
@@ -105,7 +104,7 @@ class Peers(Network, Protocol):
 
 
 class Listeners(Protocol):
-    """Where brokers listen for connections from outside."""
+    """The listeners of brokers for connections from outside."""
 
     def port(self, broker: BrokerProcess) -> int:
         """The port of a broker, the same for all its life."""
@@ -118,7 +117,7 @@ class Listeners(Protocol):
 
 
 class World(Protocol):
-    """What a broker needs of the world it lives in."""
+    """The part of the world that a broker needs."""
 
     @property
     def clock(self) -> Clock: ...
@@ -137,10 +136,10 @@ class World(Protocol):
     registration_retry: float
     """Seconds between two attempts to register where an older session's znode still is."""
     listeners: Listeners | None
-    """Where brokers listen, if programs outside can reach them."""
+    """The listeners of the brokers, if programs outside can reach them."""
     plugins: Plugins
     watches_configs: bool
-    """Whether brokers watch for changes of configurations."""
+    """True if brokers watch for changes of configurations."""
     expected_brokers: set[int]
     """Brokers that must have registered before any competes to be controller."""
 
@@ -158,7 +157,7 @@ class HostedPartition:
     state: LeaderAndIsr
     replicas: tuple[int, ...]
     led_since: float = 0.0
-    """When this broker became its leader, in seconds."""
+    """The time at which this broker became its leader, in seconds."""
 
 
 class BrokerProcess:
@@ -167,7 +166,7 @@ class BrokerProcess:
     controller: Controller
     """Active or not: the controller of this process."""
     _pause: Timer
-    """When the pause of this process ends."""
+    """The end of this process's pause."""
 
     def __init__(self, id: int, rack: str | None, world: World) -> None:
         self.id, self.rack, self.world = id, rack, world
@@ -177,25 +176,29 @@ class BrokerProcess:
         self.state = DOWN
         self.down_since, self.paused_since = 0.0, math.inf
         self._tasks: dict[asyncio.Task, None] = {}
+        self._asked: dict[asyncio.Future, None] = {}
+        """The future answers of requests that are being handled, in the order in which these arrived."""
         self.disk, self.starts = Disk(), 0
         generated = identity.is_generated(id, self.config)
         self.configured = identity.NOT_CONFIGURED if generated or id < 0 else id
-        """What `broker.id` in our configuration says."""
+        """The `broker.id` of our configuration."""
         if generated:  # in an earlier life
             self.disk.checkpoint(identity.BrokerMetadata(id), overwrite=True)
 
     def reset(self) -> None:
-        """What a process has in memory when it starts."""
+        """The memory of a process that starts."""
         self.starts += 1
         window = self.config["zookeeper.max.in.flight.requests"] if self.generation.zookeeper.pipelined else 1
-        plugins = self.world.plugins
-        trips = plugins.trips if "pipeline" in plugins.rules else None
+        pipeline: Callable[[list[str], int], list[list[str]]] | None = self.world.plugins.rule("pipeline", None)
+        trips = None if pipeline is None else partial(split, pipeline)
         self.zk = ZooKeeperClient(window, self.generation.zookeeper.ends_with_session, trips)
         self.epoch = UNKNOWN_EPOCH
         """The czxid of our znode: tells this life of the broker from earlier ones."""
         self.hosted: dict[TopicPartition, HostedPartition] = {}
         self.offline: set[TopicPartition] = set()
         """Partitions whose copy cannot be used since a log directory failed."""
+        self.deletions, self.has_deleted = 0, False
+        """Copies whose deletion is to be paid for, and whether one was before."""
         self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
         """The metadata cache: who leads, and the ISR, of every partition of the cluster."""
         self.assigned: dict[TopicPartition, PartitionState] = {}
@@ -204,8 +207,8 @@ class BrokerProcess:
         self.known_controller = -1
         """The controller that sent the live brokers."""
         self.metadata_updated = asyncio.Event()
-        self.quotas = ReplicationQuotas(*(ReplicationQuota(self.clock.now) for _ in range(2)))
-        """How much it may send to throttled replicas, and fetch as one."""
+        self.quotas = ReplicationQuotas(*(ReplicationQuota(self.clock.now) for _ in range(3)))
+        """The most bytes a second that it sends to throttled replicas, fetches as one, and copies between its disks."""
 
     def end_pause(self) -> bool:
         """Let the tasks of this process go on; whether they were paused."""
@@ -218,21 +221,21 @@ class BrokerProcess:
 
     @property
     def listening(self) -> bool:
-        """Whether the process answers requests."""
+        """True if the process answers requests."""
         return self.state in (RUNNING, PENDING_SHUTDOWN)
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the process has been asked to stop: then it starts no fetcher any more."""
-        return self.state == PENDING_SHUTDOWN
+        """True if the process has been asked to stop: then it starts no fetcher any more."""
+        return self.state in (PENDING_SHUTDOWN, SHUTTING_DOWN)
 
     def leads(self, tp: TopicPartition) -> bool:
-        """Whether this broker leads the partition, as far as it knows."""
+        """True if this broker leads the partition, as far as it knows."""
         hosted = self.hosted.get(tp)
         return hosted is not None and hosted.state.leader == self.id
 
     def reaches(self, other: int) -> bool:
-        """Whether the network carries requests to that broker and answers back."""
+        """True if the network carries requests to that broker and answers back."""
         return self.network.unreachable_since(other, self.id) == math.inf
 
     async def metadata_shows(self, holds: Callable[[], bool], seconds: float) -> bool:
@@ -275,6 +278,15 @@ class BrokerProcess:
             log.high_watermark = offset
             self.record_offset("high-watermark", tp, (), offset)
 
+    def raise_log_start(self, tp: TopicPartition, log: Log, offset: int, by: str) -> None:
+        """Raise the log start offset and record that, unless it is there already.
+
+        Kafka 2.0.1: log/Log.scala, maybeIncrementLogStartOffset
+        """
+        if offset > log.start:
+            log.start_at(offset)
+            self.record_offset("log-start", tp, (), offset, by)
+
     def spawn(self, coro: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """Start a task that pauses and ends with this process."""
         context = copy_context()
@@ -300,12 +312,29 @@ class BrokerProcess:
         if self.zk.session is not None:
             self.zk.session.abandon()
 
+    def close_connections(self) -> None:
+        """Answer nothing any more, neither what comes nor what has come; session and controller go on.
+
+        Kafka 2.0.1: network/SocketServer.scala, stopProcessingRequests
+        """
+        self.state, self.down_since = SHUTTING_DOWN, self.clock.now()
+        if self.world.listeners is not None:
+            self.world.listeners.close(self)
+        for answered in self._asked:
+            if not answered.done():
+                answered.set_exception(self.closed())
+
+    def closed(self) -> ConnectionResetError:
+        """The error of a request whose connection is closed before the answer."""
+        return ConnectionResetError(f"broker {self.id} closed the connection")
+
     def end(self) -> None:
         """The process is over: no task of it goes on, but the one that asks for this."""
+        if self.state != SHUTTING_DOWN:
+            self.down_since = self.clock.now()
         self.state = DOWN
         if self.world.listeners is not None:
             self.world.listeners.close(self)
-        self.down_since = self.clock.now()
         self.end_pause()
         self.controller.stop()
         try:

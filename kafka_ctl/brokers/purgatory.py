@@ -28,17 +28,17 @@ REAPER_WAIT = 0.2
 
 
 class Pending(Protocol):
-    """What a timer gives for an action that it will take."""
+    """The answer of a timer for an action that it accepted."""
 
     def cancel(self) -> bool:
         """Do not take it any more."""
 
 
 class Timer(Protocol):
-    """What a purgatory needs of a timing wheel."""
+    """The part of a timing wheel that a purgatory needs."""
 
     after_poll: Callable[[], object] | None
-    journal: list[Any] | None
+    journal: list[object] | None
 
     @property
     def now(self) -> int:
@@ -73,7 +73,7 @@ class DelayedOperation:
         """Complete it if it can be by now: check, then `return self.force_complete()`. Whether this call did so."""
         raise NotImplementedError
 
-    def on_complete(self) -> Any:
+    def on_complete(self) -> object:
         """The result; called once."""
 
     def looked_at(self) -> None:
@@ -112,7 +112,7 @@ class DelayedOperation:
         state = f"completed: {self.result}" if self.is_completed else "waiting"
         return f"<{self.name or 'operation'}, {state}>"
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[object, None, Any]:
         if not self.is_completed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -213,7 +213,7 @@ class Purgatory:
             self.timer.poll_soon()
 
     def _purge_if_due(self) -> None:
-        """What the reaper does after each poll: too many operations are completed, so go through every watch list."""
+        """Purge after a poll of the reaper: too many operations are completed, so go through every watch list."""
         if self._total - self.delayed <= self.purge_interval:
             return
         self._total = self.delayed
@@ -233,12 +233,12 @@ class ClockTimer:
     That is what the brokers of a lab have: their clock knows fractions of a millisecond, and their runs are compared.
     """
 
-    journal: list[Any] | None = None
+    journal: list[object] | None = None
 
     def __init__(self, clock: Clock, background: bool = False) -> None:
         self.clock, self.size, self.started = clock, 0, clock.now()
         self.background = background
-        """Whether a lab is at rest although somebody waits."""
+        """True if a lab is at rest although operations wait."""
         self.after_poll: Callable[[], object] | None = None
         self._polls = False
 

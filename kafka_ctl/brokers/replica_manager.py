@@ -1,4 +1,4 @@
-"""What a broker does with the partitions it holds: lead, follow, stop; and what it knows of all the others.
+"""The partitions of a broker: it leads, follows and stops them; and the metadata of all others.
 
 Epochs protect it: a request of an older controller, or a leader epoch that is not newer, is refused.
 Kafka 2.0.1: server/ReplicaManager.scala, ReplicaManager; server/MetadataCache.scala, MetadataCache
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 
+from kafka_ctl.brokers.configs import TopicConfigs
 from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.brokers.follower import KEPT, SKIPPED, FollowerRole
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log_dirs import LogDirs
 from kafka_ctl.brokers.process import BrokerProcess, HostedPartition
-from kafka_ctl.brokers.topic_configs import TopicConfigs
 from kafka_ctl.cluster import LEADER_DURING_DELETE, NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.requests import (
     UNKNOWN_EPOCH,
@@ -72,11 +72,12 @@ class ReplicaManager:
         return Response(error)
 
     def _obeys(self, controller_epoch: int) -> bool:
-        """Whether a controller with this epoch is still the newest that is known."""
-        plugins = self.process.world.plugins
-        if "fence" in plugins.rules:
-            return plugins.obeys(controller_epoch, self.controller_epoch)
-        return controller_epoch >= self.controller_epoch or self.process.generation.bugs.obeys_old_controllers
+        """True if a controller with this epoch is still the newest that is known."""
+        obeys = self.process.world.plugins.rule("fence", self._is_newest)
+        return obeys(controller_epoch, self.controller_epoch)
+
+    def _is_newest(self, controller_epoch: int, newest: int) -> bool:
+        return controller_epoch >= newest or self.process.generation.bugs.obeys_old_controllers
 
     async def _read_configs(self, request: LeaderAndIsrRequest) -> None:
         """Read the configurations of the topics of which this request makes new copies: without ZooKeeper, it waits.
@@ -84,10 +85,10 @@ class ReplicaManager:
         Kafka does so for each copy, here it is once for each topic of the request.
         Kafka 2.0.1: cluster/Partition.scala, getOrCreateReplica; 2.4.1: createLog
         """
-        me, disk = self.process.id, self.process.disk
+        me = self.process.id
         new: dict[str, list[TopicPartition]] = {}
         for tp, sent in request.partitions.items():
-            if tp not in self.process.hosted and me in sent.replicas and not disk.refuses(tp, sent.is_new):
+            if tp not in self.process.hosted and me in sent.replicas and not self._lost(tp, sent.is_new):
                 new.setdefault(tp.topic, []).append(tp)
         for topic, partitions in new.items():
             await self.configs.load(topic, partitions)
@@ -106,16 +107,25 @@ class ReplicaManager:
             errors[tp] = self.problem(tp, sent, request)
             if errors[tp] is None:
                 self._become(tp, sent)
+        if self.process.generation.log_dirs.outlives_failed_log_dir:
+            self.process.offline |= request.partitions.keys() - self.process.hosted.keys()
         return Response(None, errors)
+
+    def _lost(self, tp: TopicPartition, is_new: bool) -> bool:
+        """True if no copy of this partition can be used or made: once refused, until the process starts again.
+
+        Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower (OfflinePartition); log/LogManager.scala,
+        getOrCreateLog
+        """
+        return tp in self.process.offline or self.process.disk.refuses(tp, is_new)
 
     def problem(self, tp: TopicPartition, sent: PartitionState, request: LeaderAndIsrRequest) -> str | None:
         """Why this partition's part of the request is ignored, None if it is not."""
         detail: str | None
         known = self.process.hosted.get(tp)
         current = known.state.leader_epoch if known else -1
-        if self.process.disk.refuses(tp, sent.is_new) or self.log_dirs.prefers_failed(tp):
+        if self._lost(tp, sent.is_new) or self.log_dirs.prefers_failed(tp):
             error, detail = STORAGE_ERROR, "its log directory failed"
-            self.process.offline.add(tp)
         elif sent.state.leader_epoch <= current:
             error, detail = STALE_CONTROLLER_EPOCH, details.write(current=current)
         elif self.process.id not in sent.replicas:
@@ -201,9 +211,9 @@ class ReplicaManager:
             held = tp in self.process.hosted
             self.follower.remove_fetcher(tp)
             self.log_dirs.stop(tp)
-            errors[tp] = STORAGE_ERROR if self.process.disk.refuses(tp, is_new=True) else None
+            errors[tp] = STORAGE_ERROR if request.delete and tp in self.process.offline else None
             if request.delete and errors[tp] is None:
-                self.process.hosted.pop(tp, None)
+                self.process.deletions += self.process.hosted.pop(tp, None) is not None
                 self.follower.forget(tp)
                 self.leader.release(tp)
                 self.process.disk.delete(tp)
@@ -217,6 +227,14 @@ class ReplicaManager:
                 detail=details.write("delete" * request.delete, "absent" * (not held)),
             )
         return Response(None, errors)
+
+    def deletion_seconds(self) -> float:
+        """The time for the copies that were deleted since the last call; a process is slow at its first."""
+        process, costs = self.process, self.process.costs
+        count, process.deletions = process.deletions, 0
+        first = 0.0 if process.has_deleted or not count else costs.first_deletion
+        process.has_deleted |= count > 0
+        return first + count * costs.deletion
 
     def fail_log_dir(self) -> None:
         """A log directory fails: its copies are gone, and the controller learns of it through ZooKeeper.

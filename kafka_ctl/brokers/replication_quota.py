@@ -1,7 +1,8 @@
-"""How much a broker may send to, or fetch as, replicas that are throttled: bytes a second (KIP-73).
+"""Quotas of throttled replicas: the bytes a second that a broker may send to them, or fetch as one (KIP-73).
 
 A broker has one quota for what it sends as leader and one for what it fetches as follower. All bytes of throttled
-partitions count; while their rate is above the bound, those of them stand still whose replica is not in sync.
+partitions count; while their rate is above the bound, those of them stand still whose replica is not in sync. A third
+quota is for copies between its log directories, of any partition (KIP-113).
 Kafka 2.0.1: server/ReplicationQuotaManager.scala, ReplicationQuotaManager; clients
 common/metrics/stats/SimpleRate.java, SampledStat.java
 """
@@ -16,6 +17,8 @@ from kafka_ctl.cluster import TopicPartition
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 """Settings of a broker: bytes a second."""
+LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+"""The same for copies between the log directories of the broker (Kafka 1.1)."""
 LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 """Settings of a topic: which replicas the rates are for, `0:1,0:2` (partition:broker) or `*` for all."""
 REPLICAS_FORM = re.compile(r"([0-9]+:[0-9]+)?")
@@ -26,7 +29,7 @@ ALL: frozenset[int] = frozenset({-1})
 
 
 class Sample:
-    """What was recorded since some moment."""
+    """The bytes recorded since some moment."""
 
     def __init__(self, since: int) -> None:
         self.since, self.value = since, 0
@@ -66,7 +69,7 @@ class SimpleRate:
 
 
 class ReplicationQuota:
-    """What one broker may send, or fetch; `now` gives seconds."""
+    """The quota of one broker, for sending or fetching; `now` gives seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now, self._rate = now, SimpleRate()
@@ -76,18 +79,23 @@ class ReplicationQuota:
         """By topic the partitions whose replica on this broker is throttled, or `ALL`."""
 
     def is_throttled(self, tp: TopicPartition) -> bool:
-        """Whether the bytes of this partition count."""
+        """True if the bytes of this partition count."""
         partitions = self.throttled.get(tp.topic, frozenset())
         return partitions is ALL or tp.partition in partitions
 
     def record(self, tp: TopicPartition, bytes: int) -> None:
-        """Count what was sent or fetched."""
-        if bytes and self.is_throttled(tp):
+        """Count what was sent or fetched of a partition, if that is throttled."""
+        if self.is_throttled(tp):
+            self.count(bytes)
+
+    def count(self, bytes: int) -> None:
+        """Count what was copied."""
+        if bytes:
             self._rate.record(bytes, self._milliseconds())
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether the rate is above the bound."""
+        """True if the rate is above the bound."""
         return self.bound is not None and self.rate > self.bound
 
     @property
@@ -96,7 +104,7 @@ class ReplicationQuota:
         return self._rate.measure(self._milliseconds())
 
     def stops(self, tp: TopicPartition, in_sync: bool) -> bool:
-        """Whether this partition stands still for now."""
+        """True if this partition stands still for now."""
         return not in_sync and self.is_throttled(tp) and self.is_exceeded
 
     def _milliseconds(self) -> int:
@@ -104,10 +112,11 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas(NamedTuple):
-    """Both quotas of a broker."""
+    """The quotas of a broker."""
 
     leader: ReplicationQuota
     follower: ReplicationQuota
+    alter_log_dirs: ReplicationQuota
 
 
 def throttled_partitions(value: str, broker: int) -> frozenset[int]:

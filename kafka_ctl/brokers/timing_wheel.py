@@ -9,6 +9,8 @@ tasks then run, or are demoted: put into a finer wheel, until their time has com
     level 2   20 ms a bucket      400 ms
     level 3  400 ms a bucket    8,000 ms      a task of 450 ms: level 3, then 2, then 1
 
+In Kafka all rings have the same number of buckets. Here they need not: `TimingWheel(1000, (60, 60, 12))` is a clock.
+
 Kafka 2.0.1: utils/timer/TimingWheel.scala, TimingWheel; utils/timer/Timer.scala, SystemTimer;
 utils/timer/TimerTaskList.scala, TimerTaskList
 """
@@ -16,8 +18,8 @@ utils/timer/TimerTaskList.scala, TimerTaskList
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
-from math import floor
+from collections.abc import Callable, Iterator, Sequence
+from math import floor, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, short
@@ -125,9 +127,10 @@ class Wheel:
     """One ring of buckets, and the coarser ring above it once there is one."""
 
     def __init__(self, timer: TimingWheel, level: int, tick: int, start: int) -> None:
-        self.timer, self.level, self.tick, self.interval = timer, level, tick, tick * timer.n
+        n = timer.buckets_of(level)
+        self.timer, self.level, self.tick, self.interval = timer, level, tick, tick * n
         self.now = start - start % tick
-        self.buckets = [Bucket(level, number) for number in range(timer.n)]
+        self.buckets = [Bucket(level, number) for number in range(n)]
         self.overflow: Wheel | None = None
 
     def add(self, task: Task) -> bool:
@@ -154,6 +157,13 @@ class Wheel:
 class TimingWheel:
     """Rings of `n` buckets, `tick` milliseconds the finest, and the delay queue that turns them.
 
+        from kafka_ctl import TimingWheel
+        wheel = TimingWheel(tick=1, n=20)
+        task = wheel.add(30, name="a request")
+        task.where.level  # 2
+        wheel.advance(29), wheel.advance(30) == [task]  # ([], True)
+
+    `n` may be several numbers: of the finest ring, of the next one and so on; further rings have as many as the last.
     Time is what `advance` says it is. `place` finds a task's bucket, as the function of that name does; with
     `journal` every move is noted, which is what pictures are drawn from. Raises BadInput for a ring that cannot be.
     """
@@ -161,12 +171,22 @@ class TimingWheel:
     _own = staticmethod(place)
 
     def __init__(
-        self, tick: int = 1, n: int = 20, start: int = 0, *, place: Placing = place, journal: bool = True
+        self,
+        tick: int = 1,
+        n: int | Sequence[int] = 20,
+        start: int = 0,
+        *,
+        place: Placing = place,
+        journal: bool = True,
     ) -> None:
-        for name, value, least in (("tick", tick, 1), ("n", n, 2), ("start", start, 0)):
+        sizes = tuple(n) if isinstance(n, (list, tuple)) and n else (n,)
+        for name, value, least in (("tick", tick, 1), *(("n", size, 2) for size in sizes), ("start", start, 0)):
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise BadInput(f"{name} cannot be {short(value)}; it is a whole number, {least} or more")
-        self.tick, self.n, self.start, self.now = tick, n, start, start
+                numbers = ", or several such numbers" if name == "n" else ""
+                raise BadInput(f"{name} cannot be {short(value)}; it is a whole number, {least} or more{numbers}")
+        self.tick, self.sizes, self.start, self.now = tick, sizes, start, start
+        self.n = sizes[0]
+        """The buckets of the finest ring."""
         self.place = place if place is TimingWheel._own else _checked(place)
         self.size = 0
         """Tasks that wait."""
@@ -179,6 +199,14 @@ class TimingWheel:
         self._queue: list[tuple[int, int, Bucket]] = []
         self._order = 0
         self._finest = Wheel(self, 1, tick, start)
+
+    def buckets_of(self, level: int) -> int:
+        """The number of buckets of the ring at this level, 1 for the finest."""
+        return self.sizes[min(level, len(self.sizes)) - 1]
+
+    def tick_of(self, level: int) -> int:
+        """The milliseconds of a bucket of the ring at this level."""
+        return self.tick * prod(map(self.buckets_of, range(1, level)))
 
     def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> Task:
         """Call `action` in `delay` milliseconds; at once where that is less than a tick from where the hand is."""
@@ -245,7 +273,7 @@ class TimingWheel:
 
     @property
     def next_expiration(self) -> int | None:
-        """When the next bucket expires; it may have lost its tasks. None when the delay queue is empty."""
+        """The expiration of the next bucket, which may have lost its tasks. None when the delay queue is empty."""
         return self._queue[0][0] if self._queue else None
 
     def levels(self) -> list[Level]:
@@ -319,7 +347,13 @@ class SystemTimer(TimingWheel):
     """
 
     def __init__(
-        self, clock: Clock, tick: int = 1, n: int = 20, *, background: bool = False, journal: bool = False
+        self,
+        clock: Clock,
+        tick: int = 1,
+        n: int | Sequence[int] = 20,
+        *,
+        background: bool = False,
+        journal: bool = False,
     ) -> None:
         self.clock, self.background = clock, background
         super().__init__(tick, n, self._time(), journal=journal)
@@ -347,7 +381,7 @@ class SystemTimer(TimingWheel):
             self._look = self.clock.later(at / 1000 - self.clock.now(), self._polled, at, background=True)
 
     def _catch_up(self) -> int:
-        """What time it is; buckets that expired while nothing waited are polled now."""
+        """The time; buckets that expired while nothing waited are polled now."""
         self.now = max(self.now, self._time())
         if not self.size:
             self._poll(self.now)

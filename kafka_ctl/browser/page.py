@@ -1,4 +1,4 @@
-"""What the try-it page says to Python and Python to it, as JSON texts: `{"do": ..., ...}`.
+"""Messages between the try-it page and Python, as JSON texts: `{"do": ..., ...}`.
 
 from the page   start {fragment}               open the run that the address names
                 set {model, traits}            a click has changed a trait
@@ -18,12 +18,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.browser import widgets
-from kafka_ctl.errors import KafkaCtlError
+from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName, short
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.link import Link, parse_fragment
+from kafka_ctl.lab.story import Link, parse_fragment
 
 if TYPE_CHECKING:
-    from kafka_ctl.views.live import Live
+    from kafka_ctl.views.widget.live import Live
 
 EXAMPLE = Link(
     """\
@@ -32,7 +32,7 @@ create_topic orders partitions=3 replication_factor=3
 settle
 """
 )
-"""What is shown where the address names nothing."""
+"""The run that is shown where the address names none."""
 
 
 class Page:
@@ -48,31 +48,45 @@ class Page:
 
     def receive(self, text: str) -> None:
         """Do what the page asks for; what goes wrong is a sentence on it."""
-        content = json.loads(text)
         try:
-            self._do(content)
+            self._do(_parsed(text))
         except KafkaCtlError as trouble:
             self.send({"do": "failed", "text": str(trouble)})
 
     def _do(self, content: widgets.Content) -> None:
         asked = content["do"]
         if asked == "start":
-            self._start(parse_fragment(content["fragment"]) or EXAMPLE)
+            if not isinstance(fragment := content.get("fragment"), str):
+                raise BadInput(f"a page cannot start with {short(fragment)}; give the fragment of its address as text")
+            self._start(parse_fragment(fragment) or EXAMPLE)
         elif asked == "link" and self.live is not None:
             self.send({"do": "link", "fragment": self.live.lab.link(self.live.index).partition("#")[2]})
+        elif isinstance(model := content.get("model"), str) and model in widgets.MODELS:
+            widgets.MODELS[model].receive_page(content)
         else:
-            widgets.MODELS[content["model"]].receive_page(content)
+            raise UnknownName("widget", short(model), widgets.MODELS)
 
     def _start(self, link: Link) -> None:
         widgets.install(self.send)
-        from kafka_ctl.views.widget.assets import LIVE, SHEET
         from kafka_ctl.views.widget.live import Live
+        from kafka_ctl.views.widget.payload import LIVE, SHEET
 
         lab = Lab.replay(link.story)
         self.live = Live(lab)
         if link.step is not None:
             self.live.index = min(link.step, len(self.live.live_film.frames) - 1)
         self.send({"do": "show", "model": self.live.model_id, "script": LIVE, "style": SHEET})
+
+
+def _parsed(text: str) -> widgets.Content:
+    """The contents of a page's message; BadInput for a text that is no message."""
+    try:
+        content = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"a message of the page cannot be read: {error}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("do"), str):
+        raise BadInput(f'a message of the page cannot be {short(content)}; it says what to do: {{"do": "link"}}')
+    return content
 
 
 def connect(post: Callable[[str], object]) -> Callable[[str], None]:

@@ -1,4 +1,7 @@
-"""What the kit's widgets ask of anywidget, for a page without Jupyter: traits that both sides know, and messages."""
+"""The part of anywidget that the kit's widgets need, for a page without Jupyter: synchronised traits, and messages.
+
+Apart from `page.py` because it stands in for a library, which that one uses.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import traitlets
+
+from kafka_ctl.errors import BadInput, short
 
 Content = dict[str, Any]
 """A message of the page, or to it, from JSON."""
@@ -54,12 +59,19 @@ class AnyWidget(traitlets.HasTraits):
         """Take what the page says of this widget: a `message`, or traits that were `set`."""
         if content["do"] == "message":
             for listener in self._listeners:
-                listener(self, content["content"], [])
+                listener(self, content.get("content"), [])
             return
+        traits = content.get("traits")
+        if content["do"] != "set" or not isinstance(traits, dict):
+            raise BadInput(
+                f"a widget of the page cannot do {short(content)}; it takes a message, or traits that are set"
+            )
         self._from_page = True
         try:
-            for name, value in content["traits"].items():
+            for name, value in traits.items():
                 self.set_trait(name, value)
+        except traitlets.TraitError as error:
+            raise BadInput(f"the page cannot set {name}: {error}") from None
         finally:
             self._from_page = False
 

@@ -234,7 +234,8 @@ def exercises(reset: bool) -> int:
 @click.option("--check", is_flag=True, help="Change nothing; exit status 1 when the reference is stale.")
 def docs(check: bool) -> int:
     """Regenerate pages of docs/: commands and the lab, generations, invariants, famous bugs, the trace."""
-    pages = [import_from_checkout("tools.reference").page(app)]
+    reference = import_from_checkout("tools.reference")
+    pages = [reference.page(app), reference.help_page(app)]
     pages += [
         import_from_checkout(f"tools.{name}").PAGE for name in ("generations", "invariants", "museum", "trace_format")
     ]

@@ -6,6 +6,8 @@
     Act 4   the same broker leaves twice: killed, and in good order
 
 Nothing here knows what will happen: every line is made from the records of the run.
+
+Apart from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations
@@ -33,10 +35,19 @@ if IN_BROWSER:  # rich knows Jupyter by the name of its shell, which is another 
     rich.reconfigure(force_jupyter=True)
 
 COLOURS = {
-    "zk": "magenta", "watch": "magenta", "event": "dim", "controller": "bold green", "election": "yellow",
-    "partition": "cyan", "replica": "cyan", "request": "blue", "response": "red", "broker": "white",
-    "fault": "bold red", "violation": "bold red",
-}  # fmt: skip
+    "zk": "magenta",
+    "watch": "magenta",
+    "event": "dim",
+    "controller": "bold green",
+    "election": "yellow",
+    "partition": "cyan",
+    "replica": "cyan",
+    "request": "blue",
+    "response": "red",
+    "broker": "white",
+    "fault": "bold red",
+    "violation": "bold red",
+}
 """The colour of a step by its kind."""
 
 SETTINGS = {"auto.leader.rebalance.enable": False}
@@ -65,7 +76,7 @@ class Narrator:
         for step in steps(trace.records, start=since):
             line = Table.grid(Column(width=12, justify="right"), Column(width=10), Column(), padding=(0, 1))
             colour, strong = COLOURS[step.kind], "bold" if step.kind in ("controller", "fault") else ""
-            text = Text(caption(step.records), style=strong)
+            text = Text(caption(step.records, trace.records), style=strong)
             line.add_row(Text(f"{step.time_ms:,.1f} ms", style="dim"), Text(step.kind, style=colour), text)
             self.console.print(line)
             time.sleep(self.pause)
@@ -194,13 +205,13 @@ def _two_ways_to_leave(lab: Lab, narrator: Narrator) -> None:
 def outages(
     trace: Recorder, broker: int, partitions: Iterable[TopicPartition], since: int = 0
 ) -> dict[TopicPartition, float]:
-    """How many milliseconds nobody led each of these partitions after their leader `broker` left.
+    """The milliseconds without a leader of each of these partitions after their leader `broker` left.
 
-    From the end of its process until another broker, or it itself when it was back, became the
-    leader; 0 when another had become it before, infinity when none ever did.
+    From the end of its process, or of its connections where it stops in good order, until another broker, or it itself
+    when it was back, became the leader; 0 when another had become it before, infinity when none ever did.
     """
     later = trace.slice(start=since, broker=broker)
-    ended = next((r for r in later if (r.kind, r.action) in (("fault", "kill"), ("broker", "stopped"))), None)
+    ended = next((r for r in later if (r.kind, r.action) in (("fault", "kill"), ("broker", "shutting-down"))), None)
     found: dict[TopicPartition, float] = {}
     for tp in partitions:
         led = trace.slice(start=since, kind="broker", action="become-leader", topic=tp.topic, partition=tp.partition)

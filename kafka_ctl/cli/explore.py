@@ -1,6 +1,8 @@
 """`kafka-ctl explore`: walk at random, or in every order, until something breaks.
 
 Exit status 0 when nothing was broken but what is declared, 1 when something was, 2 for a wrong call.
+
+Apart from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_ctl.explore.search import Findings
 
 SECONDS = 60.0
-"""How long a random search lasts when nothing else was asked for."""
+"""The length of a random search when nothing else was asked for."""
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -41,9 +43,19 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 )
 @click.option("--depth", default=3, show_default=True, type=click.IntRange(1, 50), help="With --exhaustive: choices.")
 def explore(
-    generation: str, seconds: float | None, steps: int | None, seed: int, jobs: int | None, out: Path,
-    mutant: str | None, near: tuple[str, ...], exhaustive: bool, brokers: int, partitions: int, depth: int,
-) -> int:  # fmt: skip
+    generation: str,
+    seconds: float | None,
+    steps: int | None,
+    seed: int,
+    jobs: int | None,
+    out: Path,
+    mutant: str | None,
+    near: tuple[str, ...],
+    exhaustive: bool,
+    brokers: int,
+    partitions: int,
+    depth: int,
+) -> int:
     """Run random commands and faults on random clusters, and report which invariants are violated.
 
     A step is one record of the trace; all invariants are checked after each. A violation is minimised to the
@@ -82,18 +94,29 @@ def _at_random(
 
     progress = Progress()
     findings = search(
-        generation, seed, seconds, steps, jobs, mutant,
+        generation,
+        seed,
+        seconds,
+        steps,
+        jobs,
+        mutant,
         lambda f: progress(f"{f.walks:,} walks, {f.steps:,} steps, {len(f.unknown)} not declared"),
         near,
-    )  # fmt: skip
+    )
     click.echo(summary(findings))
     return _stories(findings, progress, out)
 
 
 def _every_order(
-    generation: str, brokers: int, partitions: int, depth: int, seconds: float | None, jobs: int | None,
-    mutant: str | None, out: Path,
-) -> int:  # fmt: skip
+    generation: str,
+    brokers: int,
+    partitions: int,
+    depth: int,
+    seconds: float | None,
+    jobs: int | None,
+    mutant: str | None,
+    out: Path,
+) -> int:
     from kafka_ctl.explore.exhaustive import exhaust
     from kafka_ctl.explore.report import account
 

@@ -2,6 +2,8 @@
 
 Exit status 0 when it is done, 1 when something is missing (Java, say) or nothing in the logs was understood, 2 for a
 wrong call.
+
+Apart from `commands.py` because a command is loaded when it is called, and this one needs Spark.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import io
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import click
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from kafka_ctl.history.log_import import Logs
 
 TABLES = ("files", "rejected", "records")
-"""What `import` writes, in this order: a folder of Parquet files for each of these tables of the imported logs."""
+"""The tables that `import` writes, in this order: a folder of Parquet files for each."""
 
 
 @click.group()
@@ -134,7 +136,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     """
     from kafka_ctl.history import questions
     from kafka_ctl.history.files import naming
-    from kafka_ctl.history.wording import in_words
+    from kafka_ctl.history.questions.frames import in_words
     from kafka_ctl.writing import replacing
 
     if question not in questions.__all__:
@@ -165,7 +167,7 @@ def list_questions() -> None:
         echo(f"{name:{width}}  {(inspect.getdoc(getattr(questions, name)) or '').splitlines()[0]}")
 
 
-def _records(source: str) -> DataFrame | Any:
+def _records(source: str) -> DataFrame | Logs:
     """The records at a source, whatever kind it is; BadInput when there is nothing."""
     from kafka_ctl.history import load, spark
     from kafka_ctl.history.files import naming

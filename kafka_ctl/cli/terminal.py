@@ -1,4 +1,4 @@
-"""What the commands of `kafka-ctl` share: numbers that are some, and text that shows in a terminal as what it is."""
+"""The parts that the commands of `kafka-ctl` share: checked numbers, and text that a terminal shows as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`kafka-ctl wire`: Kafka's messages as bytes, each with its meaning."""
+"""`kafka-ctl wire`: Kafka's messages as bytes, each with its meaning.
+
+Apart from `commands.py` because a command is loaded when it is called.
+"""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestB
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.channel import Callback, Channels
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.errors import BatchNotEmpty
+from kafka_ctl.errors import BatchNotEmpty, StateChangeFailed
 from kafka_ctl.plugins import Change, Request
 from kafka_ctl.requests import (
     UNKNOWN_EPOCH,
@@ -21,7 +21,6 @@ from kafka_ctl.requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from kafka_ctl.scala_order import HashMap, java_hash
 from kafka_ctl.trace import details
 
 
@@ -32,13 +31,9 @@ class RequestBatch:
         self.process, self.context, self.channels = process, process.context, channels
         self._leader_and_isr_answered = leader_and_isr_answered
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
-        self._metadata = self._states()
+        self._metadata: dict[TopicPartition, PartitionState] = self.context.empty_map()
         self._metadata_to: dict[int, None] = {}
         self._stop: dict[int, list[tuple[TopicPartition, bool, Callback | None]]] = {}
-
-    def _states(self) -> dict[TopicPartition, PartitionState]:
-        """Partition states for a request."""
-        return HashMap(java_hash) if self.context.in_tables else {}
 
     def open(self) -> None:
         """Begin; BatchNotEmpty if the last batch was never sent."""
@@ -69,7 +64,7 @@ class RequestBatch:
         full = self.context.assignment(partition)
         for broker in brokers:
             if broker >= 0:
-                states = self._leader_and_isr.setdefault(broker, self._states())
+                states: States = self._leader_and_isr.setdefault(broker, self.context.empty_map())
                 before = states.get(partition)
                 new = is_new or (before is not None and before.is_new)
                 new = new and self.process.generation.requests.marks_new_replicas
@@ -77,7 +72,11 @@ class RequestBatch:
         self.update_metadata(self.context.live_or_shutting_down, (partition,))
 
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Add the states of these partitions to the brokers' UpdateMetadata."""
+        """Add the states of these partitions to the brokers' UpdateMetadata.
+
+        StateChangeFailed where 0.10 does not know a partition's replicas; what was added before stays in the batch.
+        Kafka 0.10.2.2: controller/ControllerChannelManager.scala, addUpdateMetadataRequestForBrokers
+        """
         for broker in brokers:
             self._metadata_to[broker] = None
         context, to_be_deleted = self.context, self.context.partitions_to_be_deleted
@@ -90,6 +89,9 @@ class RequestBatch:
                 self.process.log("leader_not_assigned", partition=str(tp))
                 continue
             replicas = context.assigned(tp)
+            known = tp.partition in context.topics.get(tp.topic, ())
+            if not known and self.process.generation.requests.stumbles_over_unknown_partitions:
+                raise StateChangeFailed(f"key not found: [{tp.topic},{tp.partition}]")
             offline = tuple(r for r in replicas if not context.online(r, tp)) if knows_offline else ()
             if tp in to_be_deleted:
                 state = LeaderAndIsr(LEADER_DURING_DELETE, state.isr, controller_epoch=state.controller_epoch)
@@ -196,13 +198,20 @@ class RequestBatch:
 
 States = dict[TopicPartition, PartitionState]
 Sent = dict[int, States]
+Pack = Callable[[list[Change]], list[Request]]
 
 
 class PackedBatch(RequestBatch):
     """The requests of one round of state changes, as the rule `batch` packs them."""
 
+    def __init__(
+        self, process: ControllerProcess, channels: Channels, leader_and_isr_answered: Callback, pack: Pack
+    ) -> None:
+        super().__init__(process, channels, leader_and_isr_answered)
+        self._pack = pack
+
     def changes(self) -> list[Change]:
-        """What has been gathered: for each kind of request and partition, the receivers."""
+        """The contents of the batch: for each kind of request and partition, the receivers."""
         receivers: dict[tuple[str, TopicPartition], tuple[int, ...]] = {}
 
         def add(kind: str, tp: TopicPartition, broker: int) -> None:
@@ -225,8 +234,8 @@ class PackedBatch(RequestBatch):
             self._send_metadata()  # only which brokers are there, which is no partition's change
         changes = self.changes()
         sent, metadata, stops = self._leader_and_isr, self._metadata, self._stop
-        self._leader_and_isr, self._metadata, self._metadata_to, self._stop = {}, self._states(), {}, {}
-        for kind, broker, partitions in self.process.plugins.pack(changes) if changes else ():
+        self._leader_and_isr, self._metadata, self._metadata_to, self._stop = {}, self.context.empty_map(), {}, {}
+        for kind, broker, partitions in self._pack(changes) if changes else ():
             self._send_one((kind, broker, partitions), sent, metadata, stops)
 
     def _send_one(self, request: Request, sent: Sent, metadata: States, stops: dict) -> None:

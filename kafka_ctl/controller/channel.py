@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from kafka_ctl.controller.process import ControllerProcess
+from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.requests import ControlRequest, Response, StopReplicaRequest
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -93,7 +94,19 @@ class Channels:
         self._by_broker: dict[int, Channel] = {}
 
     def start(self, brokers: Iterable[int]) -> None:
-        """Open a channel to each of these brokers; those of an earlier time in office are given up."""
+        """Open a channel to each of these brokers.
+
+        There are some of an earlier time in office only where 0.10 was forced to resign: it deletes no more than
+        `/controller` then. They stay, and their metrics forbid new ones, so that StateChangeFailed ends every attempt
+        of this broker to act as controller.
+        Kafka 0.10.2.2: controller/ControllerChannelManager.scala, addNewBroker; server/ZookeeperLeaderElector.scala,
+        resign
+        """
+        if not self.process.generation.failover.resigns_before_moving and self._by_broker:
+            raise StateChangeFailed(
+                "A metric named 'MetricName [name=connection-close-rate, group=controller-channel-metrics]' already "
+                "exists, can't register another one."
+            )
         self.close()
         self.open = True
         for broker in brokers:

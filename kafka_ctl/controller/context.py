@@ -1,4 +1,4 @@
-"""What the controller believes: every mutable fact it has, in one place.
+"""The context of a controller: every mutable fact of its memory, in one place.
 
 The state machines, the request batch and the controller read and write it; nobody else does. It is filled
 from ZooKeeper at failover and emptied at resignation.
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeVar
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import StateChangeFailed
@@ -18,53 +19,100 @@ from kafka_ctl.replica import ReplicaState
 from kafka_ctl.scala_order import (
     HashMap,
     case_hash,
+    filter_not,
+    java_hash,
     java_replica_hash,
     map_order,
+    parsed,
+    product_hash,
     replica_hash,
     set_order,
     set_order_by,
+    text_hash,
     trie_order,
 )
+
+V = TypeVar("V")
+SURVIVORS = ("reassigning", "preferred_elections")
+"""Fields that 0.10 kept across a resignation and did not read anew at the next election (KAFKA-5310)."""
 
 
 @dataclass
 class Context:
-    """The controller's picture of the cluster."""
+    """The controller's picture of the cluster.
+
+    The relations named below hold whenever the acting controller has done an event (`tests/unit/test_relations.py`).
+    "Known" is a partition that is in `topics`.
+    """
 
     in_tables: bool = False
-    """Whether one partition comes after the other (0.10): then they come in the order of Scala's hash tables."""
+    """True if partitions are processed one after the other (0.10): then in the order of Scala's hash tables."""
     epoch: int = 0
+    """No `controller_epoch` in `leadership` is higher."""
     epoch_zk_version: int = 0
     elected: bool = False
-    """Whether we won the race and the epoch is ours: a broker that is only named in `/controller` did neither."""
+    """True if this controller won the race and raised the epoch; False if its id was only written by hand."""
     brokers: dict[int, Broker] = field(default_factory=dict)
     """Every registered broker, those shutting down included."""
     shutting_down: set[int] = field(default_factory=set)
+    """All of them are in `brokers`."""
     topics: dict[str, dict[int, ReplicaAssignment]] = field(default_factory=dict)
     revived: set[str] = field(default_factory=set)
-    """Deleted topics that a reassignment, which goes on all the same, has assigned anew: they are not among all topics.
-    """
+    """Deleted topics re-created in memory by a running reassignment: in `topics`, not in `all_topics`."""
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    """Of known partitions; those that never had a leader are missing. Every ISR is part of the assignment."""
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    """Of known partitions, or NonExistent. An Online partition is in `leadership`."""
     replicas: dict[Replica, ReplicaState] = field(default_factory=dict)
+    """None is NonExistent. The broker of an Online replica is in the assignment."""
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
-    """Partitions on the move and their target replicas (RAR)."""
+    """Known partitions on the move and their target replicas (RAR); in 2.4 that of the assignment."""
     preferred_elections: dict[TopicPartition, None] = field(default_factory=dict)
-    """Partitions whose preferred replica is being elected just now."""
+    """Partitions whose preferred replica is being elected just now; empty between events."""
     topics_to_be_deleted: dict[str, None] = field(default_factory=dict)
+    """All of them are in `topics` until the last replica is deleted."""
     topics_ineligible: set[str] = field(default_factory=set)
-    """Topics whose deletion must wait: a replica is dead or could not be deleted, or a reassignment runs."""
+    """Topics to be deleted whose deletion must wait: a replica is dead or failed, or a reassignment runs."""
     deletion_started: set[str] = field(default_factory=set)
+    """Topics to be deleted whose partitions have left the brokers' metadata."""
     partitions_to_be_deleted: set[TopicPartition] = field(default_factory=set)
+    """Partitions of topics to be deleted; LeaderAndIsr for them is not sent."""
     offline_dirs: dict[int, set[TopicPartition]] = field(default_factory=dict)
-    """By broker: the partitions whose log directory there has failed."""
+    """By broker in `brokers`: the partitions whose log directory there has failed."""
     table: HashMap[TopicPartition, None] = field(default_factory=lambda: HashMap(case_hash), repr=False)
-    """The keys of 0.10's `partitionReplicaAssignment`."""
+    """The keys of 0.10's `partitionReplicaAssignment`: where there are tables, exactly the known partitions."""
 
     def __post_init__(self) -> None:
         if self.in_tables:
             self.leadership, self.partitions = HashMap(case_hash), HashMap(case_hash)
             self.replicas, self.reassigning = HashMap(replica_hash), HashMap(case_hash)
+
+    # Begin and end of a term
+
+    def begin(self, topics: Iterable[str]) -> None:
+        """Start again with these topics, whose partitions are not known yet."""
+        self.topics, self.table = {name: {} for name in topics}, HashMap(case_hash)
+
+    def load(self, assignments: Mapping[str, dict[int, ReplicaAssignment]]) -> None:
+        """Take over the assignments of all topics; leaders and brokers that are shutting down are forgotten."""
+        self.topics |= assignments
+        if self.in_tables:
+            read = (TopicPartition(topic, number) for topic, numbers in self.topics.items() for number in numbers)
+            self.table, self.leadership = HashMap(case_hash, ((tp, None) for tp in read)), HashMap(case_hash)
+        self.leadership.clear()
+        self.shutting_down.clear()
+
+    def clear(self, kept: Collection[str] = ()) -> None:
+        """Forget all but the fields in `kept`. In 0.10 the tables of states are emptied and keep their size."""
+        fresh = vars(Context(self.in_tables))
+        if self.in_tables:
+            self.partitions.clear()
+            self.replicas.clear()
+            kept = (*kept, "partitions", "replicas")
+        for name in fresh.keys() - set(kept):
+            setattr(self, name, fresh[name])
+
+    # Brokers
 
     @property
     def live(self) -> frozenset[int]:
@@ -76,9 +124,11 @@ class Context:
         return sorted(self.brokers)
 
     def online(self, broker: int, partition: TopicPartition, shutting_down_too: bool = False) -> bool:
-        """Whether this broker's copy of the partition can serve."""
+        """True if this broker's copy of the partition can serve."""
         there = broker in self.brokers and (shutting_down_too or broker not in self.shutting_down)
         return there and partition not in self.offline_dirs.get(broker, ())
+
+    # Partitions
 
     def assigned(self, partition: TopicPartition) -> tuple[int, ...]:
         """The replicas (AR) of a partition; none if it is unknown."""
@@ -140,6 +190,8 @@ class Context:
         partitions = [TopicPartition(topic, number) for number in self.topics.get(topic, ())]
         return set_order_by(self.table.ordered(partitions), case_hash) if self.in_tables else partitions
 
+    # Replicas
+
     def replicas_in(self, topic: str, state: ReplicaState) -> list[Replica]:
         """The replicas of a topic that are in this state."""
         found = [r for r in self.replicas_of(self.partitions_of(topic)) if self.replicas.get(r) is state]
@@ -149,7 +201,7 @@ class Context:
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         replicas = [Replica(tp.topic, tp.partition, broker) for tp in partitions for broker in self.assigned(tp)]
-        return set_order_by(replicas, replica_hash) if self.in_tables else replicas
+        return self.replica_set(replicas)
 
     def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
         """Every replica assigned to one of these brokers."""
@@ -195,3 +247,60 @@ class Context:
         self.remove_topics((topic,))
         if isinstance(self.leadership, HashMap):
             self.leadership = self.leadership.filter(lambda tp, _: tp.topic != topic)
+
+    # Orders in which Kafka walks through its sets and maps; outside tables, mostly the given one
+
+    def walked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Partitions in the order of a map that they were put into one after the other."""
+        return map_order(partitions, case_hash) if self.in_tables else list(partitions)
+
+    def as_set(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Partitions in the order of a set."""
+        return set_order_by(partitions, case_hash) if self.in_tables else list(partitions)
+
+    def replica_set(self, replicas: Iterable[Replica]) -> list[Replica]:
+        """Replicas in the order of a set."""
+        return set_order_by(replicas, replica_hash) if self.in_tables else list(replicas)
+
+    def requested(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The partitions of a reassignment request in the order of a set, in every generation."""
+        return set_order_by(partitions, case_hash if self.in_tables else java_hash)
+
+    def requested_map(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The same in the order of a map that the set was put into."""
+        return map_order(self.requested(partitions), case_hash if self.in_tables else java_hash)
+
+    def moving(self) -> list[TopicPartition]:
+        """The partitions under reassignment in the order of their map."""
+        return list(self.reassigning) if self.in_tables else map_order(self.reassigning, java_hash)
+
+    def empty_map(self) -> dict[TopicPartition, V]:
+        """A map by partition for a request."""
+        return HashMap(java_hash) if self.in_tables else {}
+
+    def in_order(self, topics: Iterable[str]) -> list[str]:
+        """Topics that were read from the children of a znode."""
+        return set_order_by(topics, text_hash) if self.in_tables else sorted(topics)
+
+    def assignment_of(self, topic: str) -> dict[int, ReplicaAssignment]:
+        """The assignment of a topic in the order in which it is written into its znode."""
+        known = self.topics[topic]
+        if not self.in_tables:
+            return known
+        table = map_order(self.table.ordered(TopicPartition(topic, number) for number in known), case_hash)
+        return parsed({tp.partition: known[tp.partition] for tp in table})
+
+    def replicas_at_startup(self) -> list[Replica]:
+        """All replicas; in 0.10 those on live brokers, set by set."""
+        return self.replicas_on(sorted(self.live)) if self.in_tables else list(self.replicas)
+
+    def replication_factors(self, broker: int) -> dict[TopicPartition, int]:
+        """The partitions on a broker and their numbers of replicas, in the order of a set of such pairs."""
+        found = {tp: len(self.assigned(tp)) for tp in self.partitions_on(broker)}
+        return {tp: found[tp] for tp in set_order_by(found, lambda tp: product_hash(case_hash(tp), found[tp]))}
+
+    def partitions_without(self, topics: Collection[str]) -> list[TopicPartition]:
+        """All partitions but those of these topics."""
+        if self.in_tables:
+            return filter_not(self.table, lambda tp: tp.topic in topics)
+        return [tp for tp in self.all_partitions() if tp.topic not in topics]

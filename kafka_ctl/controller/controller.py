@@ -1,46 +1,74 @@
-"""The controller: one queue of events, one task that works through them, one method per event.
+"""The controller of a broker: its state machines, request batches and channels, and the loop that takes events.
 
-Every broker runs one; at most one of them is active. What an event does is in the module named after it.
+Every broker has one; at most one of them is active. A procedure (`deletion.py`, `reassignment.py`, ...) is a set of
+functions that get the controller, as `env`; `dispatch.py` says which event starts which.
 Kafka 2.0.1: controller/KafkaController.scala, KafkaController
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from kafka_ctl.controller import (
-    deletion,
-    electing,
-    events,
-    failover,
-    leadership,
-    membership,
-    notifications,
-    reassignment,
-    reassignment_incremental,
-    rebalance,
-    shutdown,
-    topics,
-)
-from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.legacy_threads import Lock
-from kafka_ctl.errors import ControllerMoved, KafkaCtlError
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller import events
+from kafka_ctl.controller.batch import Pack, PackedBatch, RequestBatch
+from kafka_ctl.controller.channel import Channels
+from kafka_ctl.controller.gauges import Gauges
+from kafka_ctl.controller.partition_machine import PartitionStateMachine
+from kafka_ctl.controller.process import ControllerProcess, Lock, Thread
+from kafka_ctl.controller.replica_machine import ReplicaStateMachine
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
+from kafka_ctl.requests import Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
 
+class Procedures(NamedTuple):
+    """The procedures that a controller starts itself; `dispatch.py` has them."""
+
+    process: Callable[[Controller, events.Event], Awaitable[None]]
+    controller_change: Callable[[Controller], Awaitable[None]]
+    trigger_move: Callable[[Controller], Awaitable[None]]
+
+
 @dataclass(eq=False, repr=False)
-class Controller(Environment):
+class Controller(ControllerProcess):
     """The controller module of broker `id`; `register` writes the broker's own znode anew after its session expired."""
 
     register: Callable[[], Awaitable[None]]
+    procedures: Procedures
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.state = "Idle"
+        """Kafka's ControllerState: the current work."""
+        self.active_id = -1
+        """The broker this one believes to be the controller; -1 for none."""
+        self.last_election = (0, "")
+        """The number of records at which it last became controller, or the malformed znode on which that failed."""
+        self.queue = events.EventQueue(self.actor, self.trace, self.generation.threads.preempts_queue)
+        self.lock, self.shutdown_lock = Lock(self.clock), Lock(self.clock)
+        """Kafka's controllerLock, held by the thread that works on the context where threads share it (0.10), and
+        brokerShutdownLock: only one controlled shutdown runs at a time."""
+        self.deletion_wanted = asyncio.Event()
         self._started = False
+        self.threads: list[Thread] = []
+        """Background threads of the active controller."""
+        self.channels = Channels(self)
+        self.partition_machine = PartitionStateMachine(self, self._batch())
+        self.replica_machine = ReplicaStateMachine(self, self._batch())
+        self.batch = self._batch()
+        self.gauges = Gauges(self.context, self.generation, lambda: self.is_active)
+
+    def _batch(self) -> RequestBatch:
+        pack: Pack | None = self.plugins.rule("batch", None)
+        if pack is not None:
+            return PackedBatch(self, self.channels, self.leader_and_isr_answered, pack)
+        return RequestBatch(self, self.channels, self.leader_and_isr_answered)
 
     # Life
 
@@ -88,13 +116,13 @@ class Controller(Environment):
         self.state = event.state
         error = None
         try:
-            await self.process(event)
+            await self.procedures.process(self, event)
         except KafkaCtlError as problem:
             error = type(problem).__name__
             moved = isinstance(problem, ControllerMoved) and self.generation.zookeeper.fences_writes
             self.log("controller_moved" if moved else "error_processing", event=event.name, error=str(problem))
             if moved:
-                await leadership.controller_change(self)
+                await self.procedures.controller_change(self)
         if self.generation.gauges.counts_after_events:
             self.gauges.update()
         self.state = "Idle"
@@ -103,85 +131,54 @@ class Controller(Environment):
             self.actor, "event", event.name, source="started", target="done", error=error, detail=detail, **about
         )
 
-    async def process(self, event: events.Event) -> None:
-        """Do what an event asks for."""
-        match event:
-            case events.Startup():
-                await leadership.startup(self)
-            case events.ControllerChange():
-                await leadership.noticed_change(self)
-            case events.Reelect():
-                await leadership.reelect(self)
-            case events.RegisterBrokerAndReelect() if self.generation.membership.registers_first:
-                await self.register()
-                await leadership.new_session(self)
-            case events.RegisterBrokerAndReelect():
-                await leadership.new_session(self)
-                await self.register()
-            case events.Expire(started):
-                started.set()
-                self.active_id = -1
-                await self.resign()
-            case events.ControlledShutdown(broker, broker_epoch, reply):
-                await shutdown.controlled_shutdown(self, broker, broker_epoch, reply)
-            case events.ApiPartitionReassignment(targets, reply):
-                await reassignment_incremental.api_partition_reassignment(self, targets, reply)
-            case events.ListPartitionReassignments(partitions, reply):
-                reassignment_incremental.list_partition_reassignments(self, partitions, reply)
-            case events.ReplicaLeaderElection(kind, partitions, reply):
-                await electing.elect_leaders(self, kind, partitions, reply)
-            case _ if await self._acts():
-                await self._process_active(event)
+    # For procedures
 
-    async def _acts(self) -> bool:
-        """`is_active`, once nobody holds the lock: what comes while 0.10 takes over waits, and is not lost."""
-        async with self.locked():
-            return self.is_active
+    @property
+    def is_active(self) -> bool:
+        """True if this broker acts as controller; in 0.10, True while it has channels (KAFKA-4447)."""
+        return self.channels.open if self.generation.threads.acts_while_connected else self.active_id == self.id
 
-    async def _process_active(self, event: events.Event) -> None:
-        """What only the acting controller does; any other drops these events."""
-        match event:
-            case events.BrokerChange():
-                await membership.broker_change(self)
-            case events.BrokerModifications(broker):
-                await membership.broker_modifications(self, broker)
-            case events.TopicChange():
-                await topics.topic_change(self)
-            case events.PartitionModifications(topic):
-                await topics.partition_modifications(self, topic)
-            case events.TopicDeletion():
-                await deletion.topic_deletion(self)
-            case events.TopicDeletionStopReplicaResponseReceived(broker, failed, errors):
-                await deletion.stop_replica_response(self, broker, failed, errors)
-            case events.PartitionReassignment() if self.generation.reassignment.incremental_reassignment:
-                await reassignment_incremental.zk_partition_reassignment(self)
-            case events.PartitionReassignment():
-                await reassignment.partition_reassignment(self)
-            case events.PartitionReassignmentIsrChange(tp):
-                await (
-                    reassignment_incremental if self.generation.reassignment.incremental_reassignment else reassignment
-                ).isr_change(self, tp)
-            case events.PreferredReplicaLeaderElection():
-                await rebalance.preferred_election(self)
-            case events.TopicUncleanLeaderElectionEnable(topic):
-                await electing.unclean_enabled(self, topic)
-            case events.AutoPreferredReplicaLeaderElection():
-                await rebalance.auto_rebalance(self)
-            case events.LogDirEventNotification():
-                await notifications.log_dir_event_notification(self)
-            case events.IsrChangeNotification():
-                await notifications.isr_change_notification(self)
-            case events.LeaderAndIsrResponseReceived(broker, failed, errors):
-                await notifications.leader_and_isr_response(self, broker, failed, errors)
+    def locked(self) -> AbstractAsyncContextManager[object]:
+        """The controller lock of 0.10; a no-op since."""
+        return nullcontext() if self.generation.threads.single_threaded else self.lock
 
-    # What procedures need of each other
+    def locked_for_shutdown(self) -> AbstractAsyncContextManager[object]:
+        """The same for controlled shutdowns, one of which runs at a time."""
+        return nullcontext() if self.generation.threads.single_threaded else self.shutdown_lock
 
-    async def take_over(self) -> None:
-        await failover.become_controller(self)
-        self.last_election = (len(self.trace), "")
+    def hand_over(self, event: events.Event) -> None:
+        """Process an event that no listener made: in turn or, before there was a queue, in a thread of its own."""
+        if self.generation.threads.single_threaded:
+            self.queue.put(event)
+        else:
+            self.spawn(self.work(event, self.queue.record(event)))
 
-    async def resign(self) -> None:
-        await failover.resign(self)
+    def leader_and_isr_answered(self, broker: int, response: Response) -> None:
+        errors = dict(response.errors)
+        self.hand_over(events.LeaderAndIsrResponseReceived(broker, response.error, errors))
 
-    async def move(self) -> None:
-        await leadership.trigger_move(self)
+    async def send_update_metadata(
+        self, partitions: Iterable[TopicPartition] | None = None, brokers: Iterable[int] | None = None
+    ) -> None:
+        """Send metadata of these partitions (all that have a leader, if None) to these brokers (all live ones)."""
+        try:
+            self.batch.open()
+            wanted = self.context.leadership if partitions is None else partitions
+            receivers = self.context.live_or_shutting_down if brokers is None else brokers
+            self.batch.update_metadata(receivers, list(wanted))
+            self.batch.send()
+        except BatchNotEmpty as error:
+            await self.illegal_state(error)
+
+    async def announce_brokers(self) -> None:
+        """Send UpdateMetadata to all live brokers: with all partitions or, since KAFKA-7537, with none."""
+        await self.send_update_metadata(None if self.generation.requests.metadata_to_all_on_broker_change else ())
+
+    async def illegal_state(self, error: BatchNotEmpty) -> None:
+        """A batch was left half sent: nothing can be trusted, so another controller shall start afresh (KAFKA-2300)."""
+        if self.generation.bugs.keeps_batches:
+            raise error
+        self.log("forcing_resignation")
+        self.batch.clear()
+        await self.procedures.trigger_move(self)
+        raise ControllerMoved(str(error)) from error

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
-from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.legacy_threads import Thread
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.process import Thread
 from kafka_ctl.partition import NON_EXISTENT, OFFLINE
 from kafka_ctl.replica import INELIGIBLE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import NON_EXISTENT as NON_EXISTENT_REPLICA
@@ -23,20 +23,20 @@ from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, DeleteTopicsTopicZNode, DeleteTopicsZNode, TopicZNode
 
 COMPLETE, WAIT, START = "complete", "wait", "start"
-"""What can be done next with a topic that is to be deleted."""
+"""The next step for a topic that is to be deleted."""
 REASSIGNING, FAILED, DEAD = "topic reassignment in progress", "replica deletion failure", "offline replicas"
 ELECTING = "preferred replica election in progress"
 """Why a deletion is halted."""
 
 
-def enabled(env: Environment) -> bool:
+def enabled(env: Controller) -> bool:
     return bool(env.config["delete.topic.enable"])
 
 
-async def initialize(env: Environment) -> None:
+async def initialize(env: Controller) -> None:
     """At failover: take over the deletions that are under way."""
     context = env.context
-    wanted = await env.zk.read_children(DeleteTopicsZNode.path())
+    wanted = context.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
     online = context.online
     blocked = {
         r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)
@@ -55,14 +55,14 @@ async def initialize(env: Environment) -> None:
         await _forget_requests(env, wanted)
 
 
-async def topic_deletion(env: Environment) -> None:
+async def topic_deletion(env: Controller) -> None:
     """The children of `/admin/delete_topics` changed."""
-    wanted = await env.zk.read_children(DeleteTopicsZNode.path())
+    wanted = env.context.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
     async with env.locked():
         await _requested(env, wanted)
 
 
-async def _requested(env: Environment, wanted: list[str]) -> None:
+async def _requested(env: Controller, wanted: list[str]) -> None:
     known = env.context.all_topics
     unknown = [t for t in wanted if t not in known]
     if unknown:
@@ -84,18 +84,18 @@ async def _requested(env: Environment, wanted: list[str]) -> None:
         await resume_deletions(env)
 
 
-def _queue(env: Environment, topics: Iterable[str]) -> None:
+def _queue(env: Controller, topics: Iterable[str]) -> None:
     for topic in topics:
         env.context.topics_to_be_deleted[topic] = None
         env.context.partitions_to_be_deleted |= set(env.context.partitions_of(topic))
 
 
-async def _forget_requests(env: Environment, topics: Iterable[str]) -> None:
+async def _forget_requests(env: Controller, topics: Iterable[str]) -> None:
     for topic in topics:
         await env.zk.write(Delete(DeleteTopicsTopicZNode.path(topic)))
 
 
-def halt(env: Environment, topics: Iterable[str], reason: str) -> None:
+def halt(env: Controller, topics: Iterable[str], reason: str) -> None:
     """Mark those of the topics that are to be deleted as ineligible."""
     halted = sorted(set(topics) & env.context.topics_to_be_deleted.keys())
     env.context.topics_ineligible |= set(halted)
@@ -103,15 +103,15 @@ def halt(env: Environment, topics: Iterable[str], reason: str) -> None:
         env.log("deletion_halted", topics=halted, reason=reason)
 
 
-async def resume(env: Environment, topics: Iterable[str]) -> None:
-    """What halted these topics is over."""
+async def resume(env: Controller, topics: Iterable[str]) -> None:
+    """End the halt of these topics."""
     again = set(topics) & env.context.topics_to_be_deleted.keys()
     if again:
         env.context.topics_ineligible -= again
         await resume_deletions(env)
 
 
-async def resume_deletions(env: Environment) -> None:
+async def resume_deletions(env: Controller) -> None:
     """Look at the queued topics now, or, where a thread does that, notify it."""
     if not enabled(env):
         return
@@ -121,7 +121,7 @@ async def resume_deletions(env: Environment) -> None:
         await look(env)
 
 
-def start_thread(env: Environment) -> None:
+def start_thread(env: Controller) -> None:
     """0.10's delete-topics thread: looks whenever it is woken, under the lock.
 
     Kafka 0.10.2.2: controller/TopicDeletionManager.scala, DeleteTopicsThread
@@ -142,7 +142,7 @@ def start_thread(env: Environment) -> None:
             env.deletion_wanted.set()
 
 
-async def look(env: Environment) -> None:
+async def look(env: Controller) -> None:
     """See for every queued topic whether it is done, under way, or can be started (again)."""
     context = env.context
     queued = list(context.topics_to_be_deleted)
@@ -174,7 +174,7 @@ async def look(env: Environment) -> None:
 
 
 def next_move(states: Mapping[tuple[int, int], str], alive: Iterable[int], halted: bool) -> str:
-    """What to do with a topic that is to be deleted; `states` are those of its replicas, by partition and broker.
+    """The next step for a topic that is to be deleted; `states` are those of its replicas, by partition and broker.
 
     `complete`: forget it and delete its znodes. `start`: stop and delete the replicas on live brokers. `wait`: nothing
     now, as answers are missing or its deletion is halted.
@@ -184,16 +184,15 @@ def next_move(states: Mapping[tuple[int, int], str], alive: Iterable[int], halte
     return WAIT if halted or STARTED.value in states.values() else START
 
 
-def _move(env: Environment, topic: str) -> str:
-    """The next move, by the rule of a learner's own where there is one."""
-    context, plugins = env.context, env.plugins
-    decide = plugins.next_deletion if "deletion" in plugins.rules else next_move
+def _move(env: Controller, topic: str) -> str:
+    """The next move, by Kafka's rule or a plug-in."""
+    context = env.context
     replicas = context.replicas_of(context.partitions_of(topic))
     states = {(r.partition, r.broker): str(context.replicas.get(r)) for r in replicas}
-    return decide(states, context.live, topic in context.topics_ineligible)
+    return env.plugins.rule("deletion", next_move)(states, context.live, topic in context.topics_ineligible)
 
 
-async def _begin(env: Environment, topic: str) -> None:
+async def _begin(env: Controller, topic: str) -> None:
     """Remove the topic from the brokers' metadata, then stop and delete the replicas that are online."""
     context, partitions = env.context, env.context.partitions_of(topic)
     env.log("topic_deletion", topics=[topic])
@@ -214,19 +213,19 @@ async def _begin(env: Environment, topic: str) -> None:
         halt(env, [topic], DEAD)
 
 
-def _answered(env: Environment, broker: int, answer: Response) -> None:
+def _answered(env: Controller, broker: int, answer: Response) -> None:
     env.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, dict(answer.errors)))
 
 
 async def stop_replica_response(
-    env: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
+    env: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
 ) -> None:
     """A broker has deleted its copies, or could not."""
     async with env.locked():
         await _stopped(env, broker, error, errors)
 
 
-async def _stopped(env: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
+async def _stopped(env: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
     if env.generation.deletion.partitions_leave_first:
         errors = {tp: e for tp, e in errors.items() if tp.topic in env.context.deletion_started}
     failed = [tp for tp, e in errors.items() if error is not None or e is not None]
@@ -237,7 +236,7 @@ async def _stopped(env: Environment, broker: int, error: str | None, errors: dic
         await resume_deletions(env)
 
 
-async def fail(env: Environment, replicas: Iterable[Replica]) -> None:
+async def fail(env: Controller, replicas: Iterable[Replica]) -> None:
     """These replicas cannot be deleted now: their topics must wait."""
     failed = [r for r in replicas if r.topic in env.context.topics_to_be_deleted]
     if enabled(env) and failed:
@@ -246,7 +245,7 @@ async def fail(env: Environment, replicas: Iterable[Replica]) -> None:
         await resume_deletions(env)
 
 
-async def _complete(env: Environment, topic: str) -> None:
+async def _complete(env: Controller, topic: str) -> None:
     """Every replica is gone: drop the topic and delete its znodes."""
     context = env.context
     listeners.forget_topics(env, [topic])

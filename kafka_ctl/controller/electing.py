@@ -4,6 +4,8 @@ Every partition gets an answer of its own. A requested unclean election is held 
 that is gone; it takes the first assigned replica that is live, in sync or not, without asking the configuration.
 Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection,
 processTopicUncleanLeaderElectionEnable
+
+Apart from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import asyncio
 from collections.abc import Sequence
 
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
-from kafka_ctl.controller.environment import Environment
+from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ControllerMoved, StateChangeFailed
@@ -31,7 +33,7 @@ UNAVAILABLE = {
 
 
 async def elect_leaders(
-    env: Environment, kind: ElectionType, partitions: Sequence[TopicPartition], reply: asyncio.Future
+    env: Controller, kind: ElectionType, partitions: Sequence[TopicPartition], reply: asyncio.Future
 ) -> None:
     """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
 
@@ -57,22 +59,30 @@ async def elect_leaders(
     failures = await env.partition_machine.handle(electable, ONLINE, STRATEGIES[kind])
     for tp in electable:
         answers[tp] = _refusal(kind, failures[tp]) if tp in failures else env.context.leader_of(tp)
+    env.log("election_results", type=kind, results={str(tp): _printed(answer) for tp, answer in answers.items()})
     if not reply.done():
         reply.set_result(answers)
 
 
-async def unclean_enabled(env: Environment, topic: str) -> None:
+async def unclean_enabled(env: Controller, topic: str) -> None:
     """Look for leaders of the topic's partitions that have none; who may lead is read from ZooKeeper again."""
     env.log("unclean_enabled", topic=topic)
     await env.partition_machine.trigger_online(topic)
 
 
-def _needs_election(env: Environment, kind: ElectionType, tp: TopicPartition) -> bool:
-    """Whether the leader is not the one that is wanted; StateChangeFailed if there has never been one."""
+def _needs_election(env: Controller, kind: ElectionType, tp: TopicPartition) -> bool:
+    """True if the leader is not the wanted one; StateChangeFailed if there has never been one."""
     leader = env.context.leader_of(tp)
     if kind is ElectionType.PREFERRED:
         return leader != env.context.assigned(tp)[0]
     return leader == NO_LEADER or leader not in env.context.live
+
+
+def _printed(answer: ApiError | int) -> str:
+    """An answer as Scala prints it."""
+    return (
+        f"Right({answer})" if isinstance(answer, int) else f"Left(ApiError(error={answer.code}, message={answer.text}))"
+    )
 
 
 def _refusal(kind: ElectionType, error: Exception) -> ApiError:

@@ -1,4 +1,4 @@
-"""What can happen to a controller: one frozen value per event, processed one at a time, in order.
+"""The events of a controller and their queue: one frozen value per event, processed one at a time, in order.
 
 Events carry nothing that could grow old in the queue: whoever processes one reads ZooKeeper again (KAFKA-5879).
 Kafka 2.0.1: controller/KafkaController.scala, ControllerEvent; controller/ControllerState.scala, ControllerState
@@ -7,11 +7,15 @@ Kafka 2.0.1: controller/KafkaController.scala, ControllerEvent; controller/Contr
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, TypedDict
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import ElectionType
+from kafka_ctl.errors import ControllerMoved
+from kafka_ctl.trace.record import Recorder
 
 
 @dataclass(frozen=True)
@@ -191,3 +195,52 @@ def subject(event: Event) -> Subject:
     if (topic := getattr(event, "topic", None)) is not None:
         found["topic"] = topic
     return found
+
+
+class EventQueue:
+    """The event queue: one consumer, first in, first out, no priorities; each event has the record of its arrival.
+
+    Watches and responses only enqueue; the controller's single thread does the work. When the session expires the queue
+    is cleared, and pending events are discarded.
+    Kafka 2.0.1: controller/ControllerEventManager.scala, ControllerEventManager
+    """
+
+    def __init__(self, actor: str, trace: Recorder, preempts: bool = False) -> None:
+        self.actor, self.trace, self.preempts = actor, trace, preempts
+        self._items: deque[tuple[Event, int]] = deque()
+        self._arrived = asyncio.Event()
+        self.closed = False
+
+    def put(self, event: Event) -> None:
+        if not self.closed:
+            self._items.append((event, self.record(event)))
+            self._arrived.set()
+
+    def record(self, event: Event) -> int:
+        """Record that an event has arrived, and waits for somebody to process it."""
+        return self.trace.add(self.actor, "event", event.name, target="queued", **subject(event))
+
+    def clear_and_put(self, event: Event) -> None:
+        """Drop everything that waits, then put; since 2.2 those who wait for a reply get an error."""
+        for dropped, seq in self._items:
+            if self.preempts and (reply := getattr(dropped, "reply", None)) is not None and not reply.done():
+                reply.set_exception(ControllerMoved("Controller moved to another broker"))
+            self.trace.add(self.actor, "event", dropped.name, source="queued", target="dropped", cause=seq)
+        self._items.clear()
+        self.put(event)
+
+    async def get(self) -> tuple[Event, int]:
+        while not self._items:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._items.popleft()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Event]:
+        return (event for event, _ in self._items)
+
+    def close(self) -> None:
+        self.closed = True
+        self._items.clear()

@@ -1,38 +1,224 @@
-"""Becoming controller, in Kafka's exact order, and ceasing to be.
+"""The office of the controller: the race for `/controller`, the controller epoch, taking over, and resigning.
 
-Listeners come before reading, so that no change is missed; metadata goes out before any LeaderAndIsr, so that brokers
-know who is alive (KAFKA-4443).
+The broker that creates the ephemeral znode `/controller` is controller; when it vanishes, all race again. The epoch in
+`/controller_epoch` rises with each controller, so that brokers can refuse the requests of an old one. A new controller
+listens before it reads, so that no change is missed, and sends metadata before any LeaderAndIsr, so that brokers know
+who is alive (KAFKA-4443).
 Kafka 2.0.1: controller/KafkaController.scala, onControllerFailover, onControllerResignation
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.controller import (
-    deletion,
-    leadership,
-    listeners,
-    reassignment,
-    reassignment_incremental,
-    rebalance,
-    topics,
-)
-from kafka_ctl.controller.context import Context
-from kafka_ctl.controller.environment import Environment
-from kafka_ctl.errors import BadInput
-from kafka_ctl.scala_order import HashMap, case_hash, map_order
+from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental, rebalance, topics
+from kafka_ctl.controller.context import SURVIVORS
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, NodeExists
 from kafka_ctl.zookeeper import znodes
+from kafka_ctl.zookeeper.store import Create, Delete, Multi, Set
+
+FIRST_EPOCH = 1
+FIRST_EPOCH_ZK_VERSION = 1
+"""The version that the first controller assumes of the znode it has just created (it is 0: Kafka's quirk)."""
 
 
-async def become_controller(env: Environment) -> None:
+# The race
+
+
+async def startup(env: Controller) -> None:
+    """Begin to watch `/controller`, and compete for it.
+
+    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
+    """
+    await listeners.watch_controller(env)
+    await elect(env)
+
+
+async def controller_change(env: Controller) -> None:
+    """`/controller` appeared or changed: note who it is, and resign if it is somebody else now."""
+    was_elected = env.active_id == env.id
+    await listeners.watch_controller(env)
+    env.active_id = await env.zk.controller_id()
+    if was_elected and env.active_id != env.id:
+        await resign(env)
+
+
+async def noticed_change(env: Controller) -> None:
+    """The watch on `/controller` has fired. In 0.10 the ZooKeeper client reads the znode again and reports a deletion
+    if it is gone; since then, a missed deletion triggers no election until the next change (KAFKA-13407)."""
+    await controller_change(env)
+    if env.active_id == -1 and env.generation.zookeeper.reports_missed_deletion:
+        await elect(env)
+
+
+async def reelect(env: Controller) -> None:
+    """`/controller` vanished, or our session is new: compete.
+
+    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
+    """
+    await controller_change(env)
+    await elect(env)
+
+
+async def new_session(env: Controller) -> None:
+    """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229).
+
+    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
+    """
+    if env.generation.threads.single_threaded:
+        await reelect(env)
+    elif not env.generation.bugs.resigns_when_reelected and await env.zk.controller_id() == env.id:
+        env.log("reelection_skipped")
+    else:
+        await listeners.watch_controller(env)
+        env.active_id = -1
+        await resign(env)
+        await elect(env)
+
+
+async def elect(env: Controller) -> None:
+    """Try to become controller; whoever finds one elected already stops."""
+    async with env.locked():
+        await elect_once(env)
+
+
+async def elect_once(env: Controller) -> None:
+    """Try once to create `/controller`; become the controller, or know who is.
+
+    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
+    """
+    env.active_id = await env.zk.controller_id()
+    if env.active_id != -1:
+        env.log("already_elected", elected=env.active_id)
+        return
+    try:
+        data = znodes.ControllerZNode.encode(env.id, int(env.clock.now() * 1000))
+        if env.generation.zookeeper.fences_writes:
+            env.context.epoch, env.context.epoch_zk_version = await _register_with_epoch(env, data)
+            env.zk.fence, env.context.elected = env.context.epoch_zk_version, True
+            env.active_id = env.id
+            env.log("elected", epoch=env.context.epoch, zk_version=env.context.epoch_zk_version)
+        else:
+            await env.zk.create_ephemeral(znodes.ControllerZNode.path(), data)
+            env.log("elected")
+            env.active_id = env.id
+        await become_controller(env)
+        env.last_election = (len(env.trace), "")
+    except ControllerMoved as error:
+        if not env.generation.zookeeper.fences_writes:
+            env.log("election_failed", error=str(error))
+            await trigger_move(env)
+            return
+        await controller_change(env)
+        env.log("other_elected" if env.active_id != -1 else "elected_and_resigned", elected=env.active_id)
+    except NodeExists:
+        env.active_id = await env.zk.controller_id()
+        if env.active_id != -1:
+            env.log("other_elected", elected=env.active_id)
+        else:
+            env.log("elected_and_resigned")
+    except KafkaCtlError as error:
+        env.log("election_failed", error=str(error))
+        if isinstance(error, BadInput):
+            env.last_election = (len(env.trace), str(error))
+        await trigger_move(env)
+
+
+async def trigger_move(env: Controller) -> None:
+    """Resign and delete `/controller`; since writes are fenced, only after looking whether it still is ours.
+
+    In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected anew.
+    """
+    if not env.generation.zookeeper.fences_writes:
+        if env.generation.failover.resigns_before_moving:
+            await resign(env)
+        env.active_id = -1
+        await env.zk.write(Delete(znodes.ControllerZNode.path()))
+        return
+    env.active_id = await env.zk.controller_id()
+    if not env.is_active:
+        env.log("already_moved")
+        return
+    fence = env.zk.fence
+    env.active_id = -1
+    await resign(env)
+    env.zk.fence = fence
+    try:
+        await env.zk.write(Delete(znodes.ControllerZNode.path()))
+    except ControllerMoved:
+        env.log("already_moved")
+    finally:
+        env.zk.fence = None
+
+
+async def _register_with_epoch(env: Controller, data: bytes) -> tuple[int, int]:
+    """Create `/controller` and raise the epoch in one transaction; the new epoch and its zk_version.
+
+    Raises ControllerMoved when somebody else did one of the two first.
+    Kafka 2.4.1: zk/KafkaZkClient.scala, registerControllerAndIncrementControllerEpoch
+    """
+    path = znodes.ControllerEpochZNode.path()
+    await env.zk.send([Create(path, znodes.ControllerEpochZNode.encode(0))])
+    answer = (await env.zk.read(path)).checked()
+    assert isinstance(answer.value, bytes) and answer.stat is not None
+    epoch, version = znodes.ControllerEpochZNode.decode(answer.value) + 1, answer.stat.version
+    create = Create(znodes.ControllerZNode.path(), data, ephemeral=True)
+    raised = Set(path, znodes.ControllerEpochZNode.encode(epoch), version)
+    done = (await env.zk.send([Multi((create, raised))]))[0]
+    if done.error in ("NODEEXISTS", "BADVERSION"):
+        now = await env.zk.read(path)
+        written = znodes.ControllerEpochZNode.decode(now.value) if isinstance(now.value, bytes) else -1
+        if await env.zk.controller_id() != env.id or written != epoch:
+            raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+        assert now.stat is not None  # it was our own transaction whose answer was lost
+        return epoch, now.stat.version
+    done.checked()
+    return epoch, version + 1
+
+
+async def read_epoch(env: Controller) -> None:
+    """Take over the epoch of the last controller, if there was one."""
+    if not env.generation.zookeeper.reads_epoch_at_once and not await env.zk.exists(znodes.ControllerEpochZNode.path()):
+        return
+    answer = await env.zk.read(znodes.ControllerEpochZNode.path())
+    if answer.error is None:
+        assert isinstance(answer.value, bytes) and answer.stat is not None
+        env.context.epoch = znodes.ControllerEpochZNode.decode(answer.value)
+        env.context.epoch_zk_version = answer.stat.version
+        env.log("initialized_epoch", epoch=env.context.epoch, zk_version=env.context.epoch_zk_version)
+
+
+async def increment_epoch(env: Controller) -> None:
+    """Write the next epoch on condition that nobody wrote since we read; ControllerMoved if somebody did.
+
+    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
+    """
+    epoch, path = env.context.epoch + 1, znodes.ControllerEpochZNode.path()
+    answer = await env.zk.write(Set(path, znodes.ControllerEpochZNode.encode(epoch), env.context.epoch_zk_version))
+    if answer.error is None:
+        assert answer.stat is not None
+        env.context.epoch, env.context.epoch_zk_version = epoch, answer.stat.version
+    elif answer.error == "NONODE":
+        created = await env.zk.write(Create(path, znodes.ControllerEpochZNode.encode(FIRST_EPOCH)))
+        if created.error == "NODEEXISTS":
+            raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+        created.checked()
+        env.context.epoch, env.context.epoch_zk_version = FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
+    else:
+        raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+    env.context.elected = True
+    env.log("epoch_incremented", epoch=env.context.epoch)
+
+
+# Taking over, and resigning
+
+
+async def become_controller(env: Controller) -> None:
     """Everything between winning the race and acting as controller; an error here ends in resignation."""
     if not env.generation.zookeeper.fences_writes:
         env.log("reading_epoch")
-        await leadership.read_epoch(env)
+        await read_epoch(env)
         env.log("incrementing_epoch")
-        await leadership.increment_epoch(env)
+        await increment_epoch(env)
     env.log("registering_handlers")
     await listeners.register(env)
     if env.generation.failover.clears_isr_notifications:
@@ -55,7 +241,7 @@ async def become_controller(env: Environment) -> None:
         await env.announce_brokers()
 
 
-async def _resume(env: Environment) -> None:
+async def _resume(env: Controller) -> None:
     """Go on with what the last controller left unfinished, then look after the balance."""
     if env.generation.reassignment.incremental_reassignment:
         await reassignment_incremental.initialize(env)
@@ -71,29 +257,24 @@ async def _resume(env: Environment) -> None:
         deletion.start_thread(env)
 
 
-async def _clear(env: Environment, path: str) -> None:
+async def _clear(env: Controller, path: str) -> None:
     await env.zk.delete_children(path, await env.zk.read_children(path))
 
 
-async def initialize_context(env: Environment) -> None:
+async def initialize_context(env: Controller) -> None:
     """Read brokers, topics, assignments and partition states; start a channel for every broker."""
     context = env.context
     context.brokers = await env.zk.brokers(await env.zk.broker_ids())
     if env.generation.membership.broker_epochs:
         env.log("broker_epochs_initialized", epochs={id: broker.epoch for id, broker in context.brokers.items()})
-    names = topics.topic_names(env, await env.zk.read_children(znodes.TopicsZNode.path()))
+    names = context.in_order(await env.zk.read_children(znodes.TopicsZNode.path()))
     if env.generation.zookeeper.watches_before_reading:
         listeners.watch_topics(env, names)
-    context.topics, context.table = {name: {} for name in names}, HashMap(case_hash)
-    context.topics |= await topics.read_assignments(env, names)
-    if context.in_tables:
-        read = (TopicPartition(topic, number) for topic, numbers in context.topics.items() for number in numbers)
-        context.table, context.leadership = HashMap(case_hash, ((tp, None) for tp in read)), HashMap(case_hash)
-    context.leadership.clear()
-    context.shutting_down.clear()
+    context.begin(names)
+    context.load(await topics.read_assignments(env, names))
     if env.generation.membership.watches_endpoints:
         await listeners.watch_brokers(env, context.brokers)
-    await refresh_leadership(env, context.all_partitions())
+    await topics.refresh_leadership(env, context.all_partitions())
     env.channels.start(context.brokers)
     if env.generation.deletion.halts_deletions_for_elections:
         context.preferred_elections |= dict.fromkeys(await rebalance.pending(env))
@@ -112,18 +293,7 @@ async def initialize_context(env: Environment) -> None:
         await deletion.initialize(env)
 
 
-async def refresh_leadership(env: Environment, partitions: Iterable[TopicPartition]) -> None:
-    """Read the `state` znodes of these partitions into the cache."""
-    found = await env.zk.states(partitions)
-    for tp in map_order(found, case_hash) if env.context.in_tables else list(found):
-        state = found[tp]
-        if isinstance(state, LeaderAndIsr):
-            env.context.leadership[tp] = state
-        elif isinstance(state, BadInput):
-            raise state
-
-
-async def resign(env: Environment) -> None:
+async def resign(env: Controller) -> None:
     """Stop listening, stop sending, clear the context.
 
     In 0.10 only after its threads have finished their current work, and what it was asked to do is kept: when
@@ -140,16 +310,5 @@ async def resign(env: Environment) -> None:
         if not env.generation.bugs.keeps_batches:
             for batch in (env.batch, env.partition_machine.batch, env.replica_machine.batch):
                 batch.clear()
-        fresh = vars(Context(env.context.in_tables))
-        kept = () if env.generation.failover.forgets_on_resignation else SURVIVORS
-        if env.context.in_tables:
-            env.context.partitions.clear()
-            env.context.replicas.clear()
-            kept = (*kept, "partitions", "replicas")
-        for name in fresh.keys() - set(kept):
-            setattr(env.context, name, fresh[name])
+        env.context.clear(() if env.generation.failover.forgets_on_resignation else SURVIVORS)
         env.log("resigned")
-
-
-SURVIVORS = ("reassigning", "preferred_elections")
-"""What of the context outlived a resignation and was not read anew at the next election."""

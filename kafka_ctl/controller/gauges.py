@@ -1,4 +1,4 @@
-"""What a controller counts for operators: the gauges of `kafka.controller:type=KafkaController`.
+"""Gauges of a controller for operators: those of `kafka.controller:type=KafkaController`.
 
 Where there is an event queue they are counted after each event, and show that until the next event is done; a
 controller that resigns sets them to 0 at once. 0.10 counts when somebody reads them, under the controller's lock; the

@@ -1,22 +1,36 @@
-"""Brokers that come, change and go.
+"""Brokers that come, change and go, and their reports: ISRs through ZooKeeper, failed log directories in their answers.
 
 Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline
+
+Apart from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from typing import Final
 
-from kafka_ctl.cluster import Broker, Replica
-from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental
-from kafka_ctl.controller.environment import Environment
+from kafka_ctl.cluster import Broker, Replica, TopicPartition
+from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental, topics
+from kafka_ctl.controller.controller import Controller
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
 from kafka_ctl.scala_order import filtered
-from kafka_ctl.zookeeper.znodes import BrokerIdZNode
+from kafka_ctl.zookeeper.json_fields import NotJson
+from kafka_ctl.zookeeper.znodes import (
+    BrokerIdZNode,
+    IsrChangeNotificationSequenceZNode,
+    IsrChangeNotificationZNode,
+    LogDirEventNotificationSequenceZNode,
+    LogDirEventNotificationZNode,
+    sequence_number,
+)
+
+STORAGE_ERROR: Final = "KAFKA_STORAGE_ERROR"
 
 
-async def broker_change(env: Environment) -> None:
+async def broker_change(env: Controller) -> None:
     """The children of `/brokers/ids` changed: greet the new brokers, then bury the dead."""
     ids = await env.zk.broker_ids()
     async with env.locked():
@@ -24,7 +38,7 @@ async def broker_change(env: Environment) -> None:
         await _brokers_are(env, now, ids if env.generation.bugs.reads_brokers_twice else now)
 
 
-async def _brokers_are(env: Environment, now: dict[int, Broker], listed: Collection[int]) -> None:
+async def _brokers_are(env: Controller, now: dict[int, Broker], listed: Collection[int]) -> None:
     """Take over who is there `now`; whoever is `listed` counts as alive, though before KAFKA-3085 it could be gone."""
     before = env.context.brokers
     new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - set(listed))
@@ -53,13 +67,13 @@ async def _brokers_are(env: Environment, now: dict[int, Broker], listed: Collect
         env.log("broker_epochs_updated", epochs={id: broker.epoch for id, broker in env.context.brokers.items()})
 
 
-def _update(env: Environment, now: dict[int, Broker], changed: Iterable[int]) -> None:
+def _update(env: Controller, now: dict[int, Broker], changed: Iterable[int]) -> None:
     """Take over what is known now of some brokers, group by group, as Kafka does since it has broker epochs."""
     rest = {id: broker for id, broker in env.context.brokers.items() if id not in changed}
     env.context.brokers = dict(sorted((rest | {id: now[id] for id in changed if id in now}).items()))
 
 
-async def broker_modifications(env: Environment, broker: int) -> None:
+async def broker_modifications(env: Controller, broker: int) -> None:
     """A broker's endpoints changed: everybody must know."""
     answer = await env.zk.read(BrokerIdZNode.path(broker))
     known = env.context.brokers.get(broker)
@@ -73,7 +87,7 @@ async def broker_modifications(env: Environment, broker: int) -> None:
             await env.announce_brokers()
 
 
-async def on_broker_startup(env: Environment, brokers: Sequence[int]) -> None:
+async def on_broker_startup(env: Controller, brokers: Sequence[int]) -> None:
     """Send them to all brokers, send them their replicas, and elect leaders that have come back with them."""
     env.log("broker_startup", brokers=list(brokers))
     for broker in brokers:
@@ -102,7 +116,7 @@ async def on_broker_startup(env: Environment, brokers: Sequence[int]) -> None:
         await listeners.watch_brokers(env, brokers)
 
 
-async def on_broker_failure(env: Environment, brokers: Sequence[int]) -> None:
+async def on_broker_failure(env: Controller, brokers: Sequence[int]) -> None:
     """Their replicas are offline; new leaders are elected where one of them led."""
     env.log("broker_failure", brokers=list(brokers))
     shutting_down = [b for b in brokers if b in env.context.shutting_down]
@@ -115,9 +129,7 @@ async def on_broker_failure(env: Environment, brokers: Sequence[int]) -> None:
     listeners.forget_brokers(env, brokers)
 
 
-async def on_replicas_offline(
-    env: Environment, replicas: Iterable[Replica], dead: frozenset[int] = frozenset()
-) -> None:
+async def on_replicas_offline(env: Controller, replicas: Iterable[Replica], dead: frozenset[int] = frozenset()) -> None:
     """Partitions without an online leader go Offline and look for one; then the replicas leave their ISRs.
 
     Before 1.0 only those that one of the `dead` brokers led do.
@@ -140,3 +152,63 @@ async def on_replicas_offline(
     await deletion.fail(env, [r for r in gone if r.topic in to_be_deleted])
     if not leaderless:
         await env.announce_brokers()
+
+
+# Reports
+
+
+async def isr_change_notification(env: Controller) -> None:
+    """Read the partitions named by the notifications again, send them to all brokers, delete the notifications.
+
+    Kafka 2.0.1: controller/KafkaController.scala, IsrChangeNotification, LeaderAndIsrResponseReceived
+    """
+    parent = IsrChangeNotificationZNode.path()
+    names = await env.zk.read_children(parent)
+    async with env.locked():
+        try:
+            partitions: dict[TopicPartition, None] = {}
+            for name, answer in zip(names, await env.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
+                if answer.error is None and isinstance(answer.value, bytes):
+                    with suppress(NotJson):
+                        decoded = IsrChangeNotificationSequenceZNode.decode(answer.value, sequence_number(name))
+                        partitions |= dict.fromkeys(decoded)
+            if partitions:
+                await topics.refresh_leadership(env, partitions)
+                await env.send_update_metadata(partitions)
+        finally:
+            await env.zk.delete_children(parent, names)
+
+
+async def log_dir_event_notification(env: Controller) -> None:
+    """Brokers lost a log directory: ask them for all their replicas; their answers say which are gone.
+
+    Kafka 2.0.1: controller/KafkaController.scala, IsrChangeNotification, LeaderAndIsrResponseReceived
+    """
+    parent = LogDirEventNotificationZNode.path()
+    names = await env.zk.read_children(parent)
+    try:
+        brokers = []
+        for name, answer in zip(names, await env.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
+            if answer.error is None and isinstance(answer.value, bytes):
+                with suppress(NotJson):
+                    brokers.append(LogDirEventNotificationSequenceZNode.decode(answer.value, sequence_number(name)))
+        await env.replica_machine.handle(env.context.replicas_on(brokers), ONLINE)
+    finally:
+        await env.zk.delete_children(parent, names)
+
+
+async def leader_and_isr_response(
+    env: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
+) -> None:
+    """Partitions answered with a storage error have lost their log directory on that broker."""
+    if error is not None:
+        env.log("leader_and_isr_error", error=error, broker=broker)
+        return
+    before = env.context.offline_dirs.get(broker, set())
+    failed = {tp for tp, e in errors.items() if e == STORAGE_ERROR}
+    now = (before - {tp for tp, e in errors.items() if e is None}) | failed
+    if now or before:
+        env.context.offline_dirs[broker] = now
+    if new := sorted(now - before):
+        env.log("replicas_offline", partitions=[str(tp) for tp in new], broker=broker)
+        await on_replicas_offline(env, [Replica(tp.topic, tp.partition, broker) for tp in new])

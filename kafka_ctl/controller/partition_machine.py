@@ -6,20 +6,20 @@ Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionStateMachine
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.controller import failure_messages, unclean
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.process import ControllerProcess
+from kafka_ctl.controller.state_machine import NONE, Led, StateMachine, printed
 from kafka_ctl.election import Election
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode
+from kafka_ctl.errors import ControllerMoved, InvalidTransition, NoNode, NoReplicaOnline, StateChangeFailed
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
 from kafka_ctl.table import short
 from kafka_ctl.trace import details
-from kafka_ctl.trace.record import SET
+from kafka_ctl.trace.record import Columns
 
 
 class Strategy(StrEnum):
@@ -33,23 +33,26 @@ class Strategy(StrEnum):
     CONTROLLED_SHUTDOWN = "controlled-shutdown"
 
 
-class PartitionStateMachine:
+class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strategy]):
     """Moves partitions between their states for one controller."""
 
+    kind = "partition"
+    half_sent, superseded = "error_moving_partitions", "partitions_not_moved"
+
     def __init__(self, process: ControllerProcess, batch: RequestBatch) -> None:
-        self.process, self.context, self.batch = process, process.context, batch
-        self.table = PARTITION[process.generation]
+        super().__init__(process, batch, PARTITION[process.generation], NON_EXISTENT)
         self._failures: dict[TopicPartition, Exception] = {}
+
+    @property
+    def states(self) -> dict[TopicPartition, PartitionState]:
+        return self.context.partitions
 
     async def startup(self) -> None:
         """Guess every partition's state from its leader, then look for leaders where there are none."""
         self.process.log("initializing_partition_state")
         for tp in self.context.all_partitions():
             state = self.context.leadership.get(tp)
-            if state is None:
-                self._set(tp, NEW)
-            else:
-                self._set(tp, ONLINE if self.context.online(state.leader, tp) else OFFLINE)
+            self.begin(tp, NEW if state is None else ONLINE if self.context.online(state.leader, tp) else OFFLINE)
         self.process.log("triggering_online_partitions")
         await self.trigger_online()
 
@@ -58,7 +61,7 @@ class PartitionStateMachine:
         to_be_deleted = self.context.topics_to_be_deleted
         waiting = [
             tp
-            for tp, state in self.context.partitions.items()
+            for tp, state in self.states.items()
             if state in (OFFLINE, NEW) and tp.topic not in to_be_deleted and topic in (None, tp.topic)
         ]
         await self._together(waiting, ONLINE, Strategy.OFFLINE)
@@ -74,94 +77,43 @@ class PartitionStateMachine:
         return self._failures
 
     async def _together(self, wanted: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
+        """Move them at once, or one by one while nothing is pipelined."""
         self._failures = {}
-        if not wanted:
-            return
-        try:
-            self.batch.open()
-            for together in [wanted] if self.process.generation.zookeeper.pipelined else [[tp] for tp in wanted]:
-                await self.move(together, target, strategy)
-            self.batch.send()
-        except BatchNotEmpty as error:
-            self.process.log("error_moving_partitions", target=str(target), error=str(error))
-            self._failures = dict.fromkeys(wanted, error)
-        except ControllerMoved as error:
-            self.process.log("partitions_not_moved", target=str(target), error=str(error))
-            raise
+        if wanted:
+            groups = [wanted] if self.process.generation.zookeeper.pipelined else [[tp] for tp in wanted]
+            if (error := await self.in_one_batch(groups, target, strategy)) is not None:
+                self._failures = dict.fromkeys(wanted, error)
 
-    async def move(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
-        states = self.context.partitions
-        by_action: dict[str, list[TopicPartition]] = {}
-        for tp in partitions:
-            source = states.setdefault(tp, NON_EXISTENT)
-            try:
-                by_action.setdefault(self._action(tp, source, target), []).append(tp)
-            except InvalidTransition as error:
-                self.failed(tp, target, error)
-        for action, movable in by_action.items():
-            if action == "elect":
-                await self._elect(movable, strategy)
-            elif action == "initialize":
-                await self.initialize(movable)
-            else:
-                for tp in movable:
-                    self.moved(tp, target, action)
+    def action(self, tp: TopicPartition, source: PartitionState, target: PartitionState, /) -> str:
+        """The method for a move; raises InvalidTransition if the table or a plug-in forbids it.
 
-    def _action(self, tp: TopicPartition, source: PartitionState, target: PartitionState) -> str:
-        """What performs a move; InvalidTransition where the table, or a learner's rule, forbids it.
-
-        A move that a rule alone allows is performed as others to its target.
+        A move that a plug-in alone allows is performed as others to its target.
         """
-        plugins = self.process.plugins
-        if "transition" not in plugins.rules:
-            return self.table.find(tp, source, target).action
-        if not plugins.may_move(short(source), short(target)):
+        allowed: Callable[[str, str], bool] | None = self.process.plugins.rule("transition", None)
+        if allowed is None:
+            return super().action(tp, source, target)
+        if not allowed(short(source), short(target)):
             raise InvalidTransition(tp, source, target, self.table.previous(target))
         move = self.table.moves.get((source, target))
         return next(row.action for row in self.table.rows if row.target == target) if move is None else move.action
 
-    def _set(self, tp: TopicPartition, state: PartitionState) -> None:
-        """Record a state that a partition has without a move, and keep it."""
-        context = self.context
-        self.process.trace.add(self.process.actor, "partition", SET, *tp, target=state, controller_epoch=context.epoch)
-        context.partitions[tp] = state
+    def led(self, tp: TopicPartition, action: str, state: LeaderAndIsr) -> None:
+        """Record a move to Online with its leader and ISR, and make it."""
+        leader, isr, leader_epoch, zk_version, _ = state
+        led: Led = {"leader": leader, "isr": isr, "leader_epoch": leader_epoch, "zk_version": zk_version}
+        self.moved(tp, ONLINE, action, led)
 
-    def moved(self, tp: TopicPartition, target: PartitionState, action: str, state: LeaderAndIsr | None = None) -> None:
-        """Record a move that was made, and make it."""
+    def moved(self, tp: TopicPartition, target: PartitionState, action: str, led: Led = NONE, /) -> None:
         self._failures.pop(tp, None)
-        context = self.context
-        self.process.trace.about(
-            self.process.actor,
-            "partition",
-            action,
-            tp,
-            None,
-            state,
-            source=context.partitions[tp],
-            target=target,
-            controller_epoch=context.epoch,
-            replicas=context.assigned(tp),
-        )
-        context.partitions[tp] = target
+        super().moved(tp, target, action, {**led, "replicas": self.context.assigned(tp)})
 
-    def failed(self, tp: TopicPartition, target: PartitionState, error: Exception) -> None:
+    def failed(self, tp: TopicPartition, target: PartitionState, error: Exception, /) -> None:
         self._failures[tp] = error
-        self.process.trace.add(
-            self.process.actor,
-            "partition",
-            "refuse",
-            tp.topic,
-            tp.partition,
-            source=self.context.partitions[tp],
-            target=target,
-            controller_epoch=self.context.epoch,
-            error=type(error).__name__,
-            detail=str(error),
-        )
+        super().failed(tp, target, error)
 
     # New -> Online
 
-    async def initialize(self, partitions: list[TopicPartition]) -> None:
+    async def _initialize(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
         """The first live replica leads and all live replicas are in sync, as nothing has been written yet."""
         context = self.context
         states: dict[TopicPartition, LeaderAndIsr] = {}
@@ -171,7 +123,7 @@ class PartitionStateMachine:
             if live:
                 states[tp] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
             else:
-                self.failed(tp, ONLINE, failure_messages.no_live_replica(self.process, tp))
+                self.failed(tp, ONLINE, no_live_replica(self.process, tp))
         try:
             errors = await self.process.zk.create_states(states)
         except ControllerMoved as error:
@@ -183,11 +135,11 @@ class PartitionStateMachine:
             else:
                 context.leadership[tp] = state
                 self.batch.leader_and_isr(state.isr, tp, state, context.assigned(tp), is_new=True)
-                self.moved(tp, ONLINE, "initialize", state)
+                self.led(tp, "initialize", state)
 
     # Offline -> Online, Online -> Online
 
-    async def _elect(self, partitions: list[TopicPartition], strategy: Strategy) -> None:
+    async def _elect(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
         """Elect until every write went through or failed for good."""
         remaining, elected = partitions, []
         if strategy is Strategy.PREFERRED and not self.process.generation.election.elects_already_preferred:
@@ -198,7 +150,7 @@ class PartitionStateMachine:
             done, remaining = await self._elect_once(again, strategy)
             elected += done
         for tp in elected:
-            self.moved(tp, ONLINE, "elect", self.context.leadership[tp])
+            self.led(tp, "elect", self.context.leadership[tp])
 
     def _led_by_preferred(self, tp: TopicPartition) -> bool:
         state = self.context.leadership.get(tp)
@@ -217,7 +169,7 @@ class PartitionStateMachine:
             choice, receivers[tp] = self._decide(strategy, tp, state, allowed.get(tp.topic, False))
             self.record_election(strategy, tp, state, choice)
             if choice is None:
-                self.failed(tp, ONLINE, failure_messages.no_leader(self.process, tp, strategy, state, allowed))
+                self.failed(tp, ONLINE, no_leader(self.process, tp, strategy, state, allowed))
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
         updated = await self.process.zk.update_states(updates, self.process.generation.zookeeper.accepts_own_lost_write)
@@ -236,11 +188,11 @@ class PartitionStateMachine:
         for tp in partitions:
             state = found[tp]
             if isinstance(state, NoNode):
-                self.failed(tp, ONLINE, failure_messages.no_state(self.process, tp))
+                self.failed(tp, ONLINE, no_state(self.process, tp))
             elif isinstance(state, Exception):
                 self.failed(tp, ONLINE, state)
             elif state.controller_epoch > self.context.epoch:
-                self.failed(tp, ONLINE, failure_messages.newer_controller_elected(self.process, tp, state))
+                self.failed(tp, ONLINE, newer_controller_elected(self.process, tp, state))
             else:
                 states[tp] = state
         return states
@@ -251,7 +203,7 @@ class PartitionStateMachine:
         topics = dict.fromkeys(tp.topic for tp, s in states.items() if not any(online(r, tp) for r in s.isr))
         match strategy:
             case Strategy.OFFLINE:
-                return await unclean.allowed(self.process, topics)
+                return await self.unclean_allowed(topics)
             case Strategy.UNCLEAN:
                 return dict.fromkeys(topics, True)
         return {}
@@ -285,19 +237,87 @@ class PartitionStateMachine:
         self, strategy: Strategy, tp: TopicPartition, state: LeaderAndIsr, choice: Election | None
     ) -> None:
         live, isr = details.listed(sorted(self.context.live)), details.listed(state.isr)
-        detail = details.write(live=live, isr_before=isr, leader_before=state.leader)
-        self.process.trace.add(
-            self.process.actor,
-            "election",
-            strategy,
-            tp.topic,
-            tp.partition,
-            target=("unclean" if choice.unclean else "clean") if choice else None,
-            leader=choice.leader if choice else None,
-            isr=choice.isr if choice else None,
-            leader_epoch=state.leader_epoch + 1 if choice else None,
-            controller_epoch=self.context.epoch,
-            error=None if choice else "NoReplicaOnline",
-            replicas=self.context.assigned(tp),
-            detail=detail,
+        columns: Columns = {
+            "controller_epoch": self.context.epoch,
+            "replicas": self.context.assigned(tp),
+            "detail": details.write(live=live, isr_before=isr, leader_before=state.leader),
+        }
+        if choice is None:
+            columns["error"] = "NoReplicaOnline"
+        else:
+            columns["target"] = "unclean" if choice.unclean else "clean"
+            columns |= {"leader": choice.leader, "isr": choice.isr, "leader_epoch": state.leader_epoch + 1}
+        self.process.trace.add(self.process.actor, "election", strategy, *tp, **columns)
+
+
+# Kafka's error messages
+
+
+def no_live_replica(process: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
+    """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
+    before, context, assigned = f"Controller {process.id} epoch {process.context.epoch} ", process.context, ""
+    if not process.generation.log.names_election_strategies:
+        before, assigned = "", ",".join(map(str, context.assigned(tp)))
+    live = ", ".join(map(str, sorted(context.live)))
+    return StateChangeFailed(
+        f"{before}encountered error during state change of partition {printed(process, tp)} from New to Online, "
+        f"assigned replicas are [{assigned}], live brokers are [Set({live})]. No assigned replica is alive."
+    )
+
+
+def no_state(process: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
+    """An election where no leader was ever written."""
+    named = printed(process, tp)
+    why = f"LeaderAndIsr information doesn't exist for partition {named} in {process.context.partitions[tp]} state"
+    if process.generation.log.names_election_strategies:
+        return StateChangeFailed(why)
+    return StateChangeFailed(f"encountered error while electing leader for partition {named} due to: {why}.")
+
+
+def no_leader(
+    process: ControllerProcess, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
+) -> StateChangeFailed:
+    """An election that nobody may win; before KAFKA-5642 each selector had words of its own.
+
+    Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
+    """
+    if process.generation.log.names_election_strategies:
+        prefix = {"preferred": "PreferredReplica", "unclean": "Offline"}.get(
+            strategy, strategy.title().replace("-", "")
         )
+        name = f"{prefix}PartitionLeaderElectionStrategy"
+        if process.generation.election.elects_on_request and prefix == "Offline":
+            name += f"({str(strategy == 'unclean').lower()})"
+        return StateChangeFailed(f"Failed to elect leader for partition {tp} under strategy {name}")
+    assigned, pair, isr = process.context.assigned(tp), f"[{tp.topic},{tp.partition}]", ",".join(map(str, state.isr))
+    now = f'[{{"leader":{state.leader},"leader_epoch":{state.leader_epoch},"isr":[{isr}]}}]'
+    live = f"Live brokers are: [Set({', '.join(map(str, sorted(process.context.live)))})]"
+    if strategy == "offline":
+        if not unclean.get(tp.topic):
+            return NoReplicaOnline(f"No broker in ISR for partition {pair} is alive. {live}, ISR brokers are: [{isr}]")
+        listed = ", ".join(map(str, assigned))
+        return NoReplicaOnline(
+            f"No replica for partition {pair} is alive. {live}, Assigned replicas are: [List({listed})]"
+        )
+    if strategy == "reassign":
+        return NoReplicaOnline(
+            f"None of the reassigned replicas for partition {pair} are in-sync with the leader. "
+            f"Current leader and ISR: {now}"
+        )
+    why = (
+        f"Preferred replica {assigned[0]} for partition {pair} is either not alive or not in the isr. "
+        f"Current leader and ISR: {now}"
+    )
+    if strategy == "controlled-shutdown":
+        shutting_down = ",".join(map(str, sorted(process.context.shutting_down)))
+        why = f"No other replicas in ISR {isr} for {pair} besides shutting down brokers {shutting_down}"
+    return StateChangeFailed(f"encountered error while electing leader for partition {pair} due to: {why}.")
+
+
+def newer_controller_elected(process: ControllerProcess, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
+    """An election where a newer controller has already elected."""
+    return StateChangeFailed(
+        f"aborted leader election for partition {tp} since the LeaderAndIsr path was already written by another "
+        f"controller. This probably means that the current controller {process.id} went through a soft failure and "
+        f"another controller was elected with epoch {state.controller_epoch}."
+    )

@@ -1,13 +1,20 @@
-"""What all parts of a controller share: whose it is, the ports, what it believes, and its log."""
+"""A controller as a process: its broker, the ports, its context, its log, its tasks; and the threads of 0.10.
+
+0.10 had no queue: a lock, and threads that take it by turns. The listeners share one thread; the deletion of topics,
+the rebalance and every controlled shutdown have their own. A thread that is asked to end finishes its current work.
+Kafka 0.10.2.2: controller/KafkaController.scala, controllerLock; utils/ShutdownableThread.scala, ShutdownableThread
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
 from kafka_ctl.controller.context import Context
+from kafka_ctl.errors import KafkaCtlError
 from kafka_ctl.generation import Config, Generation
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.ports import Clock, Network
@@ -36,7 +43,7 @@ class ControllerProcess:
 
     def __post_init__(self) -> None:
         self.actor = f"controller-{self.id}"
-        self.context = Context(in_tables=not self.generation.zookeeper.pipelined)
+        self.context = Context(not self.generation.zookeeper.pipelined)
         self._tasks: dict[asyncio.Task[object], None] = {}
 
     def spawn(self, coro: Coroutine[object, None, T]) -> asyncio.Task[T]:
@@ -56,3 +63,64 @@ class ControllerProcess:
             controller_epoch=self.context.epoch,
             detail=details.write_fields(fields),
         )
+
+
+class Waited:
+    """The time that the processing of one event has waited for locks, in seconds."""
+
+    seconds = 0.0
+
+
+_waited: ContextVar[Waited | None] = ContextVar("waited", default=None)
+
+
+class Lock(asyncio.Lock):
+    """A lock that measures how long the current event waited for it: `async with lock: ...`."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    @staticmethod
+    def count() -> Waited:
+        """Begin to count the waiting of this task."""
+        waited = Waited()
+        _waited.set(waited)
+        return waited
+
+    async def __aenter__(self) -> None:
+        asked, waited = self.clock.now(), _waited.get()
+        await self.acquire()
+        if waited is not None:
+            waited.seconds += self.clock.now() - asked
+
+
+class Thread:
+    """Waits for `wait()`, does `work()`, and begins again; an error in its work is its end."""
+
+    def __init__(
+        self, process: ControllerProcess, wait: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[object]]
+    ) -> None:
+        self.process, self.wait, self.work = process, wait, work
+        self.busy = self.ending = False
+        self.task = process.spawn(self._run())
+
+    async def _run(self) -> None:
+        while not self.ending:
+            await self.wait()
+            self.busy = True
+            try:
+                await self.work()
+            except KafkaCtlError as error:
+                self.process.log("thread_died", error=str(error))
+                return
+            finally:
+                self.busy = False
+
+    async def end(self) -> None:
+        """Ask it to end, and wait until it has finished its current work."""
+        self.ending = True
+        if not self.busy:
+            self.task.cancel()
+        elif self.task is not asyncio.current_task():
+            await self.task

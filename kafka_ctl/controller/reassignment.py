@@ -11,67 +11,69 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kafka_ctl.cluster import LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import deletion, failure_messages, listeners, reassignment_request
-from kafka_ctl.controller.environment import Environment
+from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
+from kafka_ctl.controller import deletion, events, listeners
+from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.partition_machine import Strategy
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
+from kafka_ctl.controller.state_machine import newer_controller_wrote
+from kafka_ctl.errors import BadInput, BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.scala_order import case_hash, java_hash, json_order, map_order, set_order, set_order_by
-from kafka_ctl.zookeeper.store import Set
-from kafka_ctl.zookeeper.znodes import TopicZNode
+from kafka_ctl.scala_order import difference, union
+from kafka_ctl.zookeeper.store import Delete, Set
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicZNode
+
+Requests = dict[TopicPartition, tuple[int, ...]]
 
 
-async def initialize(env: Environment) -> None:
+async def initialize(env: Controller) -> None:
     """At failover: keep the reassignments that are under way; in 0.10 also take out those that are none."""
-    requested = await reassignment_request.read(env)
+    requested = await read_request(env)
     env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in requested.items()})
     if env.generation.reassignment.drops_finished_requests:
         assigned = env.context.assigned
         done = [tp for tp, target in requested.items() if not assigned(tp) or assigned(tp) == target]
-        await reassignment_request.forget(env, done)
+        await forget(env, done)
         requested = {tp: target for tp, target in requested.items() if tp not in done}
         env.log("partitions_already_reassigned", partitions=[str(tp) for tp in done])
         env.log("reassignment_resuming", partitions={str(tp): list(r) for tp, r in requested.items()})
-    if env.context.in_tables:
-        requested = {tp: requested[tp] for tp in map_order(set_order_by(requested, case_hash), case_hash)}
+    if not env.generation.reassignment.drops_requests_together:
+        requested = {tp: requested[tp] for tp in env.context.requested_map(requested)}
     env.context.reassigning |= requested
 
 
-async def resume(env: Environment) -> None:
+async def resume(env: Controller) -> None:
     """At failover, once ready: go on with them."""
     if env.generation.reassignment.drops_requests_together:
-        await trigger(env, map_order(env.context.reassigning, java_hash))
+        await trigger(env, env.context.moving())
     else:
         for tp in list(env.context.reassigning):
             await initiate(env, tp, env.context.reassigning[tp])
 
 
-async def partition_reassignment(env: Environment) -> None:
+async def partition_reassignment(env: Controller) -> None:
     """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
     if not await listeners.watch_reassignment(env):
         return
-    requested = await reassignment_request.read(env)
+    requested = await read_request(env)
     fresh = requested
     if not env.generation.reassignment.requests_begin_when_created:  # our own changes are noticed, too
         fresh = {tp: target for tp, target in requested.items() if tp not in env.context.reassigning}
     if env.generation.reassignment.drops_requests_together:
         env.context.reassigning |= fresh
-        if fresh:
-            await trigger(env, set_order_by(fresh, java_hash))
+        await trigger(env, env.context.requested(fresh))  # also where there is nothing to do: then the znode goes
         return
-    for tp in set_order_by(fresh, case_hash):
+    for tp in env.context.requested(fresh):
         async with env.locked():
             if tp.topic in env.context.topics_to_be_deleted:
                 env.log("reassignment_skipped", partition=str(tp))
-                await reassignment_request.forget(env, [tp])
+                await forget(env, [tp])
             else:
                 await initiate(env, tp, requested[tp])
 
 
-async def trigger(env: Environment, partitions: Iterable[TopicPartition]) -> None:
+async def trigger(env: Controller, partitions: Iterable[TopicPartition]) -> None:
     """Start these reassignments; those that cannot be are taken out of the znode together."""
     dropped: list[TopicPartition] = []
     for tp in partitions:
@@ -91,10 +93,10 @@ async def trigger(env: Environment, partitions: Iterable[TopicPartition]) -> Non
             except KafkaCtlError as error:
                 env.log("reassignment_failed", partition=str(tp), error=str(error))
         dropped.append(tp)
-    await reassignment_request.forget(env, dropped)
+    await forget(env, dropped)
 
 
-async def initiate(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def initiate(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """0.10: start one reassignment, and take it out of the znode if anything goes wrong.
 
     Kafka 0.10.2.2: controller/KafkaController.scala, initiateReassignReplicasForTopicPartition
@@ -110,14 +112,21 @@ async def initiate(env: Environment, tp: TopicPartition, target: tuple[int, ...]
         await start_move(env, tp, target)
     except KafkaCtlError as error:
         env.log("reassignment_failed", partition=str(tp), error=str(error))
-        await reassignment_request.forget(env, [tp])
+        await forget(env, [tp])
 
 
-async def start_move(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+def _too_few(tp: TopicPartition, alive: list[int], target: tuple[int, ...]) -> str:
+    return (
+        f"Only {','.join(map(str, alive))} replicas out of the new set of replicas {','.join(map(str, target))} "
+        f"for partition {tp} to be reassigned are alive. Failing partition reassignment"
+    )
+
+
+async def start_move(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Begin to move a partition to its target replicas; StateChangeFailed where that cannot be."""
     alive = [r for r in target if r in env.context.live]
     if len(alive) < len(target) and env.generation.bugs.drops_dead_targets:
-        raise failure_messages.dead_targets(tp, target, alive)
+        raise StateChangeFailed(_too_few(tp, alive, target))  # before KAFKA-4214
     env.log("handling_reassignment", partition=str(tp), replicas=list(target))
     listeners.watch_state(env, tp)
     env.context.reassigning[tp] = target
@@ -125,14 +134,14 @@ async def start_move(env: Environment, tp: TopicPartition, target: tuple[int, ..
     await on_reassignment(env, tp, target)
 
 
-async def isr_change(env: Environment, tp: TopicPartition) -> None:
+async def isr_change(env: Controller, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the new replicas have caught up."""
     async with env.locked():
         if (target := env.context.reassigning.get(tp)) is not None:
             await _isr_changed(env, tp, target)
 
 
-async def _isr_changed(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _isr_changed(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
     state = await env.zk.state(tp)
     if state is None:
         env.log("reassignment_never_created", partition=str(tp), replicas=list(target))
@@ -150,7 +159,7 @@ async def _isr_changed(env: Environment, tp: TopicPartition, target: tuple[int, 
         await on_reassignment(env, tp, target)
 
 
-async def on_reassignment(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def on_reassignment(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Do as many of the twelve steps as can be done now."""
     state = await env.zk.state(tp)
     awaited = _moves(env, env.context.assigned(tp), target).in_sync
@@ -160,7 +169,7 @@ async def on_reassignment(env: Environment, tp: TopicPartition, target: tuple[in
         await _begin(env, tp, target)
 
 
-async def _begin(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _begin(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 1 to 3: grow AR, send it to all brokers, start the new replicas; step 4 is to wait."""
     env.log("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
     plan = _moves(env, _assigned(env, tp), target)
@@ -184,19 +193,19 @@ class Moves(NamedTuple):
 def moves(old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
     """The moves from these replicas to those; asked again while it lasts, `old` has both."""
     return Moves(
-        tuple(set_order((*new, *old))),
-        tuple(r for r in set_order(new) if r not in old),
-        tuple(set_order([r for r in old if r not in new])),
+        union(new, old),
+        difference(new, old),
+        union((r for r in old if r not in new), ()),
         new,
     )
 
 
-def _moves(env: Environment, old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
-    """The same, by the rule of a learner's own where there is one."""
-    return Moves(*env.plugins.move(old, new)) if "reassignment" in env.plugins.rules else moves(old, new)
+def _moves(env: Controller, old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
+    """The same, or the moves by a plug-in."""
+    return Moves(*env.plugins.rule("reassignment", moves)(old, new))
 
 
-def _assigned(env: Environment, tp: TopicPartition) -> tuple[int, ...]:
+def _assigned(env: Controller, tp: TopicPartition) -> tuple[int, ...]:
     """The replicas of a partition on the move; before 2.0 StateChangeFailed where its topic has been deleted.
 
     Kafka 0.10.2.2: controller/KafkaController.scala, ControllerContext.partitionReplicaAssignment (a map)
@@ -208,7 +217,7 @@ def _assigned(env: Environment, tp: TopicPartition) -> tuple[int, ...]:
     return env.context.assigned(tp)
 
 
-async def _finish(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _finish(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 5 to 12: all of RAR are in sync, so OAR - RAR can go."""
     old = _moves(env, _assigned(env, tp), target).remove
     for broker in target:
@@ -218,16 +227,14 @@ async def _finish(env: Environment, tp: TopicPartition, target: tuple[int, ...])
     await move_leader(env, tp, before, target)
     await stop_replicas(env, tp, old)
     await _assign(env, tp, target)
-    await reassignment_request.forget(env, [tp])
+    await forget(env, [tp])
     if not env.generation.reassignment.drops_requests_together:
         env.log("reassignment_removed", partitions=[str(tp)])
     await env.send_update_metadata([tp])
     await deletion.resume(env, [tp.topic])
 
 
-async def move_leader(
-    env: Environment, tp: TopicPartition, receivers: tuple[int, ...], target: tuple[int, ...]
-) -> None:
+async def move_leader(env: Controller, tp: TopicPartition, receivers: tuple[int, ...], target: tuple[int, ...]) -> None:
     """Step 7: elect a leader among the target replicas unless one of them leads already and is alive."""
     leader = env.context.leader_of(tp)
     fields = {"partition": str(tp), "leader": leader, "replicas": list(target)}
@@ -242,7 +249,7 @@ async def move_leader(
     await env.partition_machine.handle([tp], ONLINE, Strategy.REASSIGN)
 
 
-async def stop_replicas(env: Environment, tp: TopicPartition, brokers: Iterable[int]) -> None:
+async def stop_replicas(env: Controller, tp: TopicPartition, brokers: Iterable[int]) -> None:
     """Steps 8 and 9: out of the ISR, stopped, deleted, forgotten, without waiting for an answer."""
     replicas = [Replica(tp.topic, tp.partition, broker) for broker in brokers]
     for state in (OFFLINE, STARTED, SUCCESSFUL, NON_EXISTENT):
@@ -250,7 +257,7 @@ async def stop_replicas(env: Environment, tp: TopicPartition, brokers: Iterable[
 
 
 async def bump_leader_epoch(
-    env: Environment, tp: TopicPartition, receivers: tuple[int, ...], assignment: tuple[int, ...]
+    env: Controller, tp: TopicPartition, receivers: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
     while True:
@@ -261,7 +268,7 @@ async def bump_leader_epoch(
                 "somehow tried to reassign a partition that doesn't exist"
             )
         if state.controller_epoch > env.context.epoch:
-            raise failure_messages.newer_controller_wrote(env, state)
+            raise newer_controller_wrote(env, state)
         new = state.led_by(state.leader, state.isr)._replace(controller_epoch=env.context.epoch)
         updated = await env.zk.update_states({tp: new}, env.generation.zookeeper.accepts_own_lost_write)
         for error in updated.failed.values():
@@ -276,7 +283,7 @@ async def bump_leader_epoch(
 
 
 async def _send(
-    env: Environment, tp: TopicPartition, state: LeaderAndIsr, receivers: tuple[int, ...], assignment: tuple[int, ...]
+    env: Controller, tp: TopicPartition, state: LeaderAndIsr, receivers: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     try:
         env.batch.open()
@@ -301,21 +308,69 @@ async def _send(
     )
 
 
-async def _assign(env: Environment, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
+async def _assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
     """Change AR in memory and in the topic's znode."""
     env.context.assign(tp, replicas)
     await write_assignment(env, tp.topic)
     env.log("assignment_updated", partition=str(tp), replicas=list(replicas))
 
 
-async def write_assignment(env: Environment, topic: str) -> None:
+async def write_assignment(env: Controller, topic: str) -> None:
     """Write the replicas of a topic as they are known here."""
-    known: dict[int, ReplicaAssignment] = env.context.topics[topic]
-    if env.context.in_tables:
-        table = map_order(env.context.table.ordered(TopicPartition(topic, n) for n in known), case_hash)
-        known = {number: known[number] for number in json_order(tp.partition for tp in table)}
-    data = TopicZNode.encode(known, env.generation.topic_version)
+    data = TopicZNode.encode(env.context.assignment_of(topic), env.generation.topic_version)
     answer = await env.zk.write(Set(TopicZNode.path(topic), data))
     if answer.error == "NONODE":
         raise StateChangeFailed(f"Topic {topic} doesn't exist")
     answer.checked()
+
+
+# The request in ZooKeeper
+
+
+async def read_request(env: Controller) -> Requests:
+    """The contents of `/admin/reassign_partitions`; empty if it is missing or cannot be read.
+
+    The administrator's tool writes it. While it is there, no other reassignment can be asked for.
+    Kafka 2.0.1: controller/KafkaController.scala, removePartitionsFromReassignedPartitions
+    """
+    answer = await env.zk.read(ReassignPartitionsZNode.path())
+    if not isinstance(answer.value, bytes):
+        return {}
+    try:
+        return ReassignPartitionsZNode.decode(answer.value)
+    except BadInput as error:
+        env.log("reassignment_ignored", error=str(error))
+        return {}
+
+
+async def write_request(env: Controller, rest: Requests) -> None:
+    """Write what is left of the request, or delete the znode when nothing is."""
+    path = ReassignPartitionsZNode.path()
+    if rest:
+        await env.zk.set_or_create(path, ReassignPartitionsZNode.encode(rest))
+        return
+    env.log("reassignment_done")
+    await env.zk.write(Delete(path))
+    if env.generation.reassignment.requests_begin_when_created:
+        env.queue.put(events.PartitionReassignment())  # the watch is armed again by looking
+
+
+async def forget(env: Controller, partitions: Iterable[TopicPartition]) -> None:
+    """Take these partitions out, and stop listening to their states.
+
+    Together, from the controller's context; in 0.10 one after the other, and the znode is read again for each.
+    Kafka 2.0.1: controller/KafkaController.scala, removePartitionsFromReassignedPartitions
+    """
+    gone = list(partitions)
+    if env.generation.reassignment.drops_requests_together:
+        for tp in gone:
+            listeners.forget_state(env, tp)
+        env.log("reassignment_removed", partitions=[str(tp) for tp in gone])
+        await write_request(env, {tp: target for tp, target in env.context.reassigning.items() if tp not in gone})
+        for tp in gone:
+            env.context.reassigning.pop(tp, None)
+        return
+    for tp in gone:
+        listeners.forget_state(env, tp)
+        await write_request(env, {other: target for other, target in (await read_request(env)).items() if other != tp})
+        env.context.reassigning.pop(tp, None)

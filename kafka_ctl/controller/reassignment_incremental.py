@@ -11,13 +11,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_request
-from kafka_ctl.controller.environment import Environment
+from kafka_ctl.controller import deletion, listeners, reassignment
+from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.requests import ApiError
-from kafka_ctl.scala_order import java_hash, map_order
 
 UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
 NONE_RUNS = ApiError("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
@@ -27,13 +26,13 @@ Targets = Mapping[TopicPartition, Sequence[int] | None]
 """The requested replicas by partition; None cancels."""
 
 
-async def initialize(env: Environment) -> None:
+async def initialize(env: Controller) -> None:
     """At failover, once ready: first what ZooKeeper's znode asks for, then what the topics' znodes say is under way."""
     handled = await zk_partition_reassignment(env)
     await resume(env, lambda tp, _: tp not in handled)
 
 
-async def resume(env: Environment, wanted: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
+async def resume(env: Controller, wanted: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
     """Go on with the running reassignments that `wanted` picks."""
     for tp in list(env.context.reassigning):
         assignment = env.context.assignment(tp)
@@ -41,11 +40,11 @@ async def resume(env: Environment, wanted: Callable[[TopicPartition, ReplicaAssi
             await on_reassignment(env, tp, assignment)
 
 
-async def zk_partition_reassignment(env: Environment) -> set[TopicPartition]:
+async def zk_partition_reassignment(env: Controller) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
     if not await listeners.watch_reassignment(env):
         return set()
-    requested = await reassignment_request.read(env)
+    requested = await reassignment.read_request(env)
     refused = await _apply(env, requested)
     if refused:
         env.log("zk_reassignment_failed", partitions={str(tp): refused[tp].code for tp in sorted(refused)})
@@ -53,7 +52,7 @@ async def zk_partition_reassignment(env: Environment) -> set[TopicPartition]:
     return requested.keys() - refused.keys()
 
 
-async def api_partition_reassignment(env: Environment, targets: Targets, reply: asyncio.Future) -> None:
+async def api_partition_reassignment(env: Controller, targets: Targets, reply: asyncio.Future) -> None:
     """AlterPartitionReassignments: answer with the refusals; with ControllerMoved where nobody acts."""
     if not env.is_active:
         reply.set_exception(ControllerMoved(NOT_CONTROLLER))
@@ -68,7 +67,7 @@ async def api_partition_reassignment(env: Environment, targets: Targets, reply: 
 
 
 def list_partition_reassignments(
-    env: Environment, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
+    env: Controller, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
 ) -> None:
     """ListPartitionReassignments: answer with what is moving; with ControllerMoved where nobody acts."""
     if not env.is_active:
@@ -79,7 +78,7 @@ def list_partition_reassignments(
     reply.set_result({tp: assignment for tp, assignment in found.items() if assignment.is_being_reassigned})
 
 
-def _problem(env: Environment, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
+def _problem(env: Controller, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
     """Why these cannot be the replicas: none, one of them twice or unknown, or a new one that is not alive.
 
     The texts are those of 2.5; 2.4 gave the name of the error only.
@@ -106,10 +105,10 @@ def _problem(env: Environment, tp: TopicPartition, target: Sequence[int] | None)
     return ApiError("INVALID_REPLICA_ASSIGNMENT", text)
 
 
-async def _apply(env: Environment, targets: Targets) -> Refusals:
+async def _apply(env: Controller, targets: Targets) -> Refusals:
     """Start, change or cancel these reassignments; the refusals."""
     refused: Refusals = {}
-    for tp in map_order(targets, java_hash):
+    for tp in env.context.requested_map(targets):
         target, current = targets[tp], env.context.assignment(tp)
         if tp.topic in env.context.topics_to_be_deleted:
             env.log("reassignment_skipped", partition=str(tp))
@@ -127,14 +126,18 @@ async def _apply(env: Environment, targets: Targets) -> Refusals:
     return refused
 
 
-def _towards(env: Environment, current: ReplicaAssignment, target: Iterable[int]) -> ReplicaAssignment:
-    """The assignment on the way to `target`, by the rule of a learner's own where there is one."""
-    if "target" in env.plugins.rules:
-        return ReplicaAssignment(*env.plugins.head_for(*current, tuple(target)))
-    return current.reassign_to(target)
+def _towards(env: Controller, current: ReplicaAssignment, target: Iterable[int]) -> ReplicaAssignment:
+    """The assignment on the way to `target`, by Kafka's rule or a plug-in."""
+    return ReplicaAssignment(*env.plugins.rule("target", _reassigned)(*current, tuple(target)))
 
 
-async def isr_change(env: Environment, tp: TopicPartition) -> None:
+def _reassigned(
+    replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], target: tuple[int, ...]
+) -> ReplicaAssignment:
+    return ReplicaAssignment(replicas, adding, removing).reassign_to(target)
+
+
+async def isr_change(env: Controller, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the target has caught up."""
     if tp in env.context.reassigning:
         assignment = env.context.assignment(tp)
@@ -143,14 +146,14 @@ async def isr_change(env: Environment, tp: TopicPartition) -> None:
             await on_reassignment(env, tp, assignment)
 
 
-async def _complete(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> bool:
+async def _complete(env: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> bool:
     if not assignment.is_being_reassigned:
         return True
     state = await env.zk.state(tp)
     return state is not None and set(assignment.target) <= set(state.isr)
 
 
-async def on_reassignment(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+async def on_reassignment(env: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     """Write what is to become of the partition, then phase A or phase B."""
     deletion.halt(env, [tp.topic], deletion.REASSIGNING)
     await _update_current(env, tp, assignment)
@@ -171,7 +174,7 @@ async def on_reassignment(env: Environment, tp: TopicPartition, assignment: Repl
     await deletion.resume(env, [tp.topic])
 
 
-async def _update_current(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+async def _update_current(env: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     """Steps U1 to U3: znode, memory, and away with replicas that an earlier request had added."""
     current = env.context.assignment(tp)
     if current != assignment:
@@ -183,7 +186,7 @@ async def _update_current(env: Environment, tp: TopicPartition, assignment: Repl
     env.context.reassigning[tp] = assignment.target
 
 
-async def _write(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+async def _write(env: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     env.context.update_assignment(tp, assignment)
     await reassignment.write_assignment(env, tp.topic)
     env.log(
@@ -195,17 +198,17 @@ async def _write(env: Environment, tp: TopicPartition, assignment: ReplicaAssign
     )
 
 
-async def _forget(env: Environment, tp: TopicPartition, done: ReplicaAssignment) -> None:
+async def _forget(env: Controller, tp: TopicPartition, done: ReplicaAssignment) -> None:
     listeners.forget_state(env, tp)
     await _drop_requests(env, lambda other, replicas: other == tp and replicas == done.replicas)
     env.context.reassigning.pop(tp, None)
 
 
-async def _drop_requests(env: Environment, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
+async def _drop_requests(env: Controller, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
     """Take partitions out of `/admin/reassign_partitions`, if it is there."""
-    requested = await reassignment_request.read(env)
+    requested = await reassignment.read_request(env)
     if requested:
         rest = {tp: replicas for tp, replicas in requested.items() if not unwanted(tp, replicas)}
         gone = {str(tp): list(replicas) for tp, replicas in requested.items() if tp not in rest}
         env.log("reassignment_removed", partitions=list(gone), targets=gone)
-        await reassignment_request.write(env, rest)
+        await reassignment.write_request(env, rest)

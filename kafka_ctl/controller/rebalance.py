@@ -5,18 +5,18 @@ Kafka 2.0.1: controller/KafkaController.scala, PreferredReplicaLeaderElection, c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from kafka_ctl import balance
 from kafka_ctl.balance import BrokerBalance, Candidate
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
-from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.legacy_threads import Thread
+from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.partition_machine import Strategy
+from kafka_ctl.controller.process import Thread
 from kafka_ctl.partition import ONLINE
-from kafka_ctl.scala_order import case_hash, group_order, map_order, set_order_by
+from kafka_ctl.scala_order import grouped
 from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
@@ -26,14 +26,14 @@ FIRST_CHECK = 5.0
 MANUAL, AUTOMATIC = "ZkTriggered", "AutoTriggered"
 
 
-async def _requested(env: Environment) -> list[TopicPartition]:
+async def _requested(env: Controller) -> list[TopicPartition]:
     answer = await env.zk.read(PreferredReplicaElectionZNode.path())
     with suppress(NotJson):
         return PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
     return []
 
 
-async def pending(env: Environment) -> list[TopicPartition]:
+async def pending(env: Controller) -> list[TopicPartition]:
     """At failover: the elections that the last controller did not get to and that are still wanted."""
     context, requested = env.context, await _requested(env)
     done = [tp for tp in requested if not context.assigned(tp) or _leads(env, tp)]
@@ -49,26 +49,24 @@ async def pending(env: Environment) -> list[TopicPartition]:
     return rest
 
 
-def _leads(env: Environment, tp: TopicPartition) -> bool:
-    """Whether the preferred replica of a partition leads it."""
+def _leads(env: Controller, tp: TopicPartition) -> bool:
+    """True if the preferred replica of a partition leads it."""
     state = env.context.leadership.get(tp)
     return state is not None and state.leader == env.context.assigned(tp)[0]
 
 
-async def preferred_election(env: Environment) -> None:
+async def preferred_election(env: Controller) -> None:
     """`/admin/preferred_replica_election` was created."""
     if not await listeners.watch_preferred(env):
         return
     requested = await _requested(env)
-    if env.context.in_tables:
-        requested = set_order_by(requested, case_hash)
     async with env.locked():
         if running := env.context.preferred_elections:
             env.log("preferred_running", partitions=[str(tp) for tp in running])
-        await _elect_requested(env, [tp for tp in requested if tp not in running])
+        await _elect_requested(env, [tp for tp in env.context.as_set(requested) if tp not in running])
 
 
-async def _elect_requested(env: Environment, requested: list[TopicPartition]) -> None:
+async def _elect_requested(env: Controller, requested: list[TopicPartition]) -> None:
     to_be_deleted = [tp for tp in requested if tp.topic in env.context.topics_to_be_deleted]
     unknown = []
     if env.generation.election.skips_needless_elections:
@@ -83,7 +81,7 @@ async def _elect_requested(env: Environment, requested: list[TopicPartition]) ->
     await elect(env, electable, MANUAL)
 
 
-async def elect(env: Environment, partitions: Iterable[TopicPartition], trigger: str) -> None:
+async def elect(env: Controller, partitions: Iterable[TopicPartition], trigger: str) -> None:
     """Elect the preferred replicas of these partitions; a request in ZooKeeper is then fulfilled."""
     wanted = list(partitions)
     env.log("preferred_starting", partitions=[str(tp) for tp in wanted], trigger=trigger)
@@ -105,7 +103,7 @@ async def elect(env: Environment, partitions: Iterable[TopicPartition], trigger:
         await deletion.resume(env, {tp.topic for tp in wanted})
 
 
-def schedule(env: Environment, seconds: float) -> None:
+def schedule(env: Controller, seconds: float) -> None:
     """Look at the balance in so many seconds, unless the automatic rebalance is switched off."""
 
     async def wait() -> None:
@@ -120,7 +118,7 @@ def schedule(env: Environment, seconds: float) -> None:
         env.threads = [t for t in env.threads if not t.ending] + [thread]
 
 
-def start(env: Environment) -> None:
+def start(env: Controller) -> None:
     """At failover: look at the balance from now on.
 
     Kafka 2.0.1: controller/KafkaController.scala, scheduleAutoLeaderRebalanceTask; 0.10.2.2: onControllerFailover
@@ -132,7 +130,7 @@ def start(env: Environment) -> None:
         schedule(env, FIRST_CHECK)
 
 
-def _start_thread(env: Environment) -> None:
+def _start_thread(env: Controller) -> None:
     """0.10's rebalance thread: looks at fixed times, however long a look takes."""
     due, every = env.clock.now() + FIRST_CHECK, env.config["leader.imbalance.check.interval.seconds"]
 
@@ -150,7 +148,7 @@ def _start_thread(env: Environment) -> None:
         env.threads.append(Thread(env, wait, work))
 
 
-async def auto_rebalance(env: Environment) -> None:
+async def auto_rebalance(env: Controller) -> None:
     """Elect preferred replicas of brokers that should lead more; with a queue, look again when so much time is over."""
     try:
         await _check(env)
@@ -159,21 +157,20 @@ async def auto_rebalance(env: Environment) -> None:
             schedule(env, env.config["leader.imbalance.check.interval.seconds"])
 
 
-async def _check(env: Environment) -> None:
+async def _check(env: Controller) -> None:
     context = env.context
     env.log("checking_balance")
-    if "rebalance" in env.plugins.rules:
+    choose: Callable[..., list[TopicPartition]] | None = env.plugins.rule("rebalance", None)
+    if choose is not None:
         async with env.locked():
-            if chosen := env.plugins.rebalance(*_seen(env)):
+            if chosen := choose(*_seen(env)):
                 await elect(env, chosen, AUTOMATIC)
         return
-    by_preferred: dict[int, list[TopicPartition]] = {}
     async with env.locked():
-        for tp in _kept(env):
-            if context.assigned(tp):
-                by_preferred.setdefault(context.assigned(tp)[0], []).append(tp)
-    for broker in group_order(by_preferred):
-        partitions = _walked(env, by_preferred[broker])
+        kept = [tp for tp in context.partitions_without(context.topics_to_be_deleted) if context.assigned(tp)]
+        by_preferred = grouped(kept, lambda tp: context.assigned(tp)[0])
+    for broker, preferring in by_preferred.items():
+        partitions = context.walked(preferring)
         async with env.locked():
             not_preferred = [
                 tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker
@@ -184,39 +181,18 @@ async def _check(env: Environment) -> None:
             await _rebalance(env, broker, not_preferred)
 
 
-def _kept(env: Environment) -> list[TopicPartition]:
-    """The partitions of topics that are not to be deleted.
-
-    `filterNot`, unlike `filter`, copies a map once for each key that it leaves out, and not at all where there is none.
-    Scala 2.12: collection/MapLike.scala, filterNot; collection/mutable/MapLike.scala, -
-    """
-    to_be_deleted, every = env.context.topics_to_be_deleted, list(env.context.all_partitions())
-    if env.context.in_tables:
-        earlier: list[TopicPartition] = []
-        for left in range(sum(tp.topic in to_be_deleted for tp in every), 0, -1):
-            if (walked := _walked(env, every)) == earlier and left % 2 == 0:
-                break  # two copies more are as these
-            earlier, every = every, walked
-    return [tp for tp in every if tp.topic not in to_be_deleted]
-
-
-def _walked(env: Environment, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """The partitions in the order of a new table, where they are in tables."""
-    return map_order(partitions, case_hash) if env.context.in_tables else list(partitions)
-
-
-async def _rebalance(env: Environment, broker: int, not_preferred: list[TopicPartition]) -> None:
+async def _rebalance(env: Controller, broker: int, not_preferred: list[TopicPartition]) -> None:
     """Give a broker the leaderships it is preferred for: all at once, or one by one as far as that still can be."""
     if env.generation.election.rebalances_in_batches:
         await elect(env, [tp for tp in not_preferred if _electable(env, tp, broker)], AUTOMATIC)
         return
-    for tp in _walked(env, not_preferred):
+    for tp in env.context.walked(not_preferred):
         async with env.locked():
             if _electable(env, tp, broker):
                 await elect(env, [tp], AUTOMATIC)
 
 
-def _electable(env: Environment, tp: TopicPartition, broker: int) -> bool:
+def _electable(env: Controller, tp: TopicPartition, broker: int) -> bool:
     context = env.context
     known = tp.topic in context.all_topics and not context.preferred_elections
     live = [broker] if context.online(broker, tp) else []
@@ -224,20 +200,20 @@ def _electable(env: Environment, tp: TopicPartition, broker: int) -> bool:
     return known and balance.left_out(_candidate(env, tp), live, context.reassigning, in_sync) is None
 
 
-def _candidate(env: Environment, tp: TopicPartition) -> Candidate:
+def _candidate(env: Controller, tp: TopicPartition) -> Candidate:
     context = env.context
     state, deleting = context.leadership.get(tp), tp.topic in context.topics_to_be_deleted
     isr, leader = (state.isr, state.leader) if state is not None else ((), NO_LEADER)
     return Candidate(*tp, context.assigned(tp), isr, leader, deleting)
 
 
-def _seen(env: Environment) -> tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]:
-    """What a check looks at: partitions that have had a leader, live brokers, what is moving, the percentage."""
+def _seen(env: Controller) -> tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]:
+    """The inputs of a check: partitions that have had a leader, live brokers, moving partitions, the percentage."""
     context = env.context
     seen = [_candidate(env, tp) for tp in context.all_partitions() if tp in context.leadership and context.assigned(tp)]
     return seen, context.live, frozenset(context.reassigning), env.config["leader.imbalance.per.broker.percentage"]
 
 
-def brokers_balance(env: Environment) -> list[BrokerBalance]:
-    """What a check would find now about each broker, and what it would do."""
+def brokers_balance(env: Controller) -> list[BrokerBalance]:
+    """The findings and acts of a check that would run now, for each broker."""
     return balance.balance(*_seen(env), in_sync=not env.generation.bugs.rebalances_out_of_sync)

@@ -1,22 +1,22 @@
 """The replica state machine: performs the moves of the table in `replica.py`, with their side effects.
 
-Every call of `handle` is one request batch; inside it the replicas go broker by broker.
+Every call of `handle` is one request batch; inside it the replicas go broker by broker, or each by itself while nothing
+is pipelined.
 Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaStateMachine
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
-from kafka_ctl.controller import failure_messages, unclean
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Callback
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode
+from kafka_ctl.controller.state_machine import StateMachine, newer_controller_wrote, printed
+from kafka_ctl.errors import NoNode, StateChangeFailed
 from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
-from kafka_ctl.scala_order import group_order, replica_hash, set_order_by
-from kafka_ctl.trace.record import SET
+from kafka_ctl.scala_order import grouped
 
 
 def without_replica(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
@@ -29,12 +29,18 @@ def without_replica(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, 
     return NO_LEADER if leader == gone else leader, staying
 
 
-class ReplicaStateMachine:
+class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
     """Moves replicas between their states for one controller."""
 
+    kind = "replica"
+    half_sent, superseded = "error_moving_replicas", "replicas_not_moved"
+
     def __init__(self, process: ControllerProcess, batch: RequestBatch) -> None:
-        self.process, self.context, self.batch = process, process.context, batch
-        self.table = REPLICA[process.generation]
+        super().__init__(process, batch, REPLICA[process.generation], NON_EXISTENT)
+
+    @property
+    def states(self) -> dict[Replica, ReplicaState]:
+        return self.context.replicas
 
     async def startup(self) -> None:
         """Guess every replica's state from its broker, then send LeaderAndIsr to every live broker."""
@@ -42,11 +48,10 @@ class ReplicaStateMachine:
         context = self.context
         for tp in context.all_partitions():
             for broker in context.assigned(tp):
-                self._set(Replica(*tp, broker), ONLINE if context.online(broker, tp) else INELIGIBLE)
+                self.begin(Replica(*tp, broker), ONLINE if context.online(broker, tp) else INELIGIBLE)
         self.process.log("triggering_online_replicas")
         guessed = dict(context.replicas)
-        online = context.replicas_on(sorted(context.live)) if context.in_tables else guessed
-        await self.handle([r for r in online if guessed[r] is ONLINE], ONLINE)
+        await self.handle([r for r in context.replicas_at_startup() if guessed[r] is ONLINE], ONLINE)
         if self.process.generation.failover.stops_dead_replicas_at_startup:
             self.process.log("triggering_offline_replicas")
             await self.handle([r for r, state in guessed.items() if state is INELIGIBLE], OFFLINE)
@@ -56,156 +61,67 @@ class ReplicaStateMachine:
 
         `callback` is called with each broker's answer to a StopReplica that deletes.
         """
-        wanted = set_order_by(replicas, replica_hash) if self.context.in_tables else list(replicas)
-        if not wanted:
-            return
-        if self.process.generation.log.announces_state_changes:
-            self.process.log("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
-        try:
-            self.batch.open()
-            for broker, there in self._together(wanted):
-                await self.move(broker, there, target, callback)
-            self.batch.send()
-        except BatchNotEmpty as error:
-            self.process.log("error_moving_replicas", target=str(target), error=str(error))
-        except ControllerMoved as error:
-            self.process.log("replicas_not_moved", target=str(target), error=str(error))
-            raise
+        wanted = self.context.replica_set(replicas)
+        if wanted:
+            if self.process.generation.log.announces_state_changes:
+                self.process.log("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
+            pipelined = self.process.generation.zookeeper.pipelined
+            groups = grouped(wanted, lambda r: r.broker).values() if pipelined else [[replica] for replica in wanted]
+            await self.in_one_batch(groups, target, callback)
 
-    def _together(self, replicas: Iterable[Replica]) -> list[tuple[int, list[Replica]]]:
-        """The replicas that move together: those of a broker, or each by itself while nothing is pipelined."""
-        if not self.process.generation.zookeeper.pipelined:
-            return [(replica.broker, [replica]) for replica in replicas]
-        by_broker: dict[int, list[Replica]] = {}
+    async def _create(self, replicas: list[Replica], target: ReplicaState, callback: Callback | None) -> None:
+        """NonExistent -> New: send its broker LeaderAndIsr if there is a leader; 0.10 reads who it is."""
+        reads = self.process.generation.isr.reads_state_of_new_replicas
         for replica in replicas:
-            by_broker.setdefault(replica.broker, []).append(replica)
-        return [(broker, by_broker[broker]) for broker in group_order(by_broker)]
+            tp = replica.topic_partition
+            state = await self.process.zk.state(tp) if reads else self.context.leadership.get(tp)
+            if state is not None and state.leader == replica.broker:
+                self.failed(replica, target, would_lead(replica))
+                continue
+            if state is not None:
+                self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=True)
+            self.moved(replica, target, "create")
 
-    async def move(self, broker: int, replicas: list[Replica], target: ReplicaState, callback: Callback | None) -> None:
-        states = self.context.replicas
-        by_action: dict[str, list[Replica]] = {}
-        for replica in replicas:
-            source = states.setdefault(replica, NON_EXISTENT)
-            try:
-                by_action.setdefault(self.table.find(replica, source, target).action, []).append(replica)
-            except InvalidTransition as error:
-                self.failed(replica, target, error)
-        for action, movable in by_action.items():
-            if action == "stop":
-                await self._stop(broker, movable)
-            elif action == "create" and self.process.generation.isr.reads_state_of_new_replicas:
-                for replica in movable:
-                    state = await self.process.zk.state(replica.topic_partition)
-                    self._start_following(replica, target, state)
-            else:
-                for replica in movable:
-                    self.method_of(action)(self, replica, target, callback)
-
-    @classmethod
-    def method_of(cls, action: str) -> Callable[..., object]:
-        """What carries out an action of the table; `move` for one without a method of its own."""
-        found: Callable[..., object] = getattr(cls, f"_{action}", cls.move)
-        return found
-
-    def moved(self, replica: Replica, target: ReplicaState, action: str) -> None:
-        """Record a move that was made, and make it."""
-        context = self.context
-        topic, partition, broker = replica
-        self.process.trace.add(
-            self.process.actor,
-            "replica",
-            action,
-            topic,
-            partition,
-            broker,
-            context.replicas[replica],
-            target,
-            None,
-            None,
-            None,
-            None,
-            context.epoch,
-        )
-        context.replicas[replica] = target
-
-    def _set(self, replica: Replica, state: ReplicaState) -> None:
-        """Record a state that a replica has without a move, and that Kafka does not log, and keep it."""
-        context = self.context
-        self.process.trace.add(
-            self.process.actor, "replica", SET, *replica, target=state, controller_epoch=context.epoch
-        )
-        context.replicas[replica] = state
-
-    def failed(self, replica: Replica, target: ReplicaState, error: Exception) -> None:
-        self.process.trace.add(
-            self.process.actor,
-            "replica",
-            "refuse",
-            replica.topic,
-            replica.partition,
-            replica.broker,
-            self.context.replicas[replica],
-            target,
-            controller_epoch=self.context.epoch,
-            error=type(error).__name__,
-            detail=str(error),
-        )
-
-    def _create(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
-        """NonExistent -> New: send its broker LeaderAndIsr if there is a leader."""
-        self._start_following(replica, target, self.context.leadership.get(replica.topic_partition))
-
-    def _start_following(self, replica: Replica, target: ReplicaState, state: LeaderAndIsr | None) -> None:
-        tp = replica.topic_partition
-        if state is not None and state.leader == replica.broker:
-            self.failed(replica, target, failure_messages.would_lead(replica))
-            return
-        if state is not None:
-            self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=True)
-        self.moved(replica, target, "create")
-
-    def _join(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+    async def _join(self, replicas: list[Replica], target: ReplicaState, callback: Callback | None) -> None:
         """New -> Online: it belongs to the assigned replicas from now on."""
-        tp = replica.topic_partition
-        assigned = self.context.assigned(tp)
-        if replica.broker not in assigned:
-            self.context.assign(tp, (*assigned, replica.broker))
-        self.moved(replica, target, "join")
+        for replica in replicas:
+            tp = replica.topic_partition
+            assigned = self.context.assigned(tp)
+            if replica.broker not in assigned:
+                self.context.assign(tp, (*assigned, replica.broker))
+            self.moved(replica, target, "join")
 
-    def _tell(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+    async def _tell(self, replicas: list[Replica], target: ReplicaState, callback: Callback | None) -> None:
         """Online, Offline or Ineligible -> Online: send its broker LeaderAndIsr."""
-        tp = replica.topic_partition
-        state = self.context.leadership.get(tp)
-        if state is not None:
-            self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=False)
-        elif not self.process.generation.isr.tolerates_missing_state:
-            self._set(replica, target)  # 0.10 logs nothing of a replica whose partition was never led
-            return
-        self.moved(replica, target, "tell")
+        for replica in replicas:
+            tp = replica.topic_partition
+            state = self.context.leadership.get(tp)
+            if state is not None:
+                self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=False)
+            elif not self.process.generation.isr.tolerates_missing_state:
+                self.begin(replica, target)  # 0.10 logs nothing of a replica whose partition was never led
+                continue
+            self.moved(replica, target, "tell")
 
-    def _delete(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+    async def _delete(self, replicas: list[Replica], target: ReplicaState, callback: Callback | None) -> None:
         """Offline -> DeletionStarted: send its broker StopReplica with delete."""
-        self.moved(replica, target, "delete")
-        self.batch.stop_replica(replica.broker, replica.topic_partition, True, callback)
+        for replica in replicas:
+            self.moved(replica, target, "delete")
+            self.batch.stop_replica(replica.broker, replica.topic_partition, True, callback)
 
-    def _confirm(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
-        self.moved(replica, target, "confirm")
-
-    def _give_up(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
-        self.moved(replica, target, "give_up")
-
-    def _forget(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+    async def _forget(self, replicas: list[Replica], target: ReplicaState, callback: Callback | None) -> None:
         """DeletionSuccessful -> NonExistent: it is no longer assigned."""
-        tp = replica.topic_partition
-        self.context.assign(tp, (r for r in self.context.assigned(tp) if r != replica.broker))
-        self.moved(replica, target, "forget")
-        del self.context.replicas[replica]
+        for replica in replicas:
+            tp = replica.topic_partition
+            self.context.assign(tp, (r for r in self.context.assigned(tp) if r != replica.broker))
+            self.moved(replica, target, "forget")
+            del self.states[replica]
 
     # -> Offline
 
-    async def _stop(self, broker: int, replicas: list[Replica]) -> None:
-        """Stop the copies, take them out of the ISRs, send LeaderAndIsr to the other replicas."""
-        context, batch = self.context, self.batch
+    async def _stop(self, replicas: list[Replica], target: ReplicaState, callback: Callback | None) -> None:
+        """Stop the copies of one broker, take them out of the ISRs, send LeaderAndIsr to the other replicas."""
+        context, batch, broker = self.context, self.batch, replicas[0].broker
         for replica in replicas:
             batch.stop_replica(broker, replica.topic_partition, False, None)
         led = {r.topic_partition: r for r in replicas if r.topic_partition in context.leadership}
@@ -219,7 +135,7 @@ class ReplicaStateMachine:
                 continue
             if not self.process.generation.isr.tolerates_missing_state:
                 if replica.topic_partition not in context.partitions_to_be_deleted:
-                    self.failed(replica, OFFLINE, failure_messages.nothing_stored(self.process, replica))
+                    self.failed(replica, OFFLINE, nothing_stored(self.process, replica))
             else:
                 self.moved(replica, OFFLINE, "stop")
                 if self.process.generation.requests.announces_leaderless_replicas:
@@ -257,7 +173,7 @@ class ReplicaStateMachine:
         if self.process.generation.isr.keeps_last_isr_member:
             return set()
         last = [tp for tp, state in states.items() if len(state.isr) == 1]
-        allowed = await unclean.allowed(self.process, dict.fromkeys(tp.topic for tp in last))
+        allowed = await self.unclean_allowed(dict.fromkeys(tp.topic for tp in last))
         for tp in last:
             if not allowed[tp.topic]:
                 self.process.log("retaining_last_isr", partition=str(tp), replica=states[tp].isr[0])
@@ -269,9 +185,7 @@ class ReplicaStateMachine:
             return state.led_by(state.leader, (r for r in state.isr if r != broker))._replace(
                 controller_epoch=self.context.epoch
             )
-        plugins = self.process.plugins
-        rule = plugins.shrink if "shrink" in plugins.rules else without_replica
-        leader, isr = rule(state.leader, state.isr, broker)
+        leader, isr = self.process.plugins.rule("shrink", without_replica)(state.leader, state.isr, broker)
         if emptied:
             isr = ()
         return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
@@ -288,11 +202,31 @@ class ReplicaStateMachine:
             state = found[tp]
             if isinstance(state, NoNode):
                 if tp not in self.context.partitions_to_be_deleted:
-                    self.failed(replicas[tp], OFFLINE, failure_messages.nothing_stored(self.process, replicas[tp]))
+                    self.failed(replicas[tp], OFFLINE, nothing_stored(self.process, replicas[tp]))
             elif isinstance(state, Exception):
                 self.failed(replicas[tp], OFFLINE, state)
             elif state.controller_epoch > self.context.epoch:
-                self.failed(replicas[tp], OFFLINE, failure_messages.newer_controller_wrote(self.process, state))
+                self.failed(replicas[tp], OFFLINE, newer_controller_wrote(self.process, state))
             else:
                 states[tp] = state
         return states
+
+
+# Kafka's error messages
+
+
+def would_lead(replica: Replica) -> StateChangeFailed:
+    """A replica to be started as follower leads already."""
+    return StateChangeFailed(
+        f"Replica {replica.broker} for partition {replica.topic_partition} cannot be moved to NewReplica state as it "
+        "is being requested to become leader"
+    )
+
+
+def nothing_stored(process: ControllerProcess, replica: Replica) -> StateChangeFailed:
+    """A replica goes offline where no leader was ever written."""
+    named = printed(process, replica.topic_partition)
+    return StateChangeFailed(
+        f"Failed to change state of replica {replica.broker} for partition {named} since the leader and isr path in "
+        "zookeeper is empty"
+    )

@@ -3,6 +3,8 @@
 Leaderships move to another in-sync replica; followed partitions are stopped and leave their ISRs. Partitions with a
 single replica cannot move and are left alone.
 Kafka 2.0.1: controller/KafkaController.scala, ControlledShutdown
+
+Apart from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations
@@ -11,16 +13,16 @@ import asyncio
 from collections.abc import Collection
 
 from kafka_ctl.cluster import Replica, TopicPartition
-from kafka_ctl.controller.environment import Environment
+from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.errors import ApiException, BatchNotEmpty, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
 from kafka_ctl.requests import UNKNOWN_EPOCH
-from kafka_ctl.scala_order import case_hash, filtered, product_hash, set_order_by
+from kafka_ctl.scala_order import filtered
 
 
-async def controlled_shutdown(env: Environment, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
+async def controlled_shutdown(env: Controller, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
     """Answer with the partitions the broker still leads, or with an error."""
     try:
         if not env.is_active:
@@ -35,7 +37,7 @@ async def controlled_shutdown(env: Environment, broker: int, broker_epoch: int, 
             reply.set_result(remaining)
 
 
-async def _move_away(env: Environment, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
+async def _move_away(env: Controller, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
     async with env.locked():
         _begin(env, broker, broker_epoch)
     if env.generation.zookeeper.pipelined:
@@ -49,10 +51,10 @@ async def _move_away(env: Environment, broker: int, broker_epoch: int) -> tuple[
                 state.leader == broker and len(env.context.assigned(tp)) > 1 and tp.topic not in _skipped(env)
             ),
         )
-        return tuple(set_order_by(remaining, case_hash) if env.context.in_tables else remaining)
+        return tuple(env.context.as_set(remaining))
 
 
-def _begin(env: Environment, broker: int, broker_epoch: int) -> None:
+def _begin(env: Controller, broker: int, broker_epoch: int) -> None:
     """From now on this broker leads nothing new."""
     context = env.context
     known = context.brokers.get(broker)
@@ -75,11 +77,11 @@ def _begin(env: Environment, broker: int, broker_epoch: int) -> None:
     env.log("live_brokers", brokers=sorted(context.live))
 
 
-def _skipped(env: Environment) -> Collection[str]:
+def _skipped(env: Controller) -> Collection[str]:
     return env.context.topics_to_be_deleted if env.generation.shutdown.shutdown_skips_deletions else ()
 
 
-async def _move_together(env: Environment, broker: int) -> None:
+async def _move_together(env: Controller, broker: int) -> None:
     """First all that it leads, then all that it follows."""
     context, skipped = env.context, _skipped(env)
     movable = [
@@ -93,14 +95,13 @@ async def _move_together(env: Environment, broker: int) -> None:
     await _stop_following(env, broker, followed)
 
 
-async def move_one_by_one(env: Environment, broker: int) -> None:
+async def move_one_by_one(env: Controller, broker: int) -> None:
     """Each partition by itself, and between two of them others may have the lock; who has how many replicas was
     looked up at the beginning, who leads is not."""
     context = env.context
     async with env.locked():
-        found = {tp: len(context.assigned(tp)) for tp in context.partitions_on(broker)}
-    for tp in set_order_by(found, lambda tp: product_hash(case_hash(tp), found[tp])):
-        replicas = found[tp]
+        found = context.replication_factors(broker)
+    for tp, replicas in found.items():
         async with env.locked():
             if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(env):
                 if context.leadership[tp].leader == broker:
@@ -109,11 +110,11 @@ async def move_one_by_one(env: Environment, broker: int) -> None:
                     await _stop_following(env, broker, [tp])
 
 
-async def _move_leadership(env: Environment, partitions: list[TopicPartition]) -> None:
+async def _move_leadership(env: Controller, partitions: list[TopicPartition]) -> None:
     await env.partition_machine.handle(partitions, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
 
 
-async def _stop_following(env: Environment, broker: int, partitions: list[TopicPartition]) -> None:
+async def _stop_following(env: Controller, broker: int, partitions: list[TopicPartition]) -> None:
     """Stop the copies first, so that they have gone by the time the ISRs are written."""
     try:
         env.batch.open()

@@ -7,29 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import listeners
-from kafka_ctl.controller.environment import Environment
+from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.partition_machine import Strategy
+from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.scala_order import case_hash, java_set_order, json_order, map_order, set_order_by, text_hash
+from kafka_ctl.scala_order import parsed
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZNode
 
 
-async def topic_change(env: Environment) -> None:
+async def topic_change(env: Controller) -> None:
     """The children of `/brokers/topics` changed: drop the deleted topics, bring the new ones online."""
     now = await env.zk.read_children(TopicsZNode.path())
     async with env.locked():
         await _topics_are(env, now)
 
 
-async def _topics_are(env: Environment, now: list[str]) -> None:
+async def _topics_are(env: Controller, now: list[str]) -> None:
     context = env.context
     known = context.all_topics
-    new = [t for t in topic_names(env, now) if t not in known]
+    new = [t for t in context.in_order(now) if t not in known]
     deleted = [t for t in known if t not in now]
     if env.generation.zookeeper.watches_before_reading:
         listeners.watch_topics(env, new)
@@ -47,30 +48,22 @@ async def _topics_are(env: Environment, now: list[str]) -> None:
         await on_new_partitions(env, partitions)
 
 
-def topic_names(env: Environment, children: Iterable[str]) -> list[str]:
-    """The topics that were read, in the order in which they are gone through."""
-    return set_order_by(java_set_order(children), text_hash) if env.context.in_tables else list(children)
-
-
-async def read_assignments(env: Environment, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
+async def read_assignments(env: Controller, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
     """The assignments of these topics; where that matters, in the order in which 0.10 reads them."""
-    if not env.context.in_tables:
+    if env.generation.zookeeper.pipelined:
         return await env.zk.assignments(topics)
-    found = await env.zk.assignments(topics, ascending=False)
-    return {topic: {n: numbers[n] for n in json_order(numbers)} for topic, numbers in found.items()}
+    return {topic: parsed(numbers) for topic, numbers in (await env.zk.assignments(topics, ascending=False)).items()}
 
 
-async def partition_modifications(env: Environment, topic: str) -> None:
+async def partition_modifications(env: Controller, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
     async with env.locked():
         assignment = (await read_assignments(env, [topic])).get(topic, {})
-        if env.context.in_tables:  # what is new is a copy of a part of this table
-            walked = map_order((TopicPartition(topic, n) for n in assignment), case_hash)
-            assignment = {tp.partition: assignment[tp.partition] for tp in walked}
-        await _partitions_are(env, topic, assignment)
+        walked = env.context.walked(TopicPartition(topic, n) for n in assignment)
+        await _partitions_are(env, topic, {tp.partition: assignment[tp.partition] for tp in walked})
 
 
-async def _partitions_are(env: Environment, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
+async def _partitions_are(env: Controller, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
     added = {n: a for n, a in assignment.items() if not env.context.assigned(TopicPartition(topic, n))}
     if topic in env.context.topics_to_be_deleted:
         if added and not env.generation.deletion.restores_assignments:
@@ -83,9 +76,7 @@ async def _partitions_are(env: Environment, topic: str, assignment: dict[int, Re
         await on_new_partitions(env, _take(env, {topic: added}, "partitions_added"))
 
 
-async def _restore(
-    env: Environment, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]
-) -> None:
+async def _restore(env: Controller, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]) -> None:
     """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612).
 
     Since KIP-455 as the controller knows it, for whoever added the partitions may not know what is on its way.
@@ -101,7 +92,7 @@ async def _restore(
 
 
 def _take(
-    env: Environment, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **fields: object
+    env: Controller, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **fields: object
 ) -> list[TopicPartition]:
     """Take new partitions into the context."""
     partitions = env.context.add(assignments)
@@ -110,10 +101,21 @@ def _take(
     return partitions
 
 
-async def on_new_partitions(env: Environment, partitions: list[TopicPartition]) -> None:
+async def on_new_partitions(env: Controller, partitions: list[TopicPartition]) -> None:
     """Four batches: partitions New, replicas New, partitions Online, replicas Online."""
     env.log("partition_creation", partitions=[str(tp) for tp in partitions])
     await env.partition_machine.handle(partitions, NEW)
     await env.replica_machine.handle(env.context.replicas_of(partitions), NEW_REPLICA)
     await env.partition_machine.handle(partitions, ONLINE, Strategy.OFFLINE)
     await env.replica_machine.handle(env.context.replicas_of(partitions), ONLINE_REPLICA)
+
+
+async def refresh_leadership(env: Controller, partitions: Iterable[TopicPartition]) -> None:
+    """Read the `state` znodes of these partitions into the cache."""
+    found = await env.zk.states(partitions)
+    for tp in env.context.walked(found):
+        state = found[tp]
+        if isinstance(state, LeaderAndIsr):
+            env.context.leadership[tp] = state
+        elif isinstance(state, BadInput):
+            raise state

@@ -5,14 +5,12 @@
     predict.py       what will happen?
     implement.py     a function of one's own, plugged into a running lab, and the shortest story that shows a difference
     operate.py       a cluster in trouble: bring it back
-    rolling_restart.py  may this broker be stopped?
     repair.py        a museum controller: fix it
     progress_file.py which exercises have been solved, in a small file of the user's
     report.py        the same as rows of a table
-    lesson_*.py      the exercises of each lesson
 
-The right answers are nowhere written down: each is what the kit does when it is asked. What is written down are
-mistakes that people make, and what to say to each.
+Lessons belong to a course: a package of its own that registers them, such as `kafka_ctl_course`. No file holds the
+right answers: each is the result of running the kit. A lesson holds mistakes that people make, and a reply to each.
 """
 
 from __future__ import annotations

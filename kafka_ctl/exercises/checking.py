@@ -1,40 +1,56 @@
-"""What a notebook calls: check an answer, ask for a hint, open the cluster in trouble or the story that went wrong.
+"""The calls of a notebook: check an answer, ask for a hint, open the cluster in trouble or the story that went wrong.
 
-Nothing here raises because of an answer: the rest of the notebook still runs. Only the learner's own answer is run.
+Nothing here raises because of an answer, takes long because of it, or prints pages: the rest of the notebook still
+runs. Only the learner's own answer is run, and Ctrl-C interrupts it.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
-from importlib import import_module
-from pathlib import Path
+from importlib.metadata import entry_points
+from types import ModuleType
 
-from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.exercises import progress_file
-from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, is_open
+from kafka_ctl.errors import BadInput, UnknownName, UnusableFunction, short
+from kafka_ctl.exercises import answers, progress_file
+from kafka_ctl.exercises.answers import Unfit, judging
+from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, failed, is_open
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.simulation.loop import RunTooLong
 
-LESSONS = {
-    file.stem.removeprefix("lesson_"): import_module(f"kafka_ctl.exercises.{file.stem}")
-    for file in sorted(Path(__file__).parent.glob("lesson_*.py"))
-}
-"""The lessons that have exercises, by their number."""
-EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}
+LESSONS: dict[str, ModuleType] = {}
+"""The registered lessons, by number."""
+EXERCISES: dict[str, Exercise] = {}
 """Every exercise by its name."""
-GUESSES: dict[str, Guess | PictureGuess] = {
-    name: guess for lesson in LESSONS.values() for name, guess in lesson.GUESSES.items()
-}
-"""Every question that is to be answered before a cell is run, by its name."""
+GUESSES: dict[str, Guess | PictureGuess] = {}
+"""Every question to answer before a cell is run, by its name."""
 _last: dict[str, Verdict] = {}
-"""What was said of the last answer to each exercise."""
+"""The verdict on the last answer to each exercise."""
+COURSES = "kafka_ctl.exercises"
 CHANGES = re.compile(r" changes='[^']*'")
 """The fields of a story's generation; of an exhibit they name the one that has to be found."""
 WIDTH = 72
 """Columns of what is said, so that a narrow notebook breaks no word in two."""
+LINES = 60
+"""Lines of a story that is shown."""
+MOST = 3_000
+"""Characters of what is said."""
 hints_given: dict[str, int] = {}
-"""How many hints of each exercise were asked for since the notebook was started."""
+"""The number of hints of each exercise that were asked for since the notebook was started."""
+
+
+def register(number: str, lesson: ModuleType) -> None:
+    """Add a lesson: its `EXERCISES`, a sequence of `Exercise`, and its `GUESSES` by name."""
+    LESSONS[number] = lesson
+    EXERCISES.update({exercise.name: exercise for exercise in lesson.EXERCISES})
+    GUESSES.update(lesson.GUESSES)
+
+
+def load_courses() -> None:
+    """Import every installed course, which registers its lessons: the entry points of the group `COURSES`."""
+    for entry in entry_points(group=COURSES):
+        entry.load()
 
 
 def check(name: str, answer: object) -> None:
@@ -45,31 +61,57 @@ def check(name: str, answer: object) -> None:
     exercise = _find(name)
     if exercise is None:
         return
-    if is_open(answer):
+    verdict = _judged(exercise, answer)
+    if verdict is None:
         print("No answer yet: put yours in place of the dots, then run both cells.")
         return
-    try:
-        verdict = exercise.judge(answer)
-    except Exception as error:  # whatever a learner's code can do
-        verdict = Verdict(False, f"Your answer cannot be judged; it ended in {type(error).__name__}: {error}")
     _last[name] = verdict
     progress_file.note_check(name, verdict.right)
-    _say(("Right. " if verdict.right else "Not yet. ") + verdict.text)
+    say(("Right. " if verdict.right else "Not yet. ") + verdict.text)
     if not verdict.right:
         print(_next(exercise, verdict))
 
 
-def _say(text: str) -> None:
-    """Print a text in lines of `WIDTH` columns."""
+def _judged(exercise: Exercise, answer: object) -> Verdict | None:
+    """The verdict on an answer, whatever the answer does; None where there are still dots in it.
+
+    Raises KeyboardInterrupt where Ctrl-C was pressed meanwhile, and never because the answer raises it.
+    """
+    with judging() as state:
+        try:
+            given = state.tamed(answer)
+            verdict = None if is_open(given) else exercise.judge(given)
+        except RunTooLong:
+            verdict = Verdict(
+                False, f"With your answer a cluster is still busy after {answers.BUSY:g} s; it was stopped."
+            )
+        except (Unfit, UnusableFunction) as problem:
+            verdict = Verdict(False, f"Your {'answer' if isinstance(problem, Unfit) else 'function'} {problem}.")
+        except BaseException as error:  # whatever a learner's code can do
+            if state.pressed:
+                raise
+            ended = f"Your answer cannot be judged; it ended in {type(error).__name__}: {error}"
+            verdict = Verdict(False, f"Your function {failed(error)}." if error is state.raised else ended)
+    if state.pressed:
+        raise KeyboardInterrupt
+    return verdict
+
+
+def say(text: str) -> None:
+    """Print a text in lines of `WIDTH` columns, `MOST` characters of it."""
+    if len(text) > MOST:
+        text = f"{text[:MOST]} … ({len(text) - MOST:,} more characters)"
     lines = (textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False) for line in text.splitlines())
     print(*lines, sep="\n")
 
 
 def _next(exercise: Exercise, verdict: Verdict) -> str:
-    """What a learner can do after a wrong answer."""
+    """The next step after a wrong answer."""
     if verdict.story and exercise.kind != "predict":
         text = CHANGES.sub("", verdict.story) if exercise.kind == "repair" else verdict.story
-        lines = "".join(f"    {line}\n" for line in text.splitlines())
+        shown = text.splitlines()
+        shown[LINES:] = [f"... ({len(shown) - LINES:,} more lines)"] * (len(shown) > LINES)
+        lines = "".join(f"    {line[:MOST]}\n" for line in shown)
         return f"A story that shows it; counterexample({exercise.name!r}) opens it as a lab:\n{lines}".rstrip()
     return f"hint({exercise.name!r}) gives a hint."
 
@@ -83,7 +125,7 @@ def hint(name: str) -> None:
     hints_given[name] = number
     progress_file.note_hint(name, number)
     last = " It is the last." if number == len(exercise.hints) else ""
-    _say(f"Hint {number} of {len(exercise.hints)}.{last} {exercise.hints[number - 1]}")
+    say(f"Hint {number} of {len(exercise.hints)}.{last} {exercise.hints[number - 1]}")
 
 
 def trouble(name: str) -> Lab:
@@ -110,7 +152,7 @@ def counterexample(name: str) -> Lab:
 
 def _find(name: str) -> Exercise | None:
     """The exercise; None, after saying where they are listed, for another name."""
-    if name not in EXERCISES:
-        print(f"There is no exercise {name!r}; `kafka-ctl exercises` lists all of them.")
+    if not isinstance(name, str) or name not in EXERCISES:
+        print(f"There is no exercise {short(name)}; `kafka-ctl exercises` lists all of them.")
         return None
     return EXERCISES[name]

@@ -6,7 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, TypeVarTuple
 
-from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable, plain
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.exercise import (
+    Exercise,
+    Verdict,
+    failed,
+    fitted,
+    kind_of,
+    not_callable,
+    plain,
+    returned_none,
+    same,
+)
 from kafka_ctl.lab.lab import Lab
 
 Given = TypeVarTuple("Given")
@@ -47,9 +58,14 @@ class Compute(Exercise, Generic[*Given, Truth]):
     def _wrong(self, answer: Callable[..., object], given: tuple[*Given]) -> str | None:
         expected = plain(self.truth(*given))
         try:
-            got = plain(answer(*given))
+            got = fitted(plain(answer(*given)), expected)
         except Exception as error:  # whatever a learner's code can do
-            return f"your function raised {type(error).__name__}: {error}."
+            return f"your function {failed(error)}."
         if got is None and expected is not None:
-            return "your function returned None. Is there a `return`?"
-        return None if got == expected and type(got) is type(expected) else self.explain(given, got, expected)
+            return returned_none(answer)
+        if same(got, expected):
+            return None
+        try:
+            return self.explain(given, got, expected)
+        except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):  # of another shape
+            return f"your function returned {short(got)}; {kind_of(expected)} is asked for."

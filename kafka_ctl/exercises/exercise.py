@@ -1,20 +1,24 @@
-"""What an exercise is, and what is said of an answer."""
+"""Exercises, and the verdicts on answers."""
 
 from __future__ import annotations
 
+import ast
+import dis
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
+from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 
-from kafka_ctl.errors import PluginFailed, short
+from kafka_ctl.errors import PluginFailed, UnusableFunction, short
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
 
 class Verdict(NamedTuple):
-    """Whether an answer is right, what to say about it, and the story that shows it, if one does."""
+    """True if an answer is right, what to say about it, and the story that shows it, if one does."""
 
     right: bool
     text: str
@@ -48,12 +52,17 @@ class Exercise:
     hints: tuple[str, ...]
 
     def judge(self, answer: object) -> Verdict:
-        """What is to be said of this answer; it may raise whatever the learner's own code raises."""
+        """The verdict on this answer; it may raise whatever the learner's own code raises."""
         raise NotImplementedError
 
 
+def failed(error: BaseException) -> str:
+    """The act of a learner's function that ended in this error, beginning with the verb."""
+    return str(error) if isinstance(error, UnusableFunction) else f"raised {type(error).__name__}: {error}"
+
+
 def not_callable(answer: object) -> Verdict:
-    """What is to be said of an answer that should be a function and is none."""
+    """The verdict on an answer that is no function where one is asked for."""
     return Verdict(False, f"{short(answer)} is no function; give the function's name, without brackets.")
 
 
@@ -66,10 +75,56 @@ def plain(value: object) -> Any:
     return value
 
 
+def fitted(answer: object, expected: object) -> object:
+    """An answer in the type of what is expected, where only the type differs: a list or a tuple of different members
+    for a set, a bytearray for bytes."""
+    if isinstance(expected, set) and isinstance(answer, list | tuple | frozenset):
+        with suppress(TypeError):  # members that no set can have
+            return set(answer) if len(set(answer)) == len(answer) else answer
+    return bytes(answer) if isinstance(expected, bytes) and isinstance(answer, bytearray) else answer
+
+
+def same(answer: object, expected: object) -> bool:
+    """Equality of plain values that tells True from 1; 18.0 is 18."""
+    if isinstance(answer, bool) or isinstance(expected, bool):
+        return answer is expected
+    if isinstance(answer, int | float) and isinstance(expected, int | float):
+        return answer == expected
+    if isinstance(answer, str) and isinstance(expected, str):
+        return answer == expected
+    if type(answer) is not type(expected):
+        return False
+    if isinstance(answer, tuple) and isinstance(expected, tuple):
+        return len(answer) == len(expected) and all(map(same, answer, expected))
+    if isinstance(answer, dict) and isinstance(expected, dict):
+        return answer.keys() == expected.keys() and all(same(answer[key], expected[key]) for key in expected)
+    return answer == expected
+
+
+def returned_none(function: Callable[..., object]) -> str:
+    """The reply to a function that returned None where a value is asked for, by whether it has a `return` at all."""
+    function = getattr(function, "__wrapped__", function)
+    if not isinstance(function, FunctionType):
+        return "your function returned None."
+    if function.__name__ == "<lambda>" or _returns_something(function):
+        return "your function returned None here. Which way through it ends without a value?"
+    return "your function returned None. Is there a `return`?"
+
+
+def _returns_something(function: FunctionType) -> bool:
+    """True if some `return` of a function has a value; the end of its code returns None by itself."""
+    steps = [step for step in dis.get_instructions(function) if step.opname not in ("NOP", "CACHE", "RESUME")]
+    for before, step in pairwise(steps):
+        if step.opname == "RETURN_VALUE" and not (before.opname == "LOAD_CONST" and before.argval is None):
+            return True
+    return any(step.opname == "RETURN_CONST" and step.argval is not None for step in steps)
+
+
 def is_open(answer: object) -> bool:
-    """Whether there are still dots where an answer should be; in a function, among what it may return."""
-    if (code := getattr(answer, "__code__", None)) is not None:
-        return any(constant is ... for constant in code.co_consts)
+    """True if there are still dots where an answer should be; in a function, among what it may return."""
+    if isinstance(answer, FunctionType):
+        function = getattr(answer, "__wrapped__", answer)
+        return any(constant is ... for constant in function.__code__.co_consts)
     if isinstance(answer, list | tuple | set):
         return any(map(is_open, answer))
     if isinstance(answer, dict):
@@ -77,19 +132,50 @@ def is_open(answer: object) -> bool:
     return answer is ...
 
 
+def kind_of(example: object) -> str:
+    """The kind of value that an example stands for, with its article."""
+    if isinstance(example, bool):
+        return "True or False"
+    if isinstance(example, tuple):
+        return "a pair" if len(example) == 2 else f"{len(example)} parts"
+    kinds = ((int, "a whole number"), (float, "a number"), (str, "text"), (dict, "a dictionary"), (set, "a set"))
+    return next((kind for each, kind in kinds if isinstance(example, each)), f"a value such as {example!r}")
+
+
 def unsuited(answer: object, example: object) -> str | None:
     """Why an answer cannot be compared with what is asked for, by an example of its shape; None if it can."""
+    wanted = kind_of(example)
     if isinstance(answer, str) and not isinstance(example, str):
-        return f"{short(answer)} is text; leave the quotes out"
+        asked = f"{wanted} {'are' if wanted.endswith('parts') else 'is'} asked for"
+        more = "leave the quotes out" if _is_quoted(answer, example) else asked
+        return f"{short(answer)} is text; {more}"
     if isinstance(example, tuple) and not isinstance(answer, tuple):
         return f"{short(answer)} has one part; {len(example)} are asked for"
     if isinstance(example, dict) and not isinstance(answer, dict):
         return f"{short(answer)} is no dictionary"
-    if isinstance(example, int | str) and isinstance(answer, tuple | dict | set):
+    if isinstance(answer, dict) and isinstance(example, dict) and example:
+        key, value = next(iter(example.items()))
+        inside = (unsuited(mine, its) for pair in answer.items() for mine, its in zip(pair, (key, value), strict=True))
+        return next((problem for problem in inside if problem is not None), None)
+    if isinstance(example, int | float | str) and isinstance(answer, tuple | dict | set):
         return f"{short(answer)} has several parts; one is asked for"
-    if isinstance(example, int) and not isinstance(example, bool) and not isinstance(answer, int):
-        return f"{short(answer)} is no whole number"
+    if isinstance(example, bool) and not isinstance(answer, bool):
+        return f"{short(answer)} is no truth value; {wanted} is asked for"
+    if isinstance(example, int) and not isinstance(example, bool):
+        is_whole = isinstance(answer, int | float) and not isinstance(answer, bool) and answer == answer // 1
+        return None if is_whole else f"{short(answer)} is no whole number"
+    if isinstance(example, float) and (isinstance(answer, bool) or not isinstance(answer, int | float)):
+        return f"{short(answer)} is no number"
+    if isinstance(example, str) and not isinstance(answer, str):
+        return f"{short(answer)} is no text; text is asked for, in quotes"
     return None
+
+
+def _is_quoted(text: str, example: object) -> bool:
+    """True if a text is what is asked for, with quotes around it."""
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        return isinstance(ast.literal_eval(text), type(example) if not isinstance(example, float) else (int, float))
+    return False
 
 
 class PictureGuess(NamedTuple):

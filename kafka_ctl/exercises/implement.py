@@ -7,12 +7,14 @@ time beside the kit's own function. The first call that the two answer different
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar, TypeVarTuple, cast
+from typing import Any, ClassVar, Generic, TypeVar, TypeVarTuple, cast
 
 from kafka_ctl.election import Election
 from kafka_ctl.errors import KafkaCtlError, PluginFailed
+from kafka_ctl.exercises.answers import still_running
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.lab import story
@@ -33,9 +35,10 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
     """A function that is plugged in as `what[occasion]`, such as `elections["offline"]`.
 
     `usual` is the kit's own; `ask` calls a function for one case through the plug, so that both are treated alike.
-    `cases` are the hidden ones: tuples of `arguments`. `stories` have titles. `outcome` is what is compared of two
-    labs, and `describe` puts it in words. `explain` says what is wrong with an answer to one case, beside the right
-    answer; `why` explains a right function.
+    `cases` are the hidden ones: tuples of `arguments`. With `lists`, a tuple among the arguments can be added to a
+    list, and a list to it: a rule is about brokers, not about which of the two a row of them is. `stories` have
+    titles. `outcome` is what is compared of two labs, and `describe` puts it in words. `explain` says what is wrong
+    with an answer to one case, beside the right answer; `why` explains a right function.
     """
 
     kind: ClassVar[str] = "implement"
@@ -50,19 +53,23 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
     describe: Callable[[End], str]
     explain: Callable[[tuple[*Given], Answer, Answer], str]
     why: str
+    lists: bool = False
 
     def judge(self, answer: object) -> Verdict:
         """Stories first, then cases, then walks; the first difference is reported."""
         if not callable(answer):
             return not_callable(answer)
-        mine, usual = self._plugins(answer), self._plugins(self.usual)
+        mine, usual = self._plugins(_with_rows(answer) if self.lists else answer), self._plugins(self.usual)
         for title, text in self.stories.items():
+            still_running(f'the story "{title}"')
             if (verdict := self._story(f'In the story "{title}"', text, mine, usual)) is not None:
                 return verdict
-        for case in self.cases():
+        for number, case in enumerate(self.cases(), 1):
+            still_running(f"case {number}")
             if (problem := self._difference(mine, usual, case)) is not None:
                 return Verdict(False, problem)
         for seed in range(WALKS):
+            still_running(f"random walk {seed + 1} of {WALKS}")
             text = _walk(seed)
             if (verdict := self._story("In a random walk", text, mine, usual)) is not None:
                 return verdict
@@ -72,7 +79,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         return Plugins(**{self.what: {self.occasion: function}})
 
     def _story(self, where: str, text: str, mine: Plugins, usual: Plugins) -> Verdict | None:
-        """How the answer differs in a story, and the shortest part of it that shows it."""
+        """The difference of the answer in a story, and the shortest part of the story that shows it."""
         asked: list[tuple[*Given]] = []
         expected, is_asked = self._usually(text, usual)
         got = self._played(text, mine, asked) if is_asked else expected
@@ -96,7 +103,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         return cast("tuple[End | str, bool]", _ends[key])
 
     def _played(self, text: str, plugins: Plugins, asked: list[tuple[*Given]] | None = None) -> End | str:
-        """What is compared at the end of a story, or the failure of a function as text; `asked` collects its calls."""
+        """The state to compare at the end of a story, or a function's failure as text; `asked` collects its calls."""
         function = getattr(plugins, self.what)[self.occasion]
 
         def listening(*case: *Given) -> object:
@@ -113,7 +120,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
             return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
 
     def _difference(self, mine: Plugins, usual: Plugins, case: tuple[*Given]) -> str | None:
-        """What is wrong with the answer to one case; None when it is right."""
+        """The fault in the answer to one case; None when it is right."""
         expected = self.ask(usual, case)
         try:
             got = self.ask(mine, case)
@@ -124,7 +131,31 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         values: tuple[object, ...] = case
         words = zip(self.arguments.split(", "), values, strict=True)
         asked = ", ".join(f"{word}={plain(value)}" for word, value in words)
-        return f"asked with {asked}, your function answers {value_text(got)}. {self.explain(case, got, expected)}"
+        try:
+            why = self.explain(case, got, expected)
+        except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):  # of another shape
+            why = "That is of another shape than what is asked for."
+        return f"asked with {asked}, your function answers {value_text(got)}. {why}"
+
+
+class Row(tuple[Any, ...]):
+    """A row of brokers as a function gets it: a tuple to which a list can be added, and which can be added to one."""
+
+    def __add__(self, other: Iterable[Any]) -> Row:
+        return Row([*self, *other])
+
+    def __radd__(self, other: Iterable[Any]) -> Row:
+        return Row([*other, *self])
+
+
+def _with_rows(function: Callable[..., object]) -> Callable[..., object]:
+    """The same function, called with rows in the place of tuples."""
+
+    @functools.wraps(function)
+    def called(*given: object) -> object:
+        return function(*(Row(each) if isinstance(each, tuple) else each for each in given))
+
+    return called
 
 
 @functools.cache
@@ -158,8 +189,8 @@ def value_text(value: object) -> str:
     return repr(tuple(value)[:2]) if isinstance(value, Election) else repr(value)
 
 
-ATTEMPTS = 60
-"""So often a story is tried without one of its commands."""
+ATTEMPTS, SHORTENING = 60, 5.0
+"""So often, and for so many seconds, a story is tried without one of its commands."""
 
 
 def shortest(text: str, differs: Callable[[str], bool]) -> str:
@@ -168,8 +199,8 @@ def shortest(text: str, differs: Callable[[str], bool]) -> str:
     What cannot be played without a command that was left out does not count.
     """
     opening, *commands = map(str, story.parse(text))
-    attempts, place = 0, len(commands) - 1
-    while place >= 0 and attempts < ATTEMPTS:
+    attempts, place, ends = 0, len(commands) - 1, time.monotonic() + SHORTENING
+    while place >= 0 and attempts < ATTEMPTS and time.monotonic() < ends:
         fewer = commands[:place] + commands[place + 1 :]
         attempts += 1
         if _still(differs, story_of(opening, fewer)):

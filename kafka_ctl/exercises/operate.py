@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, short
+from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, UnusableFunction, short
+from kafka_ctl.exercises import answers
 from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.story import UNTIL, Command
+from kafka_ctl.simulation.loop import RunTooLong
 
 WAITS = ("settle", "run_for", "step", UNTIL, "run_until_violation")
-"""What is not counted: time that passes."""
+"""The commands that are not counted: time that passes."""
 Remark = str | Callable[[Lab], str | None]
 
 
@@ -23,7 +26,8 @@ class Operate(Exercise):
 
     The answer is a lab in which somebody worked, a function of a lab, or commands as text. `missing` says what is still
     wrong at the end, None if nothing is; `best` is how few commands are enough. `remarks` tell, by command, why it did
-    not help; `praise` tells, by command, what to say of a way that works.
+    not help; `praise` tells, by command, what to say of a way that works, and `why` what made it work. A way that wrote
+    a broker's or a partition's znode by hand works at a risk, which is said instead of the praise.
     """
 
     kind: ClassVar[str] = "operate"
@@ -31,8 +35,8 @@ class Operate(Exercise):
     missing: Callable[[Lab], str | None]
     best: int
     remarks: Mapping[str, Remark]
-    praise: Mapping[str, str] = field(default_factory=dict)
-    why: str
+    praise: Mapping[str, Remark] = field(default_factory=dict)
+    why: Remark
 
     def open(self) -> Lab:
         """The cluster in trouble, as a lab of the learner's own."""
@@ -41,21 +45,32 @@ class Operate(Exercise):
     def judge(self, answer: object) -> Verdict:
         """Play the commands after the beginning, wait, and look."""
         try:
-            lab = self._worked(answer)
+            lab, busy = self._worked(answer)
         except _CannotPlay as problem:
             return Verdict(False, str(problem))
         with lab:
             given = self._given(lab)
+            if busy or (given and not self._waited(lab)):
+                after = f"After {_listed(given)} the cluster" if given else "The cluster"
+                text = f"{after} is still busy after {answers.BUSY:g} s of work; it was stopped."
+                return Verdict(False, text + self._remark(lab, given))
             if not given:
                 return Verdict(False, "No command was given to the lab yet; time alone does not help.")
-            self._wait(lab)
-            text, wrong = lab.story, self.missing(lab)
+            text, wrong = lab.story, self._missing(lab)
             if wrong is not None:
                 return Verdict(False, f"After {_listed(given)}: {wrong}{self._remark(lab, given)}", text)
-            return Verdict(True, self._praised(given), text)
+            return Verdict(True, self._praised(lab, given), text)
 
-    def _worked(self, answer: object) -> Lab:
-        """A lab of our own in which the answer's commands were carried out."""
+    def _missing(self, lab: Lab) -> str | None:
+        """The fault that is left; the commands may also have removed its subject."""
+        try:
+            return self.missing(lab)
+        except (KafkaCtlError, LookupError, ValueError) as error:
+            gone = error.args[0] if isinstance(error, KeyError) and error.args else error
+            return f"what this exercise asks about cannot be found any more ({gone})."
+
+    def _worked(self, answer: object) -> tuple[Lab, bool]:
+        """A lab of our own in which the answer's commands were carried out; and whether one of them had no end."""
         if isinstance(answer, Lab):
             text = answer.story
             with self.open() as fresh:
@@ -64,7 +79,7 @@ class Operate(Exercise):
                 raise _CannotPlay(
                     f"This lab did not begin with this trouble; trouble({self.name!r}) opens one that does."
                 )
-            return Lab.replay(text)
+            return Lab.replay(text), False
         lab = self.open()
         try:
             if callable(answer):
@@ -72,11 +87,16 @@ class Operate(Exercise):
             else:
                 for line in _lines(answer):
                     lab.do(line)
-        except (KafkaCtlError, AttributeError, TypeError) as error:
+        except RunTooLong:
+            return lab, True
+        except UnusableFunction as error:
+            lab.close()
+            raise _CannotPlay(f"Your function {error}.") from None
+        except Exception as error:  # whatever a learner's code can do
             if not isinstance(error, ConditionNotMet):
                 lab.close()
                 raise _CannotPlay(f"Your commands cannot be carried out: {error}") from None
-        return lab
+        return lab, False
 
     def _given(self, lab: Lab) -> list[Command]:
         """The commands beyond the beginning, without time that passes."""
@@ -84,30 +104,53 @@ class Operate(Exercise):
         return [each for each in lab.commands[begin:] if each.name not in WAITS]
 
     @staticmethod
-    def _wait(lab: Lab) -> None:
+    def _waited(lab: Lab) -> bool:
+        """True if a lab came to rest, or a minute has passed in it; False if it is busy without an end."""
         try:
-            lab.settle()
-        except KafkaCtlError:
-            lab.run_for(60)
+            try:
+                lab.settle()
+            except KafkaCtlError:
+                lab.run_for(60)
+        except RunTooLong:
+            return False
+        return True
 
     def _remark(self, lab: Lab, given: Sequence[Command]) -> str:
-        """What is known of a command that was tried, of the last one first."""
+        """The remarks on commands that were tried, on the last one first."""
         for each in reversed(given):
-            remark = self.remarks.get(_named(each), self.remarks.get(each.name))
-            text = remark(lab) if callable(remark) else remark
-            if text:
+            if text := _about(self.remarks.get(_named(each), self.remarks.get(each.name)), lab):
                 return f"\n{text}"
         return ""
 
-    def _praised(self, given: Sequence[Command]) -> str:
+    def _praised(self, lab: Lab, given: Sequence[Command]) -> str:
         number = f"{len(given)} command{'s' * (len(given) != 1)}"
         fewer = "" if len(given) <= self.best else f"; {self.best} would have been enough"
-        praises = [text for each in given if (text := self.praise.get(_named(each), self.praise.get(each.name)))]
-        return " ".join(dict.fromkeys([f"{number}{fewer}.", *praises, self.why]))
+        praises = [_about(self.praise.get(_named(each), self.praise.get(each.name)), lab) for each in given]
+        if by_hand := [str(each.args[0]) for each in given if each.name in EDITS and _is_state(str(each.args[0]))]:
+            praises = [
+                f"But you changed {by_hand[0]} by hand, past every check: the next controller believes whatever is "
+                "there. On a real cluster ask the controller instead."
+            ]
+        return " ".join(dict.fromkeys([f"{number}{fewer}.", *filter(None, praises), _about(self.why, lab)]))
+
+
+def _about(remark: Remark | None, lab: Lab) -> str:
+    """A remark on what a lab has become; "" where it has nothing to say, or what it is about is gone."""
+    with suppress(KafkaCtlError, LookupError, TypeError, ValueError):
+        return (remark(lab) if callable(remark) else remark) or ""
+    return ""
+
+
+EDITS = ("write_znode", "delete_znode")
+
+
+def _is_state(path: str) -> bool:
+    """True for a znode of a broker, a topic or a partition, which Kafka's own processes write."""
+    return path.startswith("/brokers/")
 
 
 class _CannotPlay(Exception):
-    """What the learner gave is no way to work on the lab; the text says why."""
+    """The answer cannot be applied to the lab; the text says why."""
 
 
 def _lines(answer: object) -> list[str]:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
 
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, plain, unsuited
+from kafka_ctl.exercises.exercise import Exercise, Verdict, plain, same, unsuited
 from kafka_ctl.lab.lab import Lab
 
 Truth = TypeVar("Truth")
 Remark = Callable[[Truth, Truth], str | None]
-"""What to say of an answer beside the truth, both of one shape; None where it has nothing to say."""
+"""The reply to an answer beside the truth, both of one shape; None where it has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predict(Exercise, Generic[Truth]):
-    """What will happen in `story`? `ask` reads the answer from the lab at its end.
+    """A prediction of the end of `story`: `ask` reads the answer from the lab at its end.
 
     `example` is an answer of the right shape that is not the right one. `parts` names the parts of an answer that is a
-    tuple. `wrong` are asked in order what to say; where none has anything to say, the parts that are wrong are named.
-    `also` accepts what is right for another reason and says which; `why` explains a right answer.
+    tuple. Words are compared without regard to capital letters; `names` has other spellings of them, `read` takes an
+    answer for what it means, and `nobody` says what is written where None was. `wrong` are asked in order what to say;
+    where none has anything to say, the parts that are wrong are named. `also` accepts what is right for another reason
+    and says which; `why` explains a right answer.
     """
 
     kind: ClassVar[str] = "predict"
@@ -29,31 +31,77 @@ class Predict(Exercise, Generic[Truth]):
     ask: Callable[[Lab], Truth]
     example: object
     parts: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    read: Callable[[Any], Any] = plain
+    nobody: str = ""
     wrong: Sequence[Remark[Truth]] = ()
     also: Remark[Truth] = lambda answer, truth: None
     why: str
 
     def judge(self, answer: object) -> Verdict:
         """Let it happen and compare."""
-        given = plain(answer)
+        given = self.read(plain(answer))
         example = f"An answer looks like {self.example!r}."
         if (problem := _unsuited(given, self.example, self.parts)) is not None:
-            return Verdict(False, f"{problem}. {example}")
+            none = f"; nobody is {self.nobody}" * (bool(self.nobody) and "None" in problem)
+            return Verdict(False, f"{problem}{none}. {example}")
         with Lab.replay(self.story) as lab:
             truth = plain(self.ask(lab))
-        if given == truth:
+        known = {word: word for word in [*_words(truth), *_words(self.example)]} | dict(self.names)
+        given = _spelled(given, {word.casefold(): name for word, name in known.items()})
+        if same(given, truth):
             return Verdict(True, self.why, self.story)
-        if (remark := self.also(given, truth)) is not None:
+        if (remark := _remark(self.also, given, truth)) is not None:
             return Verdict(True, f"{remark} {self.why}", self.story)
-        hint = next((text for each in self.wrong if (text := each(given, truth)) is not None), None)
+        hint = next((text for each in self.wrong if (text := _remark(each, given, truth)) is not None), None)
         return Verdict(False, f"You say {given!r}. {hint or self._differs(given, truth)}", self.story)
 
-    def _differs(self, answer: Truth, truth: Truth) -> str:
+    def _differs(self, answer: object, truth: object) -> str:
         """Which parts of an answer are wrong, without saying what is right."""
-        if not isinstance(truth, tuple) or not isinstance(answer, tuple) or not self.parts:
-            return "That is not what happens."
-        wrong = [name for name, mine, its in zip(self.parts, answer, truth, strict=True) if mine != its]
-        return f"Look again at: {', '.join(wrong)}."
+        if isinstance(answer, int | float) and isinstance(truth, int | float):
+            return f"That is too {'large' if answer > truth else 'small'}."
+        if isinstance(answer, dict) and isinstance(truth, dict):
+            wrong = [f"{key!r} (you say {value!r})" for key, value in answer.items() if not same(value, truth.get(key))]
+            return f"Look again at: {', '.join(wrong)}." if wrong else "Something is missing."
+        if not isinstance(truth, tuple) or not isinstance(answer, tuple):
+            return f"It is not {answer!r}."
+        if not self.parts:
+            extra = [str(part) for part in answer if part not in truth]
+            return f"Look again at: {', '.join(extra)}." if extra else "Something is missing, or in another order."
+        pairs = zip(self.parts, answer, truth, strict=True)
+        return (
+            "Look again at: "
+            f"{', '.join(f'{name} (you say {mine!r})' for name, mine, its in pairs if not same(mine, its))}."
+        )
+
+
+def _words(value: object) -> Iterator[str]:
+    """The texts in an answer."""
+    if isinstance(value, str):
+        yield value
+    for part in (
+        [*value.keys(), *value.values()] if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    ):
+        yield from _words(part)
+
+
+def _spelled(value: Any, known: Mapping[str, str]) -> Any:
+    """An answer with its words as the kit spells them: a known word in other capitals, or with spaces around it."""
+    if isinstance(value, str):
+        return known.get(value.strip().casefold(), value)
+    if isinstance(value, tuple):
+        return tuple(_spelled(part, known) for part in value)
+    if isinstance(value, dict):
+        return {_spelled(key, known): _spelled(part, known) for key, part in value.items()}
+    return value
+
+
+def _remark(remark: Remark[Truth], answer: Truth, truth: Truth) -> str | None:
+    """The remark on an answer; an answer of another shape within it has none."""
+    try:
+        return remark(answer, truth)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return None
 
 
 def _unsuited(answer: object, example: object, parts: tuple[str, ...]) -> str | None:
@@ -61,9 +109,19 @@ def _unsuited(answer: object, example: object, parts: tuple[str, ...]) -> str | 
         return f"{answer} is one number, and a tuple is asked for; a tuple of one has a comma: ({answer},)"
     if (problem := unsuited(answer, example)) is not None:
         return problem
-    if isinstance(example, tuple) and isinstance(answer, tuple) and parts:
-        if len(answer) != len(example):
-            return f"{short(answer)} has {len(answer)} parts; {len(example)} are asked for: {', '.join(parts)}"
-        inside = (unsuited(mine, its) for mine, its in zip(answer, example, strict=True))
-        return next((problem for problem in inside if problem is not None), None)
-    return None
+    if not isinstance(example, tuple) or not isinstance(answer, tuple):
+        return None
+    if parts and len(answer) != len(example):
+        return f"{short(answer)} has {len(answer)} parts; {len(example)} are asked for: {', '.join(parts)}"
+    examples = example if parts else example[:1] * len(answer)
+    inside = (_unsuited_part(mine, its) for mine, its in zip(answer, examples, strict=True))
+    return next((problem for problem in inside if problem is not None), None)
+
+
+def _unsuited_part(answer: object, example: object) -> str | None:
+    """The same for one part; the members of a part that is a pair of another kind each are looked at, too."""
+    if (problem := unsuited(answer, example)) is not None or not isinstance(example, tuple):
+        return problem
+    if not isinstance(answer, tuple) or len(answer) != len(example) or len({type(each) for each in example}) == 1:
+        return None
+    return next((text for mine, its in zip(answer, example, strict=True) if (text := unsuited(mine, its))), None)

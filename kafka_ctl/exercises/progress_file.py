@@ -15,7 +15,7 @@ FOLDER = "KAFKA_CTL_DATA"
 
 
 class Entry(TypedDict):
-    """What is kept of one exercise: whether it was ever solved, how often it was checked, the hints that were read."""
+    """The progress in one exercise: if it was ever solved, how often it was checked, the hints that were read."""
 
     solved: bool
     checks: int
@@ -44,7 +44,7 @@ def place() -> Path | None:
 
 
 def storage(text: str | None = None) -> str:
-    """What is stored, as text; with `text`, store that instead.
+    """The stored text; with `text`, store that instead.
 
     Everything goes through here: where there is no file system, this is the function to replace. A file that cannot be
     read or written is none: exercises work without it.
@@ -62,7 +62,7 @@ def storage(text: str | None = None) -> str:
 
 
 def progress() -> Progress:
-    """What is known of each exercise that was tried, by its name."""
+    """The progress in each exercise that was tried, by its name."""
     try:
         stored: object = json.loads(storage() or "{}")
     except ValueError:

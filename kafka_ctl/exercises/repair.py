@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from kafka_ctl.errors import BadInput, short
+from kafka_ctl.errors import BadInput, KafkaCtlError, short
 from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.lab.lab import Lab
@@ -35,9 +35,12 @@ class Repair(Exercise):
             repaired, names = _repaired(exhibit.generation, answer)
         except BadInput as error:
             return Verdict(False, str(error))
-        with Lab.replay(exhibit.story) as broken, broken.fork(generation=repaired) as lab:
-            left = _left(exhibit, broken, lab)
-            text = lab.story
+        try:
+            with Lab.replay(exhibit.story) as broken, broken.fork(generation=repaired) as lab:
+                left, text = _left(exhibit, broken, lab), lab.story
+        except (KafkaCtlError, LookupError, AttributeError, TypeError, ValueError) as error:
+            missing = error.args[0] if isinstance(error, KeyError) and error.args else error
+            left, text = f"this story cannot be played to its end any more ({missing})", exhibit.story
         if left is None and len(names) == 1 and names[0] in self.evades:
             evaded = f"With `{names[0]}` changed, the story does not show it. {self.evades[names[0]]}"
             return Verdict(False, evaded)
@@ -48,7 +51,7 @@ class Repair(Exercise):
 
 
 def _left(exhibit: Exhibit, broken: Lab, lab: Lab) -> str | None:
-    """What is still wrong in a repaired run; None if nothing is."""
+    """The fault that is left in a repaired run; None if there is none."""
     if isinstance(exhibit.caught_by, Question):
         asked = exhibit.caught_by
         answer = asked.ask(lab)
@@ -64,10 +67,11 @@ def _repaired(generation: Generation, answer: object) -> tuple[Generation, list[
     if isinstance(answer, Generation):
         return answer, [name for name in BY_NAME if answer.has(name) != generation.has(name)]
     names = [answer] if isinstance(answer, str) else list(answer) if isinstance(answer, list | tuple | set) else []
+    names = [name.strip().lower() if isinstance(name, str) else name for name in names]
     changes = (
         dict(answer) if isinstance(answer, Mapping) else {n: n not in BY_NAME or not generation.has(n) for n in names}
     )
-    if not changes:
+    if not changes or not all(isinstance(name, str) for name in changes):
         raise BadInput(f"{short(answer)} names no field; give the name of a field of Generation, as text")
     if same := [name for name, value in changes.items() if name in BY_NAME and generation.has(name) is value]:
         raise BadInput(f"`{same[0]}` is {changes[same[0]]} in this story already; what has to be the other way round?")

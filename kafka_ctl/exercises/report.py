@@ -1,10 +1,10 @@
-"""How far somebody has come, as rows of a table."""
+"""The progress of a learner, as rows of a table."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafka_ctl.exercises.checking import EXERCISES, LESSONS
+from kafka_ctl.exercises.checking import EXERCISES, LESSONS, load_courses
 from kafka_ctl.exercises.progress_file import UNSEEN, Entry, progress
 
 
@@ -21,6 +21,7 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """Every exercise in order."""
+    load_courses()
     known = progress()
     return [
         Row(name, LESSONS[name[:2]].TITLE, each.kind, each.title, _state(entry), entry["solved"])
@@ -30,7 +31,7 @@ def rows() -> list[Row]:
 
 
 def summary(rows: list[Row]) -> str:
-    """How many are solved, in one sentence."""
+    """The number of solved exercises, in one sentence."""
     return f"{sum(row.solved for row in rows)} of {len(rows)} exercises solved"
 
 

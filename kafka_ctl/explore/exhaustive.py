@@ -21,16 +21,24 @@ from kafka_ctl.explore.play import Failure
 from kafka_ctl.explore.tree import Case, Kind, Seen, try_all
 from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story
-from kafka_ctl.lab.concurrent_commands import TOOLS
+from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
 
 STARTS = (
-    "kill {controller}", "kill {other}", "bounce {other}", "shutdown {other} wait=false", "expire_session {controller}",
-    "expire_session {other}", "delete_controller", "delete_topic t", "add_partitions t {more}", "elect_preferred",
+    "kill {controller}",
+    "kill {other}",
+    "bounce {other}",
+    "shutdown {other} wait=false",
+    "expire_session {controller}",
+    "expire_session {other}",
+    "delete_controller",
+    "delete_topic t",
+    "add_partitions t {more}",
+    "elect_preferred",
     "reassign '{{\"t-0\":[{other},{controller}]}}'",
-)  # fmt: skip
-"""What can be asked at the same moment; any two of these are."""
+)
+"""The commands that can be given at the same moment; any two of these are."""
 
 
 @dataclass
@@ -48,7 +56,7 @@ class Round:
 
 @dataclass
 class Search:
-    """What an exhaustive search has seen so far, round by round."""
+    """The rounds of an exhaustive search so far."""
 
     generation: str
     brokers: int
@@ -63,7 +71,7 @@ class Search:
 
     @property
     def states(self) -> int:
-        """How many states were looked at, in all rounds."""
+        """The number of states in all rounds."""
         return sum(r.seen.states for r in self.rounds)
 
     @property
@@ -76,7 +84,7 @@ class Search:
 
     @property
     def unknown(self) -> dict[Kind, tuple[int, Case, Failure]]:
-        """What was broken and is not declared."""
+        """The violations that are not declared."""
         return {kind: what for kind, what in self.broken.items() if what[2].known is None}
 
 

@@ -3,11 +3,13 @@
 First whole stretches of commands are left out, then shorter and shorter ones, then single ones (delta debugging); then
 what is left is made simpler: fewer brokers, a plain configuration, time that passes until all is quiet. Each attempt
 is a run of its own, so that nothing is assumed of why a command matters.
+
+Apart from `search.py` because it takes a found story, however that was found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from kafka_ctl.explore.play import Failure, Outcome, play
 from kafka_ctl.explore.walk import Walk
@@ -79,7 +81,7 @@ class Minimiser:
                 if self._try(other) is not None:
                     walk = other
                     break
-        for opening in _plainer(walk.opening):
+        for opening in plainer(walk.opening):
             if self._try(walk._replace(opening=opening)) is not None:
                 walk = walk._replace(opening=opening)
         return walk
@@ -112,16 +114,26 @@ def _earlier(numbers: list[int]) -> Iterator[list[int]]:
         yield from ([*numbers[:place], less, *numbers[place + 1 :]] for less in range(number))
 
 
-def _plainer(opening: Command) -> Iterator[Command]:
+def plainer(opening: Command) -> Iterator[Command]:
     """The same cluster with less of what is special about it."""
     given = dict(opening.kwargs)
-    brokers, config = given["brokers"], given.get("config", {})
-    if len(brokers) > 2:
-        yield opening._replace(kwargs=given | {"brokers": brokers[:-1]})
+    brokers, config = given.get("brokers", 3), given.get("config", {})
+    if isinstance(brokers, Mapping):  # id -> rack
+        yield opening._replace(kwargs=given | {"brokers": list(map(int, brokers))})
+    for fewer in _fewer(brokers):
+        yield opening._replace(kwargs=given | {"brokers": fewer})
     for key in config:
         rest = {k: v for k, v in config.items() if k != key}
         plain = {k: v for k, v in given.items() if k != "config"}
         yield opening._replace(kwargs=plain | ({"config": rest} if rest else {}))
     for seed in (0, 1, 2):
-        if seed < given["seed"]:
+        if seed < given.get("seed", 0):
             yield opening._replace(kwargs=given | {"seed": seed})
+
+
+def _fewer(brokers: Mapping[str, str] | list[int] | int) -> Iterator[Mapping[str, str] | list[int] | int]:
+    """One broker less, of three or more; a story names a number of them, their ids, or their racks by id."""
+    if isinstance(brokers, int):
+        yield from [brokers - 1] * (brokers > 2)
+    elif len(brokers) > 2:
+        yield dict(list(brokers.items())[:-1]) if isinstance(brokers, Mapping) else brokers[:-1]

@@ -20,12 +20,12 @@ WINDOW = 120.0
 """Seconds of the run in which unrest is looked for."""
 CHECK = "AutoPreferredReplicaLeaderElection"
 OF_ISR_CHANGES = ("IsrChangeNotification", "PartitionReassignmentIsrChange", CHECK, "LeaderAndIsrResponseReceived")
-"""What the controller does while ISRs change, and by the clock: a follower that comes back may be preferred."""
+"""The controller's work while ISRs change and by the clock: a follower that comes back may be preferred."""
 ISR_CHANGES = ("shrink-isr", "expand-isr")
 
 
 def is_slow_follower(lab: Lab) -> bool:
-    """Whether all that goes on is that followers slower than `replica.lag.time.max.ms` leave the ISR and come back.
+    """True if only followers slower than `replica.lag.time.max.ms` leave the ISR and come back.
 
     A leader expels them in time, and takes them in again at their next fetch, as long as they are slow.
     Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr, maybeExpandIsr
@@ -49,7 +49,7 @@ def replicas_of_change(record: Record) -> set[int]:
 
 
 def is_behind_schedule(lab: Lab, window: int) -> bool:
-    """Whether a controller of 0.10 has made up for checks of the balance that it missed while it waited for ZooKeeper.
+    """True if a controller of 0.10 has made up for checks of the balance that it missed while it waited for ZooKeeper.
 
     It has where the last `window` records hold more of them than came due meanwhile. They are due at fixed times, and
     all that were missed are made up for, one after the other.
@@ -69,15 +69,21 @@ def is_behind_schedule(lab: Lab, window: int) -> bool:
 
 
 CRASH, DOES_NOT_QUIESCE = "no-actor-crashes", "quiesces"
-"""What must hold beside the invariants: no actor fails with an error, and a healthy cluster quiesces."""
+"""The checks beside the invariants: no actor fails with an error, and a healthy cluster quiesces."""
 BUDGET = 10_000
-"""What leaves more records than this after one command is not expected to quiesce."""
+"""The number of records after one command above which a cluster is not expected to quiesce."""
 REFUSED = "refused"
 REQUEST = "KafkaController.removePartitionsFromPreferredReplicaElection"
-"""Where Kafka fails over a request for the preferred leader of a partition that never had one, in every generation."""
+"""The place where Kafka fails over a preferred election of a partition that never had a leader, in every generation."""
 RESUMED = "KafkaController.maybeResumeReassignments"
-"""Where Kafka 2.4.1 fails over the move of a partition that never had a leader; `elect` gives `/controller` back."""
-FAILURES = {"key not found": REQUEST, "Cannot update leader epoch": RESUMED}
+"""The place where Kafka 2.4.1 fails over the move of a partition that never had a leader."""
+CHANNELS = "ControllerChannelManager.addNewBroker"
+"""The place where Kafka 0.10.2.2 fails in every later term: the metrics of its own old channels forbid new ones."""
+FAILURES = {
+    "key not found": REQUEST,
+    "Cannot update leader epoch": RESUMED,
+    "already exists, can't register another one": CHANNELS,
+}
 """By what a new controller says of its failure."""
 
 

@@ -1,4 +1,7 @@
-"""What a search found, as text and as story files."""
+"""The finds of a search, as text and as story files.
+
+Apart from `cli/explore.py` because tests and tools write finds too.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from kafka_ctl.explore.search import Findings, Found
 
 
 def summary(findings: Findings) -> str:
-    """How much was played, how fast, and what was broken in ways that are declared."""
+    """The amount that was played, the speed, and the declared violations."""
     f = findings
     lines = [
         f"Kafka {f.generation}: {f.walks:,} walks, {f.commands:,} commands and faults, {f.steps:,} steps "
@@ -26,7 +29,7 @@ def summary(findings: Findings) -> str:
 
 
 def account(search: Search) -> str:
-    """How much an exhaustive search has seen, and what was broken on the way."""
+    """The amount that an exhaustive search has seen, and the violations on the way."""
     size = f"{search.brokers} brokers, {search.partitions} partition{'s' * (search.partitions > 1)}"
     speed = search.states / max(search.seconds, 1e-9)
     lines = [f"Kafka {search.generation}, {size}: {search.seconds:.0f} s ({speed:,.0f} states/s)"]

@@ -14,9 +14,8 @@ from multiprocessing.pool import Pool
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.explore.minimise import Minimiser
-from kafka_ctl.explore.near import stories, walk_near
 from kafka_ctl.explore.play import Failure, play
-from kafka_ctl.explore.walk import LENGTH, Walk, busy, walk
+from kafka_ctl.explore.walk import LENGTH, Walk, busy, stories, walk, walk_near
 from kafka_ctl.explore.workers import cores, defect, processes
 from kafka_ctl.generation import Generation
 
@@ -50,7 +49,7 @@ class Task(NamedTuple):
         return walk(self.generation, self.seed, self.length)
 
     def where(self, times: int) -> str:
-        """Where something was found."""
+        """The place of a find."""
         return f"in {times} walks, first with seed {self.seed}"
 
     @property
@@ -60,7 +59,7 @@ class Task(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What became of a task: commands carried out, steps (records) they left, and what they broke."""
+    """The outcome of a task: commands carried out, steps (records) they left, and violations."""
 
     task: Task
     commands: int
@@ -70,7 +69,7 @@ class Played(NamedTuple):
 
 @dataclass
 class Findings:
-    """What a search has found so far."""
+    """The finds of a search so far."""
 
     generation: str
     walks: int = 0

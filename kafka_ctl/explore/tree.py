@@ -10,21 +10,33 @@ where each task stands), without the time.
 
 from __future__ import annotations
 
+import asyncio
 import math
+import re
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
 
+from kafka_ctl.errors import BadInput
 from kafka_ctl.explore.play import Failure, apply, violated
-from kafka_ctl.explore.state import digest, memory_of
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.explore.workers import defect
 from kafka_ctl.lab import story
-from kafka_ctl.lab.event_order import Choice, GivenOrder
+from kafka_ctl.lab.event_order import Choice, GivenOrder, connection
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
+from kafka_ctl.requests import Response
 from kafka_ctl.simulation.loop import Timer, VirtualLoop
+from kafka_ctl.simulation.world import MemoryWorld
+
+if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
+    from kafka_ctl.lab.lab import Lab
+    from kafka_ctl.simulation.loop import Timer
+    from kafka_ctl.zookeeper.memory.server import MemoryStore
 
 Kind = tuple[str, str, str | None]
 Path = tuple[int, ...]
@@ -32,14 +44,14 @@ SETTLE = Command("settle", (), {"limit": 300})
 
 
 class Case(NamedTuple):
-    """What happens before, and the commands that are given at the same moment; how deep their orders are tried."""
+    """The commands before, those that are given at the same moment, and the depth to which their orders are tried."""
 
     opening: Command
     before: tuple[Command, ...]
     commands: tuple[Command, ...]
     depth: int
     end: float = math.inf
-    """When the time is over, as `time.monotonic` counts."""
+    """The end of the time, as `time.monotonic` counts."""
     mutant: str | None = None
     """The seeded defect that is switched on."""
     path: Path = ()
@@ -54,7 +66,7 @@ class Case(NamedTuple):
         return " + ".join(map(str, self.commands))
 
     def where(self, times: int) -> str:
-        """Where something was found."""
+        """The place of a find."""
         return f"on {times:,} paths, first after {self} in the order {','.join(map(str, self.path)) or 'of time'}"
 
     @property
@@ -65,7 +77,7 @@ class Case(NamedTuple):
 
 @dataclass
 class Seen:
-    """What an exhaustive search has seen: whole cases, paths, different states, and states that came again."""
+    """The counts of an exhaustive search: whole cases, paths, different states, and states that came again."""
 
     finished: int = 0
     paths: int = 0
@@ -132,7 +144,7 @@ class Tree:
         return branches.made
 
     def _known(self, lab: Lab, left: int) -> bool:
-        """Whether the lab is in a state that was reached before with as many choices left."""
+        """True if the lab is in a state that was reached before with as many choices left."""
         key = digest(lab)
         before = self.visited.get(key, -1)
         self.seen.again += before >= 0
@@ -154,3 +166,90 @@ class Branches(GivenOrder):
             return self.numbers[place]
         self.stopped = self.known(self.depth - place)
         return None if self.stopped or place == self.depth else 0
+
+
+UNSTABLE = re.compile(r'"timestamp":"?\d+"?| at 0x[0-9a-f]+|Task-\d+|\d+\.\d+')
+"""Times, addresses and the numbers of tasks."""
+RECORDS = frozenset(("cause", "sent", "started", "answered", "asked", "seq", "about", "fired", "since", "waited"))
+"""Variables that only order records of the trace."""
+
+
+def digest(lab: Lab) -> bytes:
+    """16 bytes that identify this state."""
+    world = memory_of(lab)
+    names = _names(world.store)
+    parts = [*_stored(world.store, names)]
+    for broker in world.brokers.values():
+        parts += _known(broker)
+    parts += sorted(_pending(world.clock.loop.pending, names))
+    parts += sorted(map(_task_state, world.clock.tasks))
+    return blake2b(UNSTABLE.sub("", "\n".join(parts)).encode(), digest_size=16).digest()
+
+
+def memory_of(lab: Lab) -> MemoryWorld:
+    """The world of a lab on virtual time; BadInput for another."""
+    if not isinstance(lab.world, MemoryWorld):
+        raise BadInput("this needs a lab on virtual time")
+    return lab.world
+
+
+def _names(store: MemoryStore) -> dict[int, str]:
+    """Sessions by their clients, and which of them began earlier."""
+    return {number: f"{s.actor}/{n}" for n, (number, s) in enumerate(sorted(store.sessions.items()))}
+
+
+def _stored(store: MemoryStore, names: dict[int, str]) -> Iterator[str]:
+    """Znodes, watches and sessions."""
+    for path, (data, version, owner) in store.snapshot():
+        yield f"{path} {data!r} {version} {names.get(owner)}"
+    for watches in (store.data_watches, store.child_watches):
+        yield repr(sorted((path, sorted(names.get(n, "") for n in holders)) for path, holders in watches.items()))
+    for s in store.sessions.values():
+        flags = f"{s.connected} {s.sends} {s.receives} {s.running} {s.fails_next_write}"
+        yield f"{names[s.id]} {flags} {s.waiting} {s.missed}"
+
+
+def _known(broker: Broker) -> Iterator[str]:
+    """The memory of a broker and its controller."""
+    replicas, controller = broker.replicas, broker.controller
+    yield f"{broker.id} {broker.state} {sorted(broker.disk.clean)} {replicas.controller_epoch} {broker.live_brokers}"
+    yield repr({tp: (h.state, h.replicas) for tp, h in broker.hosted.items()})
+    yield repr(broker.metadata)
+    yield f"{broker.as_follower.state_key()} {broker.as_leader.state_key()}"
+    yield f"{controller.active_id} {controller.state} {controller.zk.fence} {controller.context}"
+    yield repr(list(controller.queue))
+    for id, requests in controller.channels.queued():
+        yield f"{id} {requests}"
+
+
+def _pending(pending: list[Timer], names: dict[int, str]) -> Iterator[str]:
+    """The messages on their way and the timers, a message with its connection and place there."""
+    ahead: Counter[tuple[int, bool]] = Counter()
+    for timer in pending:
+        name = getattr(timer.callback, "__qualname__", "")
+        where = ""
+        if (own := connection(timer)) is not None:
+            where = f"{names.get(own[0], 'gone')} {ahead[own]}"
+            ahead[own] += 1
+        yield f"{where} {name} {[a for a in timer.args if not isinstance(a, (asyncio.Future, int))]}"
+
+
+def _task_state(task: asyncio.Task) -> str:
+    """The place of a task in its code: each of its frames, with those of its variables that can be printed."""
+    frames: list[str] = []
+    awaited: object = task.get_coro()
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        texts = ((name, repr(_plain(value))) for name, value in frame.f_locals.items() if name not in RECORDS)
+        plain = {name: text for name, text in texts if "object at" not in text}
+        frames.append(f"{frame.f_code.co_qualname}:{frame.f_lasti} {plain}")
+        awaited = getattr(awaited, "cr_await", None)
+    return " ".join(frames)
+
+
+def _plain(value: object) -> object:
+    """A variable's value: what became of what is awaited; an answer without the number of its record."""
+    if isinstance(value, asyncio.Future):
+        if not value.done() or value.cancelled():
+            return "CANCELLED" if value.cancelled() else "PENDING"
+        return value.exception() or _plain(value.result())
+    return value[0] if isinstance(value, tuple) and value and isinstance(value[0], Response) else value

@@ -12,7 +12,7 @@ from kafka_ctl.paths import import_from_checkout
 
 
 def cores() -> int:
-    """How many processes can work at the same time."""
+    """The number of processes that can work at the same time."""
     return os.cpu_count() or 1
 
 

@@ -3,9 +3,9 @@
     spark()        a Spark session on this machine                     session
     generate()     simulate many clusters, write what happened         dataset, workload, layout
     load()         read that again, as a DataFrame                     reading
-    import_logs()  the logs of real clusters, in the same columns      importlog, logfile, logline
+    import_logs()  the logs of real clusters, in the same columns      log_import, log_chunks, log_files
     simulate()     one of these clusters, as a trace                   workload
-    write_logs()   a trace as the logs that brokers leave behind       logwriter
+    write_logs()   a trace as the logs that brokers leave behind       log_folders
     [questions]    one function, one question, one answer
     [plots]        answers to look at
     [live]         questions to a cluster that is running
@@ -24,8 +24,8 @@ from kafka_ctl.errors import needed_for
 if TYPE_CHECKING:
     from kafka_ctl.history import live, plots, questions
     from kafka_ctl.history.dataset import Dataset, generate
+    from kafka_ctl.history.log_folders import write_logs
     from kafka_ctl.history.log_import import Logs, import_logs
-    from kafka_ctl.history.log_writer import write_logs
     from kafka_ctl.history.reading import load, load_arrow
     from kafka_ctl.history.session import spark
     from kafka_ctl.history.workload import INCIDENTS, Workload, simulate
@@ -39,7 +39,7 @@ _HOMES = {
     "import_logs": "log_import",
     "Logs": "log_import",
     "simulate": "workload",
-    "write_logs": "log_writer",
+    "write_logs": "log_folders",
     "Workload": "workload",
     "INCIDENTS": "workload",
     "live": "",
@@ -47,10 +47,21 @@ _HOMES = {
     "plots": "",
 }
 __all__ = [
-    "INCIDENTS", "Dataset", "Logs", "Workload", "generate", "import_logs", "live", "load", "load_arrow",
-    "plots", "questions", "simulate", "spark",
+    "INCIDENTS",
+    "Dataset",
+    "Logs",
+    "Workload",
+    "generate",
+    "import_logs",
+    "live",
+    "load",
+    "load_arrow",
+    "plots",
+    "questions",
+    "simulate",
+    "spark",
     "write_logs",
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> Any:

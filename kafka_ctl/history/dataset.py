@@ -23,8 +23,7 @@ from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName
 from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
 from kafka_ctl.history.schema import to_arrow
-from kafka_ctl.history.session import failing
-from kafka_ctl.history.workers import ship_package
+from kafka_ctl.history.session import failing, ship_package
 from kafka_ctl.history.workload import Workload, check_hours, short, simulate
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Job:
 
     def __post_init__(self) -> None:
         from kafka_ctl.generation import GENERATIONS, Generation
-        from kafka_ctl.lab.settings import parse_config
+        from kafka_ctl.lab.validate import parse_config
 
         for name, most in MOST.items():
             value, least = getattr(self, name), 0 if name == "seed" else 1
@@ -78,7 +77,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What `generate` wrote."""
+    """The result of `generate`."""
 
     path: str
     histories: int
@@ -89,11 +88,20 @@ class Dataset:
 
 
 def generate(
-    spark: SparkSession | None, clusters: int = 1000, hours: float = 24, seed: int = 0, *,
-    out: str | os.PathLike[str], generation: str = "2.0", workload: Workload | None = None,
-    buckets: int | None = None, overwrite: bool = False, resume: bool = False, progress: bool | None = None,
+    spark: SparkSession | None,
+    clusters: int = 1000,
+    hours: float = 24,
+    seed: int = 0,
+    *,
+    out: str | os.PathLike[str],
+    generation: str = "2.0",
+    workload: Workload | None = None,
+    buckets: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: bool | None = None,
     processes: int = 1,
-) -> Dataset:  # fmt: skip
+) -> Dataset:
     """Simulate `clusters` clusters for `hours` of their time and write their traces to the folder `out`.
 
     The clusters are drawn from `workload`, and `seed` decides the draw. With `spark` the work is done in its

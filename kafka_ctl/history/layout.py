@@ -1,4 +1,4 @@
-"""Where the records of a dataset lie: a folder that Spark, DuckDB, polars and pyarrow all read.
+"""The layout of a dataset: a folder that Spark, DuckDB, polars and pyarrow all read.
 
     kind=partition/section=main/part-00003_00003.c000.zstd.parquet   the partition records of bucket 3
     _manifest.json                                                   written last: without it nothing is complete
@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.files import filesystem
 from kafka_ctl.history.schema import SCHEMA
-from kafka_ctl.trace.actions import rows
+from kafka_ctl.trace.catalogue import rows
 
 Json = dict[str, Any]
-"""What is kept in a file as JSON."""
+"""The contents of a JSON file."""
 MANIFEST, UNFINISHED, TEMPORARY, DONE = "_manifest.json", "_unfinished.json", "_temporary", "_buckets"
 ROW_GROUP = 500_000
 """Records in a row group, at most; also what a writer keeps in memory for each folder."""
@@ -83,7 +83,7 @@ class DatasetFolder:
         return self.fs.get_file_info(self.at(*names)).type != pafs.FileType.NotFound
 
     def names(self, *folder: str) -> list[str]:
-        """What lies in a folder, sorted; nothing when there is no such folder."""
+        """The sorted entries of a folder; none when there is no such folder."""
         selector = pafs.FileSelector(self.at(*folder) if folder else self.root, allow_not_found=True)
         return sorted(info.base_name for info in self.fs.get_file_info(selector))
 
@@ -124,7 +124,7 @@ class DatasetFolder:
         return {name: found[name] for name in sorted(found) if name.startswith("kind=")}
 
     def manifest(self) -> Json:
-        """What the dataset says about itself; BadInput when there is none, or only a part of one."""
+        """The description that a dataset holds of itself; BadInput when there is none, or only a part of one."""
         if self.has(MANIFEST):
             found = self.read_json(MANIFEST)
             if missing := {"format", "buckets", "histories", "records"} - found.keys():
@@ -177,11 +177,14 @@ class BucketWriter:
         if folder not in self._writers:
             self.place.fs.create_dir(f"{self.folder}/{folder}")
             self._writers[folder] = pq.ParquetWriter(
-                f"{self.folder}/{folder}/{self.file}", IN_FILES, filesystem=self.place.fs,
-                compression="zstd", compression_level=1,
+                f"{self.folder}/{folder}/{self.file}",
+                IN_FILES,
+                filesystem=self.place.fs,
+                compression="zstd",
+                compression_level=1,
                 use_dictionary=[f.name for f in IN_FILES if f.name not in RISING],
                 column_encoding=dict.fromkeys(["seq", "cause"], "DELTA_BINARY_PACKED"),
-            )  # fmt: skip
+            )
         self._writers[folder].write_table(pa.concat_tables(self._waiting.pop(folder)), row_group_size=ROW_GROUP)
 
     def abandon(self) -> None:
@@ -200,10 +203,8 @@ class BucketWriter:
             writer.close()
             self.place.fs.create_dir(self.place.at(folder))
             self.place.fs.move(f"{self.folder}/{folder}/{self.file}", self.place.at(folder, self.file))
-        noted = {
-            "bucket": self.bucket, "histories": self.histories, "records": self.records,
-            "folders": sorted(self._writers),
-        }  # fmt: skip
+        noted: Json = {"bucket": self.bucket, "histories": self.histories, "records": self.records}
+        noted["folders"] = sorted(self._writers)
         self.place.write_json(noted, DONE, f"{self.bucket:05d}.json")
         self.place.fs.delete_dir(self.folder)
         return noted

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from typing import Protocol
 
 ACTIONS = ("elected", "epoch_incremented")
-"""What controllers say when their epoch begins. Before Kafka 2.1 an election comes first, and the epoch rises after it
-(Kafka 0.10 names the winner in another log)."""
+"""The messages of a controller whose epoch begins. Before Kafka 2.1 an election comes first, and the epoch rises after
+it (Kafka 0.10 names the winner in another log)."""
 _EPOCH = re.compile(r'"epoch": ?(\d+)')
 
 
 class Message(Protocol):
-    """What a controller says of its election: of a record these columns."""
+    """The columns of a record that announces an election."""
 
     @property
     def seq(self) -> int: ...
@@ -45,7 +45,7 @@ def announced(record: Message, apart: bool) -> int | None:
 
 
 def falls(epoch: int, last: int | None, before: int | None) -> bool:
-    """Whether an epoch after `last`, which came after `before`, is that of a new cluster.
+    """True if an epoch after `last`, which came after `before`, is that of a new cluster.
 
     A controller that was paused may announce its epoch late, after its successor: 4, 6, 5.
     """
@@ -54,7 +54,7 @@ def falls(epoch: int, last: int | None, before: int | None) -> bool:
 
 
 def beginnings(records: Iterable[Message]) -> list[int]:
-    """Where new lives begin, the `seq` of their first elections; `records` are the `ACTIONS` of a history in order."""
+    """The `seq` of the first election of each new life; `records` are the `ACTIONS` of a history in order."""
     messages = list(records)
     apart = any(record.action == "epoch_incremented" for record in messages)
     found: list[int] = []

@@ -21,12 +21,14 @@ from kafka_ctl.trace import details
 LEAD_IN = 64 << 10
 """Bytes before its piece that a task reads too, to know who was speaking; and where to look for a line after it."""
 WHOLE = 1 << 62
-"""Where a packed file ends: nobody knows."""
+"""The unknown end of a packed file."""
 KEPT_HEAD, KEPT_TAIL = 4 * LONGEST, 800
 """Bytes of a longer line that are kept: as many as `LONGEST` characters may take, and its end, with the logger."""
 BREAK = re.compile(rb"\r\n?|\n")
+EMPTY = re.compile(rb"(?<!\r)\n{64,}|(?:\r\n){64,}")
+"""Line breaks with nothing between: a gzip of a few kilobytes may hold millions of them."""
 FITS = range(-(1 << 31), 1 << 31)
-"""What `NUMBERS`, the columns of numbers, can hold, and `LISTS`, those of several."""
+"""The bounds of `NUMBERS`, the columns of numbers, and of `LISTS`, the columns of several."""
 
 RECORD = [field for field in SCHEMA if field.name not in ("history", "seq", "cause")]
 """The columns that a line says, or leaves out."""
@@ -51,7 +53,7 @@ class Chunk(NamedTuple):
 
 
 class ImportedRow(NamedTuple):
-    """What a line says: a record (`what`), or a rejected line with its reason.
+    """The contents of a line: a record (`what`), or a rejected line with its reason.
 
     Two records on one line differ in `piece`, those that one record stands for in `part`. At last come `chunk` and
     `continued`, with the number of its lines and of those that only go on, and, where it could not be read to its end,
@@ -68,13 +70,13 @@ class ImportedRow(NamedTuple):
 
 
 def read_chunk(chunk: Chunk, ahead: int = 2) -> Iterator[ImportedRow]:
-    """What the lines of a chunk say, then how many there were, and what was wrong with it.
+    """The contents of the lines of a chunk, then their number and the fault of the chunk, if any.
 
     `ahead` lines after it may end a record that it began: an exception stands below its error.
     """
     counts = Counts()
     texts = _texts(chunk, ahead, counts)
-    continued = 0
+    continued = 0  # beside the empty lines, which are only counted
     for parsed in read_texts((number, _decoded(line)) for number, line in texts):
         if not chunk.first <= parsed.number < chunk.first + counts.lines:
             continue
@@ -86,15 +88,17 @@ def read_chunk(chunk: Chunk, ahead: int = 2) -> Iterator[ImportedRow]:
         else:
             continued += 1
     yield ImportedRow(counts.lines, 0, 0, "chunk")
-    yield ImportedRow(continued, 0, 0, "continued")
+    yield ImportedRow(continued + counts.empty, 0, 0, "continued")
     if problem := chunk.problem or counts.problem:
         yield ImportedRow(0, 0, 0, "problem", problem)
 
 
 class Counts:
-    """How many lines of a chunk have come, and why there are no more of them, if that is not its end."""
+    """The number of lines of a chunk so far, and the fault that ended it before its end."""
 
     lines = 0
+    empty = 0
+    """Those of them that came in a run and say nothing."""
     problem: str | None = None
 
 
@@ -105,7 +109,15 @@ def _texts(chunk: Chunk, ahead: int, counts: Counts) -> Iterator[tuple[int, byte
     before: list[bytes] = []
     begun = last = -1
     try:
-        for begin, line in lines(chunk.file, max(0, chunk.start - LEAD_IN), chunk.stop + LEAD_IN, _listed(chunk)):
+        for begin, line, run in lines(chunk.file, max(0, chunk.start - LEAD_IN), chunk.stop + LEAD_IN, _listed(chunk)):
+            if run is not None:
+                inside = run.before(chunk.stop) - run.before(chunk.start)
+                if inside and last < 0:
+                    yield from enumerate(before, chunk.first - len(before))
+                    last = chunk.first - 1
+                last, counts.lines, counts.empty = last + inside, counts.lines + inside, counts.empty + inside
+                ahead = max(0, ahead - run.lines + run.before(chunk.stop))
+                continue
             if begin < chunk.start:
                 before.append(line)
                 continue
@@ -124,13 +136,13 @@ def _texts(chunk: Chunk, ahead: int, counts: Counts) -> Iterator[tuple[int, byte
 
 
 def count_lines(chunk: Chunk) -> int:
-    """How many lines a chunk has, or those before a fault."""
+    """The number of lines of a chunk, or of those before a fault."""
     count, begun = 0, -1
     try:
-        for begin, _ in lines(chunk.file, chunk.start, chunk.stop, _listed(chunk)):
+        for begin, _, run in lines(chunk.file, chunk.start, chunk.stop, _listed(chunk)):
             if begin >= chunk.stop:
                 break
-            count, begun = count + (begin != begun), begin
+            count, begun = count + (begin != begun if run is None else run.before(chunk.stop)), begin
     except Unreadable:
         pass  # which is reported where the lines are read
     return count
@@ -186,11 +198,27 @@ def _spread(line: LogLine) -> Iterator[LogLine]:
             yield line._replace(kind="broker", action="controlled-shutdown", broker=fields["broker"], detail=None)
 
 
-def lines(file: str, start: int, stop: int, size: int = 0) -> Iterator[tuple[int, bytes]]:
+class EmptyLines(NamedTuple):
+    """Empty lines that follow each other: where the first begins, how many, and the bytes of each."""
+
+    begin: int
+    lines: int
+    width: int
+
+    def before(self, at: int) -> int:
+        """The number of them that begin before this byte."""
+        return min(self.lines, max(0, -((self.begin - at) // self.width)))
+
+
+FoundLine = tuple[int, bytes, EmptyLines | None]
+"""The beginning of a line and its text; or a run of empty ones in its place."""
+
+
+def lines(file: str, start: int, stop: int, size: int = 0) -> Iterator[FoundLine]:
     """The lines of a file that begin at `start` or later, and where each begins; `stop` is where looking may end.
 
     A line ends with a line feed, a carriage return, or both. A line of many records that lack line breaks may come in
-    several pieces, all with the line's beginning. Raises Unreadable as `blocks` does.
+    several pieces, all with the line's beginning; many empty lines come as one. Raises Unreadable as `blocks` does.
     """
     # What comes before the first line break has begun earlier, however short it is.
     offset = max(0, start - 1)
@@ -219,24 +247,41 @@ def _whole_breaks(found: Iterable[bytes]) -> Iterator[bytes]:
     yield held
 
 
-def _split(found: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
+def _split(found: Iterable[bytes], offset: int) -> Iterator[FoundLine]:
     """The lines in blocks of which the first is at `offset`, however long they are."""
     begin, size, line = offset, 0, b""
     for block in found:
-        for text in block.splitlines(keepends=True):
+        for text, more in _broken(block):
+            if more:
+                run = EmptyLines(begin, more // len(text), len(text))
+                yield begin, b"", run
+                begin += more
+                continue
             size += len(text)
             line = line + text if line else text
             if len(line) > KEPT_HEAD * 2:
                 *records, line = shortened(line)
-                yield from ((begin, record) for record in records)
+                yield from ((begin, record, None) for record in records)
             # A crash, or a log that is emptied while it is written to, leaves NULs before a line.
             if text.endswith((b"\n", b"\r")):
-                yield begin, line.rstrip(b"\r\n").strip(b"\0")
+                yield begin, line.rstrip(b"\r\n").strip(b"\0"), None
                 begin, size, line = begin + size, 0, b""
             elif line.startswith(b"\0"):
                 line = line.lstrip(b"\0")
     if size:
-        yield begin, line.strip(b"\0")
+        yield begin, line.strip(b"\0"), None
+
+
+def _broken(block: bytes) -> Iterator[tuple[bytes, int]]:
+    """A block at its line breaks, which stay; of a run of them the first, then again with the bytes of the others."""
+    at = 0
+    for run in EMPTY.finditer(block):
+        yield from ((text, 0) for text in block[at : run.start()].splitlines(keepends=True))
+        first = run[0][: 1 + run[0].startswith(b"\r")]
+        yield first, 0  # it may end a line that has begun
+        yield first, len(run[0]) - len(first)
+        at = run.end()
+    yield from ((text, 0) for text in block[at:].splitlines(keepends=True))
 
 
 def shortened(line: bytes) -> Iterator[bytes]:

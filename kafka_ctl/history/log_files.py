@@ -6,11 +6,12 @@ the line before them. Standard library only, so that Spark can ship it to its wo
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kafka_ctl.history.collected_lines import unwrapped
 from kafka_ctl.kafka_log.read import STATE_CHANGE, LogLine, milliseconds, read_message
 from kafka_ctl.kafka_log.releases import releases_with
 
@@ -36,9 +37,9 @@ SPEAKER = re.compile(
     r"|\[(?:Partition|Replica) state machine on |\[Topic Deletion Manager |\[Channel manager on "
     r"|\[\w+(?:Listener|LeaderSelector)\b"
 )
-"""How what these two loggers write begins, where the layout does not name the logger."""
+"""The beginnings of lines of these two loggers where the layout does not name the logger."""
 COLLECTOR = re.compile(r"(?:[\w./-]+ +\| ?|\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) [FP] )")
-"""What compose and Kubernetes put before a line."""
+"""The prefixes that compose and Kubernetes put before a line."""
 GOES_ON = re.compile(
     r"\s+at |\s+\.\.\. \d+ |\s*(?:Caused by|Suppressed): |(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b|\s*$"
 )
@@ -53,7 +54,7 @@ AT_START = 4
 
 
 class ParsedLine(NamedTuple):
-    """What one text is: `line` when it was understood, else `rejected` with the reason, else it only goes on."""
+    """One text: `line` when it was understood, `rejected` with the reason, or neither for a continuation."""
 
     number: int
     text: str
@@ -66,7 +67,7 @@ class ParsedLine(NamedTuple):
 
 
 def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[ParsedLine]:
-    """What the texts of one file say, in order.
+    """The texts of one file, in order.
 
     The first line of a stack trace becomes the `detail` of the record before it. A line that names no actor is
     the same controller's as the line before it from the same collector's source. A line may hold several texts:
@@ -132,7 +133,7 @@ def _unglued(text: str) -> Iterator[str]:
 
 
 def _ends_one(text: str) -> bool:
-    """Whether what stands before a header is the end of another line, and not what a collector put there."""
+    """True if the text before a header is the end of another line, and no prefix of a collector."""
     ended = LOGGER.match(text.rstrip("[ ")) or (text.strip("[ ") and GOES_ON.match(_bare(text)))
     return bool(ended)
 
@@ -147,7 +148,7 @@ def _named(line: LogLine, controller: str | None, epoch: int | None) -> LogLine:
 
 
 def read_text(number: int, text: str, seen: int = 0) -> tuple[ParsedLine, str]:
-    """What one text is by itself, and the name that a collector gave its source; `seen` formats are not looked for."""
+    """One text by itself, and the name that a collector gave its source. Formats in `seen` are skipped."""
     if len(text) > LONGEST:
         text = text[: LONGEST - 200] + " " + text[-199:]
     header = HEADER.search(text, 0, 500)
@@ -189,3 +190,94 @@ def _offset_ms(zone: str) -> int:
     """`+02:00` in milliseconds."""
     minutes = int(zone[1:3]) * 60 + int(zone[-2:])
     return (minutes if zone[0] == "+" else -minutes) * 60_000
+
+
+LEVEL = re.compile(r"\[?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?:? +(?=\S)")
+OURS = re.compile(
+    r"\[?(?:Controller|Broker)\b|.*\((?:state\.change\.logger|kafka\.controller[\w.$]*)(?::\d+)?\)\s*$", re.DOTALL
+)
+"""The messages of the two loggers, for layouts without time and level."""
+PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
+"""syslog's severities 0 (emerg) to 7 (debug), which journald's `PRIORITY` has, in log4j's words."""
+
+
+def unwrapped(text: str, header: re.Pattern[str]) -> str:
+    """The lines of a log inside a line of JSON: one or several; any other text as it is.
+
+    A message in which `header` is found is a line by itself; to others time, level and logger are put from the fields.
+    """
+    try:
+        fields = json.loads(text.lstrip("\x1e"))  # `journalctl -o json-seq` begins each with it
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(fields, dict):
+        return text
+    line = _journal(fields, header) if "MESSAGE" in fields else _wrapped(fields, header)
+    if line is None:
+        return text
+    # JSON may spell half of a pair of surrogates, which no column of text can hold.
+    return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").rstrip("\r\n")
+
+
+def _wrapped(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
+    """The line in Docker's JSON, or in the fields of a layout."""
+    if isinstance(whole := fields.get("log"), str):
+        return whole
+    message = fields.get("message", fields.get("msg"))
+    if not isinstance(message, str) or header.search(message, 0, 500):
+        return message if isinstance(message, str) else None
+    logs = fields.get("log")  # nested, or the same names with dots
+    fields |= {f"log.{name}": value for name, value in logs.items()} if isinstance(logs, dict) else {}
+    at = _first(fields, "@timestamp", "timestamp", "time", "timeMillis", "instant")
+    logger = _first(fields, "logger", "logger_name", "loggerName", "log.logger") or ""
+    level = _first(fields, "level", "log.level", "severity") or "INFO"
+    at = at if isinstance(at, str) else _time(at)
+    if at is None:
+        return message
+    return f"[{at.replace('T', ' ').replace('.', ',')[:23]}] {level} {message} ({logger})"
+
+
+def _journal(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
+    """The line in an entry of `journalctl -o json`: times in µs, a message as text or, if it is no UTF-8, as bytes.
+
+    systemd: docs/JOURNAL_EXPORT_FORMATS.md, Journal JSON Format
+    """
+    message = _message(fields["MESSAGE"])
+    if message is None or header.search(message, 0, 500):
+        return message
+    level = LEVEL.match(message)
+    rest = message[level.end() :] if level else message
+    since = _first(fields, "_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP")
+    at = _time(int(since) / 1000) if isinstance(since, str) and re.fullmatch(r"\d{1,18}", since) else None
+    if at is None or not OURS.match(rest):
+        return message
+    priority = str(fields.get("PRIORITY"))
+    word = level["level"] if level else PRIORITIES[int(priority)] if priority in set("01234567") else "INFO"
+    return f"[{at.replace('T', ' ').replace('.', ',')[:23]}] {word} {rest}"
+
+
+def _message(value: object) -> str | None:
+    """A field of an entry: text, an array of bytes, an array of these where the entry has it several times."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not value:
+        return None
+    if all(type(byte) is int and 0 <= byte < 256 for byte in value):
+        return bytes(value).decode("utf-8", "replace")
+    several = [_message(one) for one in value]
+    return None if None in several else "\n".join(filter(None, several))
+
+
+def _time(value: object) -> str | None:
+    """Seconds or milliseconds since 1970 as ISO 8601 in UTC."""
+    if not isinstance(value, (int, float)):
+        return None
+    try:
+        seconds = value / (1000 if value > 1e11 else 1)
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _first(fields: dict[str, object], *names: str) -> object:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)

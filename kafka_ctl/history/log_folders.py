@@ -1,24 +1,31 @@
-"""Which log files there are: those that were named, and those in folders; each once, whatever leads to it."""
+"""Folders of log files: those to be read, each once, whatever leads to it; and those that a trace is written as."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import pyarrow.fs as pafs
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.history.files import filesystem, path_of, printable, reason
+from kafka_ctl.history.files import filesystem, naming, path_of, printable, reason
 from kafka_ctl.history.unpacking import NAMES
+from kafka_ctl.kafka_log.write import kafka_log
+from kafka_ctl.trace.record import Recorder
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 SPECIAL = {
-    stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
-}  # fmt: skip
-"""What is never opened: reading it may wait for ever."""
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+"""Kinds of files that are never opened, since reading them may wait for ever."""
 
 
 class LogFile(NamedTuple):
@@ -64,7 +71,7 @@ def listed(paths: Paths) -> list[str]:
 
 
 def _local(root: str, seen: set[object]) -> Iterator[LogFile | None]:
-    """What is at a path of this machine; None for a file, or a folder of another path, that has come before."""
+    """The contents of a path of this machine; None for a file or folder that another path has named before."""
     try:
         os.lstat(root)
     except (FileNotFoundError, NotADirectoryError):
@@ -96,7 +103,7 @@ def _local(root: str, seen: set[object]) -> Iterator[LogFile | None]:
 
 
 def _wanted(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry of a folder is a folder, or named like a log."""
+    """True if an entry of a folder is a folder, or is named like a log."""
     if any(name in entry.name for name in NAMES):
         return True
     try:
@@ -106,7 +113,7 @@ def _wanted(entry: os.DirEntry[str]) -> bool:
 
 
 def _remote(fs: pafs.FileSystem, root: str, seen: set[object]) -> Iterator[LogFile | None]:
-    """What is at a path of another file system, which has no links."""
+    """The contents of a path of another file system, which has no links."""
     try:
         info = fs.get_file_info(root)
         if info.type == pafs.FileType.NotFound:
@@ -121,3 +128,41 @@ def _remote(fs: pafs.FileSystem, root: str, seen: set[object]) -> Iterator[LogFi
     for file in sorted(found, key=lambda f: f.path):
         yield None if file.path in seen else LogFile(file.path, file.size or 0, file.mtime_ns or 0)
         seen.add(file.path)
+
+
+HOUR = len("[2018-10-25 00")
+"""The end of the hour in a line."""
+
+
+def write_logs(trace: Recorder, folder: str | os.PathLike[str], packed: bool = True) -> int:
+    """Write each broker's `state-change.log` and `controller.log` and return how many files they are.
+
+    There is one folder for each broker, `broker-1` and so on. As Kafka's own settings say, a log is rolled every hour:
+    a finished one has the hour in its name, `state-change.log.2018-10-25-00`. With `packed` those are gzipped, as
+    operators do. Files that are there already are replaced. Raises BadInput where nothing can be written, Unavailable
+    where the disk is full.
+    Kafka 2.0.1: config/log4j.properties
+    """
+    with naming(folder, "cannot be written"):
+        return _write(trace, Path(folder), packed)
+
+
+def _write(trace: Recorder, folder: Path, packed: bool) -> int:
+    written, hour = 0, ""
+    for broker in sorted({int(r.actor.removeprefix("broker-")) for r in trace if r.actor.startswith("broker-")}):
+        place = folder / f"broker-{broker}"
+        place.mkdir(parents=True, exist_ok=True)
+        for name in NAMES:
+            hours: dict[str, list[str]] = {}
+            for line in kafka_log(trace, name, trace.generation, broker).splitlines(keepends=True):
+                hour = line[1:HOUR].replace(" ", "-") if line.startswith("[") else hour  # an exception has no time
+                hours.setdefault(hour, []).append(line)
+            for hour, lines in hours.items():
+                last = hour == max(hours)
+                rolled = f"{name}.log" if last else f"{name}.log.{hour}"
+                data = "".join(lines).encode()
+                if packed and not last:
+                    rolled, data = f"{rolled}.gz", gzip.compress(data, mtime=0)
+                (place / rolled).write_bytes(data)
+                written += 1
+    return written

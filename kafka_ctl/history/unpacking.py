@@ -30,7 +30,7 @@ SMALL = 64 << 10
 HEAD = 64 << 10
 """Magic bytes at the beginning of a file."""
 NAMES = ("state-change", "controller")
-"""What is read in a folder or an archive: files with one of these in their names."""
+"""The names that are read in a folder or an archive: files with one of these in their names."""
 
 MAGIC: dict[str, tuple[bytes, ...]] = {
     "gzip": (b"\x1f\x8b\x08",),
@@ -40,16 +40,22 @@ MAGIC: dict[str, tuple[bytes, ...]] = {
     "lz4": (b"\x04\x22\x4d\x18",),
     "zip": (b"PK\x03\x04", b"PK\x05\x06"),
 }
-"""How packed files begin, by the module or the codec that reads them."""
+"""The first bytes of packed files, by the module or the codec that reads them."""
 FOREIGN = {
-    b"7z\xbc\xaf\x27\x1c": "a 7z archive", b"Rar!\x1a\x07": "a RAR archive", b"\x1f\x9d": "packed by compress",
-    b"PAR1": "a Parquet file", b"\x89LZO\x00\r\n\x1a\n": "packed by lzop", b"\x7fELF": "a program",
-}  # fmt: skip
-"""What is known and not read."""
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!\x1a\x07": "a RAR archive",
+    b"\x1f\x9d": "packed by compress",
+    b"PAR1": "a Parquet file",
+    b"\x89LZO\x00\r\n\x1a\n": "packed by lzop",
+    b"\x7fELF": "a program",
+}
+"""Formats that are recognised and not read."""
 BOMS = {
-    codecs.BOM_UTF32_LE: "utf-32-le", codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be",
-}  # fmt: skip
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
 """Byte order marks, the longer ones first."""
 ODD = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c\x1d\x1f]")
 """Control characters that text does not have; NULs are what a crash or `copytruncate` leaves in a log."""
@@ -77,7 +83,7 @@ def blocks(file: str, start: int = 0, size: int = 0) -> Iterator[bytes]:
 
 
 def begins_with(file: str, other: str) -> bool:
-    """Whether the text of a file begins with the whole text of another; not where one of them cannot be read."""
+    """True if the text of a file begins with the whole text of another; False where one of them cannot be read."""
     try:
         held, more = b"", blocks(file)
         for block in blocks(other):
@@ -92,13 +98,13 @@ def begins_with(file: str, other: str) -> bool:
 
 
 def packed(file: str) -> bool:
-    """Whether a file can only be read from its beginning; raises Unreadable as `blocks` does."""
+    """True if a file can only be read from its beginning; raises Unreadable as `blocks` does."""
     with ExitStack() as opened:
         return form(_begin(file, opened)[1]) is not None
 
 
 def form(head: bytes) -> str | None:
-    """How a file that begins with `head` is packed or encoded; None for plain text. Raises Unreadable for neither."""
+    """The packing or encoding of a file that begins with `head`; None for plain text. Raises Unreadable for neither."""
     for known, signs in MAGIC.items():
         if head.startswith(signs):
             return known

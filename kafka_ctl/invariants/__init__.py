@@ -1,4 +1,4 @@
-"""What must always be true of a cluster, checked after every record of a run.
+"""Invariants: properties that must always hold in a cluster, checked after every record of a run.
 
     of the controller   `controller.py`: what single records show
     quiescent           `quiescent.py`: what must be true when nothing is under way and nothing is broken

@@ -1,10 +1,11 @@
-"""What an invariant is, what breaking one is, and what a mechanism is by which real Kafka breaks some."""
+"""Invariants, their violations, and the mechanisms by which real Kafka breaks some."""
 
 from __future__ import annotations
 
 import inspect
 from typing import ClassVar, NamedTuple, Protocol
 
+from kafka_ctl.brokers.fetches import FetchRequest
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.generation import GENERATIONS, Config, Generation
 from kafka_ctl.invariants.facts import Facts
@@ -14,7 +15,7 @@ from kafka_ctl.trace.record import Record
 
 
 class Subject(NamedTuple):
-    """What a violation is about; what does not apply is left out."""
+    """The subject of a violation; fields that do not apply are left out."""
 
     partition: TopicPartition | None = None
     broker: int | None = None
@@ -24,7 +25,7 @@ class Subject(NamedTuple):
     aspect: str = ""
     """Which of the things that one invariant says, or which of several of the same kind."""
     state: LeaderAndIsr | None = None
-    """What the broker or controller believes of the partition, or what was there before it was written."""
+    """The partition in the memory of the broker or controller, or its state before the write."""
     brokers: tuple[int, ...] = ()
     """Brokers that are able to lead, or are to join, or are concerned together."""
 
@@ -48,7 +49,7 @@ class Violation(NamedTuple):
 
 
 class Reports(Protocol):
-    """What an invariant or a mechanism is given: the world, what is known of it, and where to report."""
+    """The input of an invariant or a mechanism: the world, the facts about it, and a report."""
 
     world: World
     generation: Generation
@@ -98,6 +99,8 @@ class Listener:
 
     def log_changed(self, record: Record, tp: TopicPartition) -> None: ...
 
+    def fetched(self, leader: int, request: FetchRequest) -> None: ...
+
     def quiescent(self, world: World) -> None: ...
 
 
@@ -110,7 +113,7 @@ class Invariant(Listener):
     id: ClassVar[str]
     name: ClassVar[str]
     motive: ClassVar[str]
-    """What showed that it matters."""
+    """The evidence that it matters."""
     needs: ClassVar[str | None] = None
     """The field of a generation without which the invariant means nothing."""
 
@@ -124,7 +127,7 @@ class Invariant(Listener):
 
 
 class Mechanism(Listener):
-    """How real Kafka breaks invariants: what must have happened, and to which partition, broker or topic.
+    """A mechanism by which real Kafka breaks invariants: its conditions, and its partition, broker or topic.
 
     The first paragraph of a subclass's docstring says what happens, the rest where Kafka's source says so.
     """
@@ -139,7 +142,7 @@ class Mechanism(Listener):
 
     @classmethod
     def possible(cls, generation: Generation) -> bool:
-        """Whether this can happen in a generation."""
+        """True if this can happen in a generation."""
         return cls.field is None or generation.has(cls.field) is cls.value
 
     @classmethod
@@ -148,5 +151,5 @@ class Mechanism(Listener):
         return tuple(name for name in GENERATIONS if cls.possible(Generation(name)))
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        """Whether it has happened to the subject of a violation, so that the violation follows from it."""
+        """True if it has happened to the subject of a violation, so that the violation follows from it."""
         raise NotImplementedError

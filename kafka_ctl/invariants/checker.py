@@ -50,11 +50,19 @@ class Checker:
         answered = listeners("answered")
         process: list[Callable[[Record], None]] = [self.facts.process, *listeners("process")]
         self._by_kind: dict[str, list[Callable[[Record], None]]] = {
-            "zk": [self._zk], "controller": [self.facts.logged, *logged], "partition": moved, "replica": moved,
-            "event": [*event, self.facts.process], "request": sent, "response": [self._answered, *answered],
-            "broker": [self._log, *process], "fault": process, "election": listeners("elected"),
-        }  # fmt: skip
+            "zk": [self._zk],
+            "controller": [self.facts.logged, *logged],
+            "partition": moved,
+            "replica": moved,
+            "event": [*event, self.facts.process],
+            "request": sent,
+            "response": [self._answered, *answered],
+            "broker": [self._log, *process],
+            "fault": process,
+            "election": listeners("elected"),
+        }
         self.trace.listeners.append(self.check)
+        world.network.fetch_listeners += listeners("fetched")
         world.at_rest.append(self.quiescent)
 
     def check(self, record: Record) -> None:
@@ -103,9 +111,16 @@ class Checker:
         self._reported.add(key)
         topic, number = about.partition or (about.topic, None)
         seq = self.trace.add(
-            "invariants", "violation", invariant.name, topic, number, about.broker,
-            cause=record.seq if record else None, error=known, detail=f"{invariant.id}: {text}",
-        )  # fmt: skip
+            "invariants",
+            "violation",
+            invariant.name,
+            topic,
+            number,
+            about.broker,
+            cause=record.seq if record else None,
+            error=known,
+            detail=f"{invariant.id}: {text}",
+        )
         self.violations.append(Violation(invariant.id, invariant.name, seq, text, known))
 
     def _cause(self, invariant: str, about: Subject, record: Record | None) -> str | None:

@@ -1,22 +1,31 @@
 """Invariants of the data: what brokers promise to those who write and read.
 
 Most come from formal models of Kafka's replication (StrongIsr, ValidHighWatermark, LogMatching, ConsistentRead).
+
+Apart from `checker.py` because that one asks invariants, and these are some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from kafka_ctl.brokers.log import Entry
+from kafka_ctl.brokers.fetches import NO_EPOCH, FetchRequest
+from kafka_ctl.brokers.log import GONE, Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.invariants.base import Invariant, Reports, Subject
+from kafka_ctl.invariants.logs import Acknowledged, acknowledged
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
+
+if TYPE_CHECKING:
+    from kafka_ctl.simulation.world import World
 
 State = LeaderAndIsr | None
 
 
 class DataInvariant(Invariant):
-    """What the invariants of this file share: the logs, and a check of one partition when its ISR or a log changed."""
+    """The parts that the invariants of this file share: the logs, and a check of one partition after a change."""
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if new is not None and new.leader != NO_LEADER and tp in self.facts.logs.copies:
@@ -42,9 +51,10 @@ class StrongIsr(DataInvariant):
         if tp.topic in self.facts.topics_to_be_deleted:
             return
         own = self.facts.logs.of(tp, leader)
-        safe = own.entries[: own.high_watermark]
         for replica in state.isr:
-            if self.facts.logs.of(tp, replica).entries[: len(safe)] != safe:
+            other = self.facts.logs.of(tp, replica)
+            start = max(own.start, other.start)
+            if other.entries[start : own.high_watermark] != own.entries[start : own.high_watermark]:
                 text = f"broker {replica} is in the ISR of {tp}, but has not what lies below the high watermark "
                 text += f"{own.high_watermark} of broker {leader}"
                 self.broken(record, text, Subject(tp, replica))
@@ -73,7 +83,7 @@ class ValidHighWatermark(DataInvariant):
 
 
 class NothingAcknowledgedIsLost(DataInvariant):
-    """Whoever leads a partition has every record of it that was acknowledged."""
+    """The leader of a partition has every record of it that was acknowledged."""
 
     id, name = "I4", "nothing-acknowledged-is-lost"
     motive = "KAFKA-1211, KAFKA-7128"
@@ -91,8 +101,11 @@ class NothingAcknowledgedIsLost(DataInvariant):
 
     def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
         logs = self.facts.logs
-        there, promised = logs.of(tp, leader).entries, logs.acknowledged.get(tp, [])
-        lost = [p for p in promised if p.offset >= len(there) or there[p.offset].value != p.value]
+        own, promised = logs.of(tp, leader), logs.acknowledged.get(tp, [])
+        there, start = own.entries, own.start
+        lost = [
+            p for p in promised if p.offset >= len(there) or (p.offset >= start and there[p.offset].value != p.value)
+        ]
         if lost and tp.topic not in self.facts.topics_to_be_deleted:
             logs.acknowledged[tp] = [p for p in promised if p not in lost]
             for acks in dict.fromkeys(p.acks for p in lost):
@@ -102,7 +115,7 @@ class NothingAcknowledgedIsLost(DataInvariant):
 
 
 class LogsMatch(DataInvariant):
-    """Where two replicas have a record of the same leader epoch at the same offset, they are the same up to there."""
+    """If two replicas have a record of the same leader epoch at the same offset, they are equal up to there."""
 
     id, name = "I5", "logs-match"
     motive = "KAFKA-1211, KAFKA-6361"
@@ -111,10 +124,11 @@ class LogsMatch(DataInvariant):
         if record.action not in ("append", "copy") or record.broker is None:
             return
         copies = self.facts.logs.copies[tp]
-        mine = copies[record.broker].entries
+        mine, own = copies[record.broker].entries, copies[record.broker]
         for other, copy in copies.items():
+            start = max(own.start, copy.start)
             for end in self._meeting(mine, copy.entries):
-                if mine[:end] != copy.entries[:end]:
+                if mine[start:end] != copy.entries[start:end]:
                     pair = sorted((record.broker, other))
                     text = f"brokers {pair} have different records of {tp} below offset {end}, where both have one of "
                     text += f"leader epoch {mine[end - 1].leader_epoch}"
@@ -129,7 +143,7 @@ class LogsMatch(DataInvariant):
 
 
 class ReadsAreConsistent(DataInvariant):
-    """What could once be read at an offset, below a leader's high watermark, is what is read there ever after."""
+    """A record that could once be read at an offset, below a leader's high watermark, stays there for ever."""
 
     id, name = "I6", "reads-are-consistent"
     motive = "ConsistentReadProperty in Vanlightly/kafka-tlaplus"
@@ -148,10 +162,10 @@ class ReadsAreConsistent(DataInvariant):
         own = self.facts.logs.of(tp, record.broker)
         values = [entry.value for entry in own.entries[: own.high_watermark]]
         before = self.read.setdefault(tp, [])
-        length = min(len(values), len(before))
-        changed = [] if values[:length] == before[:length] else zip(values, before, strict=False)
-        for offset, (now, once) in enumerate(changed):
-            if now != once:
+        start, length = own.start, min(len(values), len(before))  # what is deleted is read no more
+        same = values[start:length] == before[start:length]
+        for offset, (now, once) in enumerate(() if same else zip(values, before, strict=False)):
+            if now != once and offset >= start and once != GONE.value:
                 text = f"offset {offset} of {tp} reads {now} from broker {record.broker}; it was {once} before"
                 self.broken(record, text, Subject(tp, aspect=str(offset)))
                 self.read[tp] = values
@@ -183,6 +197,136 @@ class WhoJoinsHasCaughtUp(DataInvariant):
                 self.broken(record, f"{text}{offset} of broker {new.leader}", Subject(tp, replica))
 
 
+class WeakIsr(DataInvariant):
+    """Whatever lies below a leader's high watermark is the same on every replica that this leader takes for in sync.
+
+    A leader is who takes itself for one, also where another has been elected meanwhile.
+    """
+
+    id, name = "I24", "weak-isr"
+    motive = "WeakIsr in hachikuji/kafka-specification"
+
+    def log_changed(self, record: Record, tp: TopicPartition) -> None:
+        if tp.topic in self.facts.topics_to_be_deleted:
+            return
+        for broker in self.checker.world.brokers.values():
+            if broker.listening and broker.leads(tp):
+                self._compare(record, tp, broker.id, broker.hosted[tp].state.isr)
+
+    def _compare(self, record: Record, tp: TopicPartition, leader: int, isr: tuple[int, ...]) -> None:
+        own = self.facts.logs.of(tp, leader)
+        for replica in isr:
+            copy = self.facts.logs.of(tp, replica)
+            start, end = max(own.start, copy.start), own.high_watermark  # deleted records are not compared
+            if own.entries[start:end] != copy.entries[start:end]:
+                text = f"broker {leader} leads {tp} and takes {replica} for in sync, which has not what lies below the "
+                self.broken(record, f"{text}high watermark {own.high_watermark}", Subject(tp, replica))
+
+
+class CommittedIsSomewhere(DataInvariant):
+    """Every record acknowledged with `acks=all` is in the log of some broker, also while nobody leads its partition."""
+
+    id, name = "I25", "committed-is-somewhere"
+    motive = "NoCommittedRecordLostGlobally in Vanlightly/kafka-tlaplus"
+
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
+        self.promised: dict[TopicPartition, list[Acknowledged]] = {}
+
+    def answered(self, record: Record) -> None:
+        if record.actor == "producer" and record.topic is not None and record.partition is not None:
+            tp = TopicPartition(record.topic, record.partition)
+            if promised := [p for p in acknowledged(record) if p.acks == "all"]:
+                self.promised.setdefault(tp, []).extend(promised)
+                self._look(record, tp)
+
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
+        if new is None:
+            self.promised.pop(tp, None)
+
+    def log_changed(self, record: Record, tp: TopicPartition) -> None:
+        if record.action == "truncate":
+            self._look(record, tp)
+
+    def process(self, record: Record) -> None:
+        if record.action == "stop-replica" and record.topic is not None:
+            self._look(record, TopicPartition(record.topic, record.partition or 0))
+        elif record.kind == "fault" and record.action == "start" and "empty" in details.flags(record.detail):
+            for tp in list(self.promised):
+                self._look(record, tp)
+
+    def _look(self, record: Record, tp: TopicPartition) -> None:
+        promised = self.promised.get(tp)
+        if not promised or tp.topic in self.facts.topics_to_be_deleted:
+            return
+        copies = self.facts.logs.copies.get(tp, {}).values()
+        lost = [p for p in promised if not any(copy.has(p) or p.offset < copy.start for copy in copies)]
+        if lost:
+            self.promised[tp] = [p for p in promised if p not in lost]
+            values = ",".join(str(p.value) for p in lost)
+            text = f"no broker has {values} of {tp} any more, acknowledged with acks=all"
+            self.broken(record, text, Subject(tp, aspect=values))
+
+
+class MaximalIsr(DataInvariant):
+    """The leader of a partition waits for every broker that ZooKeeper has in the ISR of the same leader epoch.
+
+    While it writes a new ISR, its high watermark stands still. So who is in an ISR may be elected.
+    """
+
+    id, name = "I26", "maximal-isr"
+    motive = "ReplicationQuorumSupersetProperty in Vanlightly/kafka-tlaplus (KIP-497)"
+
+    def check(self, record: Record | None, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
+        broker = self.checker.world.brokers.get(state.leader)
+        if broker is None or not broker.listening or not broker.leads(tp) or broker.as_leader.is_writing(tp):
+            return
+        own = broker.hosted[tp].state
+        missing = [replica for replica in state.isr if replica not in own.isr]
+        if own.leader_epoch == state.leader_epoch and missing and tp.topic not in self.facts.topics_to_be_deleted:
+            text = f"broker {state.leader} leads {tp} and counts {list(own.isr)} as its ISR; ZooKeeper has "
+            self.broken(record, f"{text}{list(state.isr)}", Subject(tp, state.leader, brokers=tuple(missing)))
+
+    def quiescent(self, world: World) -> None:
+        for tp, state in self.facts.states.items():
+            self.check(None, tp, state.leader, state)
+
+
+class FetchesAsAssigned(Invariant):
+    """A follower fetches from the leader, and in the leader epoch, that it was given last.
+
+    A fetch may name no epoch: in 0.10 and 2.0, and within a fetch session of 2.4.
+    """
+
+    id, name = "I27", "fetches-as-assigned"
+    motive = "ValidFetcherState in Vanlightly/kafka-tlaplus"
+
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
+        self.given: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        """The leader and leader epoch that each follower was given."""
+
+    def process(self, record: Record) -> None:
+        if record.action == "start":
+            self.given = {key: assigned for key, assigned in self.given.items() if key[1] != record.broker}
+        elif record.topic is None or record.broker is None or record.error is not None:
+            return
+        elif record.action == "become-follower":
+            key = TopicPartition(record.topic, record.partition or 0), record.broker
+            self.given[key] = -1 if record.leader is None else record.leader, record.leader_epoch or 0
+        elif record.action in ("become-leader", "stop-replica"):
+            self.given.pop((TopicPartition(record.topic, record.partition or 0), record.broker), None)
+
+    def fetched(self, leader: int, request: FetchRequest) -> None:
+        assigned = self.given.get((request.partition, request.replica))
+        if assigned is None or assigned[0] != leader or request.leader_epoch not in (NO_EPOCH, assigned[1]):
+            was = "nobody" if assigned is None else f"broker {assigned[0]} in leader epoch {assigned[1]}"
+            epoch = "" if request.leader_epoch == NO_EPOCH else f" in leader epoch {request.leader_epoch}"
+            text = f"broker {request.replica} fetches {request.partition} from broker {leader}{epoch}; it was to from "
+            self.broken(None, f"{text}{was}", Subject(request.partition, request.replica))
+
+
 INVARIANTS = (
-    StrongIsr, ValidHighWatermark, NothingAcknowledgedIsLost, LogsMatch, ReadsAreConsistent, WhoJoinsHasCaughtUp,
-)  # fmt: skip
+    *(StrongIsr, ValidHighWatermark, NothingAcknowledgedIsLost, LogsMatch, ReadsAreConsistent, WhoJoinsHasCaughtUp),
+    *(WeakIsr, CommittedIsSomewhere, MaximalIsr, FetchesAsAssigned),
+)

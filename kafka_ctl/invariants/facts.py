@@ -1,4 +1,4 @@
-"""What the records of a run say so far: the book that the invariants are checked against.
+"""Facts from the records of a run so far, against which the invariants are checked.
 
 It is kept from the records alone, apart from the actors, so that what an actor believes cannot hide what it did.
 """
@@ -41,9 +41,9 @@ class Facts:
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         self.assignments: dict[str, dict[int, ReplicaAssignment]] = {}
         self.overwritten: dict[TopicPartition, ReplicaAssignment] = {}
-        """What a controller had written to a topic's znode, where somebody else has changed it since."""
+        """The last write of a controller to a topic's znode, where another client has changed it since."""
         self.requests: dict[TopicPartition, tuple[int, ...]] = {}
-        """What `/admin/reassign_partitions` asks for."""
+        """The contents of `/admin/reassign_partitions`."""
         self.topics_to_be_deleted: dict[str, None] = {}
         """Topics that are to be deleted."""
         self.controller: int | None = None
@@ -69,12 +69,12 @@ class Facts:
         return f"controller-{self.controller}"
 
     def unclean(self, topic: str, config: Config) -> bool:
-        """Whether a replica out of sync may lead a topic's partitions."""
+        """True if a replica out of sync may lead a topic's partitions."""
         own = self.topic_configs.get(topic, {}).get("unclean.leader.election.enable")
         return config["unclean.leader.election.enable"] if own is None else own.lower() == "true"
 
     def is_deposed(self, record: Record) -> bool:
-        """Whether a write is one of a controller after another has been elected."""
+        """True if a write comes from a controller after another one has been elected."""
         return self.deposed.get(record.path or "", -1) == record.seq
 
     def authored(self, record: Record) -> None:
@@ -89,7 +89,7 @@ class Facts:
             self.deposed[path] = record.seq
 
     def author(self, record: Record) -> str:
-        """Who made a write: a broker and its controller share one session, but not what they do."""
+        """The author of a write: a broker and its controller share one session, and write different znodes."""
         cause = self.records[record.cause] if record.cause is not None else None
         return cause.actor if cause is not None and cause.kind == "event" else record.actor
 

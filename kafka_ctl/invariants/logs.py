@@ -1,4 +1,4 @@
-"""What the records of a run say of logs: what each replica has, what was acknowledged, what could be read.
+"""Logs according to the records of a run: the content of each replica, the acknowledged and the readable records.
 
 Kept from the records alone, like the other facts.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafka_ctl.brokers.log import Entry
+from kafka_ctl.brokers.log import GONE, Entry
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
-CHANGES = ("append", "copy", "truncate", "high-watermark")
-"""What brokers do to logs."""
+CHANGES = ("append", "copy", "truncate", "high-watermark", "log-start")
+"""The acts of brokers on logs."""
 
 
 class Acknowledged(NamedTuple):
@@ -29,9 +29,14 @@ class Copy:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.high_watermark = 0
+        """By offset; what lies below `start` is deleted, and no statement about records is about it."""
+        self.high_watermark, self.start = 0, 0
         self.dropped: list[Entry] = []
-        """What was truncated last."""
+        """The last truncation."""
+
+    def has(self, promised: Acknowledged) -> bool:
+        """True if the acknowledged record is at its offset."""
+        return promised.offset < len(self.entries) and self.entries[promised.offset].value == promised.value
 
 
 class Logs:
@@ -56,10 +61,15 @@ class Logs:
         if record.action == "high-watermark":
             copy.high_watermark = offset
             return
+        if record.action == "log-start":
+            if offset > len(copy.entries):
+                copy.entries = [GONE] * offset
+            copy.start, copy.high_watermark = offset, max(copy.high_watermark, offset)
+            return
         copy.dropped = copy.entries[offset:]
         del copy.entries[offset:]
         if record.action == "truncate":
-            copy.high_watermark = min(copy.high_watermark, offset)
+            copy.high_watermark, copy.start = min(copy.high_watermark, offset), min(copy.start, offset)
         else:
             known = self._known.setdefault(tp, {})
             for value, epoch in details.records(fields["records"]):
@@ -77,13 +87,19 @@ class Logs:
 
     def answered(self, record: Record, tp: TopicPartition) -> None:
         """A producer has an answer."""
-        fields = details.named(record.detail)
-        if "offset" in fields:
-            values, offset = details.records(fields["records"]), int(fields["offset"])
-            promised = [Acknowledged(n, value, fields["acks"]) for n, (value, _) in enumerate(values, offset)]
+        if promised := acknowledged(record):
             self.acknowledged.setdefault(tp, []).extend(promised)
 
     def forget(self, tp: TopicPartition) -> None:
         """The partition is gone, and every promise about it."""
         self.acknowledged.pop(tp, None)
         self._known.pop(tp, None)
+
+
+def acknowledged(record: Record) -> list[Acknowledged]:
+    """The records that an answer to a producer acknowledges; none where it is an error."""
+    fields = details.named(record.detail)
+    if "offset" not in fields:
+        return []
+    values, offset = details.records(fields["records"]), int(fields["offset"])
+    return [Acknowledged(n, value, fields["acks"]) for n, (value, _) in enumerate(values, offset)]

@@ -16,7 +16,7 @@ START = -1
 
 
 class Past:
-    """What has happened, newest first."""
+    """The records so far, newest first."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.records = records
@@ -52,18 +52,18 @@ class Past:
         return next((record.seq for record in self.of(kind, action, about, after)), START)
 
     def logged(self, message: str, after: int = START, actor: str | None = None) -> Iterator[tuple[Record, dict]]:
-        """What controllers have said, with its words, the newest first."""
+        """The messages of controllers with their fields, the newest first."""
         for record in self.of("controller", message, after=after):
             if actor in (None, record.actor):
                 yield record, details.fields(record)
 
     def began(self, record: Record) -> int:
-        """When the processing of the event began that a record belongs to; the record itself if to none."""
+        """The record at which the processing of a record's event began; the record itself if it belongs to none."""
         cause = self.records[record.cause] if record.cause is not None else None
         return cause.seq if cause is not None and cause.kind == "event" else record.seq
 
     def asked(self, record: Record) -> int:
-        """When the request was made that a record follows from; START if from none."""
+        """The record at which the request was made that a record follows from; START if from none."""
         asked: Record | None = record
         while asked is not None and asked.kind != "request":
             asked = self.records[asked.cause] if asked.cause is not None else None
@@ -72,7 +72,7 @@ class Past:
     # Brokers and controllers
 
     def ended(self, actor: str, after: int) -> bool:
-        """Whether a controller has resigned or its process has ended since a record."""
+        """True if a controller has resigned or its process has ended since a record."""
         broker = int(actor.rpartition("-")[2])
         resigned = any(True for _ in self.logged("resigned", after, actor))
         return resigned or max(self.last("broker", "start", broker), self._down(broker)) > after
@@ -81,7 +81,7 @@ class Past:
         return max(self.last("fault", "kill", broker), self.last("broker", "stopped", broker))
 
     def life(self, broker: int) -> int:
-        """When the present process of a broker registered itself first; START if it has not."""
+        """The first registration of the present process of a broker; START if there is none."""
         started = self.last("broker", "start", broker)
         path = f"/brokers/ids/{broker}"
         made = [
@@ -90,11 +90,11 @@ class Past:
         return made[-1] if made else START
 
     def term(self, actor: str) -> int:
-        """When the controller that acts now began to read what there is; START if it never did."""
+        """The record at which the acting controller began to read the cluster; START if it never did."""
         return next((record.seq for record, _ in self.logged("initializing_context", actor=actor)), START)
 
     def noticed(self, broker: int, actor: str) -> bool:
-        """Whether the acting controller knows that the present process of a broker is another than the one before."""
+        """True if the acting controller knows that the present process of a broker is another than the one before."""
         life = self.life(broker)
         if self.term(actor) > life:
             return True
@@ -107,14 +107,14 @@ class Past:
         return (r for r in made if not self._unsent(r))
 
     def _unsent(self, request: Record) -> bool:
-        """Whether the controller knew nothing of the broker that a request was made out for."""
+        """True if the controller knew nothing of the broker that a request was addressed to."""
         for logged, fields in self.logged("not_sending", request.seq, request.actor):
             if (logged.cause, fields["broker"], fields["request"]) == (request.cause, request.broker, request.action):
                 return f"{request.topic}-{request.partition}" in fields["partitions"]
         return False
 
     def ignored_leader(self, tp: TopicPartition, broker: int, state: LeaderAndIsr, after: int = START) -> bool:
-        """Whether a broker did not become follower in this leader epoch because it took the leader for dead."""
+        """True if a broker did not become follower in this leader epoch because it took the leader for dead."""
         became = (r for r in self.of("broker", "become-follower", tp, after) if r.broker == broker)
         return next((r.error for r in became if r.leader_epoch == state.leader_epoch), None) == "LEADER_NOT_AVAILABLE"
 

@@ -1,4 +1,7 @@
-"""Invariants of a cluster at rest: nothing is under way, nothing is broken, the brokers that are down stay down."""
+"""Invariants of a cluster at rest: nothing is under way, nothing is broken, the brokers that are down stay down.
+
+Apart from `checker.py` because that one asks invariants, and these are some.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.invariants.base import Invariant, Reports, Subject
 from kafka_ctl.invariants.mechanisms.requests import DELETION, MOVE
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 if TYPE_CHECKING:
@@ -76,7 +80,7 @@ def _state_text(state: tuple | None) -> str:
 
 
 class AdminRequestsComplete(Invariant):
-    """When nothing is broken any more, somebody is controller, every partition with a live in-sync replica has a
+    """Without faults under way there is a controller, and every partition with a live in-sync replica has a
     leader, and reassignments and deletions whose brokers are all alive come to an end.
     """
 
@@ -102,6 +106,10 @@ class AdminRequestsComplete(Invariant):
 
     def _serves(self, live: dict[int, Broker], id: int, tp: TopicPartition) -> bool:
         return id in live and not live[id].disk.refuses(tp)
+
+    def _could_hold(self, live: dict[int, Broker], id: int, tp: TopicPartition) -> bool:
+        """True if a broker has a copy, or a directory that works to make one in, refused or not."""
+        return id in live and not live[id].disk.refuses(tp, is_new=True)
 
     def _leaderless(self, live: dict[int, Broker]) -> Iterator[tuple[str, Subject]]:
         for tp, state in self.facts.states.items():
@@ -129,7 +137,7 @@ class AdminRequestsComplete(Invariant):
         for tp in self._moving():
             target, state = self.facts.target(tp), self.facts.states.get(tp)
             able = state is not None and self._serves(live, state.leader, tp)
-            keeping_up = all(self._serves(live, id, tp) and live[id].as_follower.will_catch_up(tp) for id in target)
+            keeping_up = all(self._could_hold(live, id, tp) and live[id].as_follower.will_catch_up(tp) for id in target)
             if able and keeping_up and tp.topic not in self.facts.topics_to_be_deleted:
                 text = f"the reassignment of {tp} to {list(target)} does not end though all of them are alive"
                 joining = tuple(id for id in target if id not in self.facts.states[tp].isr)
@@ -146,7 +154,7 @@ class AdminRequestsComplete(Invariant):
 
 
 class PreferredLeadersRestored(Invariant):
-    """Where the leadership is rebalanced by itself, no broker lacks more than its share for longer than two checks
+    """With automatic rebalancing, no broker lacks more than its share for longer than two checks
     while it could lead.
     """
 
@@ -157,7 +165,7 @@ class PreferredLeadersRestored(Invariant):
         super().__init__(checker)
         self.not_preferred: dict[int, int] = {}
         self.looked = -math.inf
-        """When the last check was counted, in milliseconds; 0.10 makes up for missed ones, many at once."""
+        """The time of the last counted check, in milliseconds; 0.10 makes up for missed ones, many at once."""
 
     def event(self, record: Record) -> None:
         if record.action != "AutoPreferredReplicaLeaderElection" or record.target != "done":
@@ -228,6 +236,75 @@ class PartitionsGetState(Invariant):
                     self.broken(None, text, Subject(tp, brokers=tuple(able)))
 
 
+class ProducesAreAnswered(Invariant):
+    """Once nothing is under way and nothing is broken, every produce request has had its answer, an error or not."""
+
+    id, name = "I28", "produces-are-answered"
+    motive = "EventuallyWriteIsAcceptedOrRejected in Vanlightly/kafka-tlaplus"
+
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
+        self.unanswered: dict[tuple[TopicPartition, str], Record] = {}
+
+    def sent(self, record: Record) -> None:
+        if record.actor == "producer" and record.action == "Produce":
+            self.unanswered[_produced(record)] = record
+
+    def answered(self, record: Record) -> None:
+        if record.actor == "producer" and record.action == "Produce":
+            self.unanswered.pop(_produced(record), None)
+
+    def quiescent(self, world: World) -> None:
+        for (tp, values), request in self.unanswered.items():
+            text = f"records {values} of {tp}, sent to broker {request.broker}, were never answered"
+            self.broken(None, text, Subject(tp, request.broker, aspect=values))
+
+
+def _produced(record: Record) -> tuple[TopicPartition, str]:
+    """The key of a producer's request: each value is sent once."""
+    tp = TopicPartition(record.topic or "", record.partition or 0)
+    return tp, details.named(record.detail).get("records", "")
+
+
+class AcknowledgedIsEverywhere(Invariant):
+    """Once nothing is under way, every live assigned replica has what was acknowledged and its leader has.
+
+    Where it does not know of that leader, I14 says so; what the leader has lost, I4 says.
+    """
+
+    id, name = "I29", "acknowledged-is-everywhere"
+    motive = "EventuallyAcknowledgedValueFullyReplicated in Vanlightly/kafka-tlaplus"
+
+    def quiescent(self, world: World) -> None:
+        brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
+        for tp, promised in self.facts.logs.acknowledged.items():
+            state, assigned = self.facts.states.get(tp), self.facts.assigned(tp)
+            if state is None or assigned is None or tp.topic in self.facts.topics_to_be_deleted:
+                continue
+            if not self._follows(brokers, state.leader, tp, state):
+                continue
+            theirs = self.facts.logs.of(tp, state.leader)
+            kept = [p for p in promised if p.offset >= theirs.start and theirs.has(p)]
+            for id in assigned.replicas:
+                if id == state.leader or not self._follows(brokers, id, tp, state):
+                    continue
+                own = self.facts.logs.of(tp, id)
+                if lacking := [p for p in kept if p.offset >= own.start and not own.has(p)]:
+                    values = ",".join(str(p.value) for p in lacking)
+                    text = (
+                        f"broker {id} has not {values} of {tp}, which were acknowledged and leader {state.leader} has"
+                    )
+                    self.broken(None, text, Subject(tp, id))
+
+    def _follows(self, brokers: dict[int, Broker], id: int, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        """True if a live broker takes part in this leader epoch, and keeps up."""
+        hosted = brokers[id].hosted.get(tp) if id in brokers else None
+        if hosted is None or hosted.state[:1] + hosted.state[2:3] != state[:1] + state[2:3]:
+            return False
+        return id == state.leader or brokers[id].as_follower.will_catch_up(tp)
+
+
 INVARIANTS = (
-    MetadataPropagated, AllAgree, AdminRequestsComplete, PreferredLeadersRestored, NoDeadLeader, PartitionsGetState,
-)  # fmt: skip
+    *(MetadataPropagated, AllAgree, AdminRequestsComplete, PreferredLeadersRestored, NoDeadLeader, PartitionsGetState),
+    *(ProducesAreAnswered, AcknowledgedIsEverywhere),
+)

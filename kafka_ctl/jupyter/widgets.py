@@ -1,9 +1,11 @@
-"""Widgets of the lessons: a guess to commit to before a cell is run, and a curve with a parameter to turn."""
+"""A question to answer before a cell is run, as a widget.
+
+Apart from `widgets.py` because the kit's part of a question knows no course.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from html import escape
 
 import ipywidgets
@@ -12,14 +14,13 @@ import traitlets
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.exercises.checking import GUESSES
 from kafka_ctl.exercises.exercise import Guess, PictureGuess
-from kafka_ctl.views.figures.teaching import Drawing, curve
+from kafka_ctl.views.captions import listed
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.widget.assets import GUESS
+from kafka_ctl.views.widget.payload import GUESS
 from kafka_ctl.views.widget.player import Player
-from kafka_ctl.views.wording import listed
 
 Bundle = tuple[dict[str, str], dict[str, object]]
-"""What shows in a notebook, by its kind, and what is said about that."""
+"""A display in a notebook: its forms by MIME type, and their metadata."""
 NOBODY = "nobody"
 """The guess, or the outcome, that names no thing of the picture."""
 
@@ -123,41 +124,7 @@ def names(things: frozenset[str]) -> str:
     return listed([one.removeprefix("partition:").replace(":", " ") for one in sorted(things)], 8)
 
 
-class CurveWidget(ipywidgets.VBox):
-    """A curve with a slider for its parameter; the numbers at the slider stand below it."""
-
-    def __init__(
-        self, title: str, across: str, values: Sequence[float], lines: Mapping[str, Sequence[float]], **options: object
-    ) -> None:
-        self.given = title, across, tuple(values), dict(lines)
-        self.picture = ipywidgets.HTML()
-        self.slider = ipywidgets.SelectionSlider(
-            options=[(f"{value:g}", place) for place, value in enumerate(values)],
-            description=across,
-            style={"description_width": "initial"},
-            layout=ipywidgets.Layout(width="560px"),
-        )
-        self.slider.observe(lambda change: self._draw(), "value")
-        super().__init__([self.slider, self.picture], **options)
-        self._draw()
-
-    def _draw(self) -> None:
-        self.picture.value = curve(*self.given, at=self.slider.value)._repr_mimebundle_()["text/html"]
-
-    @property
-    def drawing(self) -> Drawing:
-        """The curve without a mark."""
-        return curve(*self.given)
-
-    def __repr__(self) -> str:
-        return repr(self.drawing)
-
-    def _repr_mimebundle_(self, **options: object) -> Bundle:
-        """The widget and, where there is none, the curve as a picture and as text."""
-        return display_bundle(super()._repr_mimebundle_(**options), self.drawing._repr_mimebundle_())
-
-
 def display_bundle(shown: object, more: dict[str, str]) -> Bundle:
-    """What a widget shows, and what shows without it."""
+    """The display of a widget, and the forms that show without it."""
     bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
     return {**bundle, **more}, meta

@@ -22,7 +22,7 @@ STALE = {
     "StopReplica": "stale_stop",
 }
 FOLLOWING = ("follow_stopped", "follow_truncated", "follow_started")
-"""What a broker writes of every partition that follows a new leader, one after the other."""
+"""The lines of a broker about every partition that follows a new leader, one after the other."""
 
 
 class Sent(NamedTuple):
@@ -33,7 +33,7 @@ class Sent(NamedTuple):
     states: dict[tuple[str | None, int | None], Record]
 
     def header(self) -> dict[str, object]:
-        """Who sent it: words of every line about it."""
+        """The sender, in the words of every line about the request."""
         return {
             "controller": id_of(self.record),
             "epoch": self.record.controller_epoch,
@@ -67,7 +67,7 @@ def listed_ids(r: Record, name: str) -> list[int]:
 
 
 class BrokerLines:
-    """What all brokers write; keeps which controller each of them obeys."""
+    """The lines of all brokers; keeps the controller that each of them obeys."""
 
     def __init__(self, write: Write) -> None:
         self.write = write

@@ -38,9 +38,9 @@ class ControllerLines:
 
     def __init__(self, write: Write, states: Mapping[object, Sequence[Record]]) -> None:
         self.write, self.states = write, states
-        """How to write, and the partition states put into batches, by sender, request, receiver and cause."""
+        """The writer, and the partition states put into batches, by sender, request, receiver and cause."""
         self.whole: bool | None = None
-        """Whether the trace begins at its beginning; None before the first record."""
+        """True if the trace begins at its beginning; None before the first record."""
         self.known: dict[int | None, ControllerState] = {}
         self.deletions: dict[str, None] = {}
         """The topics under `/admin/delete_topics`."""
@@ -66,7 +66,7 @@ class ControllerLines:
         self._call(f"_{r.kind}", r)
 
     def of(self, r: Record) -> ControllerState:
-        """What the controller of this record's broker knows; nothing if that has no id."""
+        """The context of the controller of this record's broker; empty if the broker has no id."""
         broker = id_of(r)
         return ControllerState() if broker is None else self.known.setdefault(broker, ControllerState())
 
@@ -79,6 +79,7 @@ class ControllerLines:
 
     def _controller(self, r: Record) -> None:
         known, fields = self.of(r), details.fields(r)
+        known.initializing_deletion = r.action == "initializing_deletion"
         match r.action:
             case "preferred_starting":
                 known.elections = {}
@@ -180,7 +181,7 @@ class ControllerLines:
         known.vanishing = []
 
     def _before_full_assignment_updated(self, r: Record) -> None:
-        """What is to become of a partition is written first, what has become of it in the end."""
+        """Order lines: the intended change of a partition first, its outcome last."""
         known, fields = self.of(r), details.fields(r)
         partition, new = fields["partition"], {n: fields[n] for n in ("replicas", "adding", "removing")}
         topic, _, number = partition.rpartition("-")
@@ -189,7 +190,7 @@ class ControllerLines:
             known.asked.add(partition)
             known.moving[partition] = new
             plain = {"replicas": list(known.assigned.get((topic, int(number)), ())), "adding": [], "removing": []}
-            if self.whole:
+            if self.whole and (before or plain) != new:
                 self.write(r, "assignment_updating", partition=partition, before=before or plain, after=new)
         else:
             known.moving.pop(partition, None)
@@ -208,7 +209,7 @@ class ControllerLines:
         known.refused = {}
 
     def _before_resigned(self, r: Record) -> None:
-        """Whoever resigns in the middle of no event does it because its process stops."""
+        """A controller that resigns outside an event does so because its process stops."""
         if r.cause != self.of(r).event:
             self.write(r, "thread_stopped")
         self._resigns(r)

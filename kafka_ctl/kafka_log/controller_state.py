@@ -1,4 +1,4 @@
-"""What a controller knows, folded from its records, and how Kafka prints it."""
+"""The context of a controller, folded from its records, and its form in Kafka's lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TP = tuple[str | None, int | None]
 
 
 class ControllerState:
-    """What one controller knows, folded from its records."""
+    """The context of one controller, folded from its records."""
 
     def __init__(self) -> None:
         self.channels: dict[int, None] = {}
@@ -30,9 +30,9 @@ class ControllerState:
         self.event: int | None = None
         """The event in hand."""
         self.stopping = False
-        """Whether it has resigned because its process stops."""
+        """True if it has resigned because its process stops."""
         self.deleting = False
-        """Whether replicas are about to be deleted, and none has been yet."""
+        """True if replicas are about to be deleted, and none has been yet."""
         self.elections: dict[str, str] | None = None
         """While preferred leaders are elected: what came of it, by partition. None otherwise."""
         self.refused: dict[str, str] = {}
@@ -44,8 +44,10 @@ class ControllerState:
         self.appearing: list[int] = []
         """Brokers that have come and are not yet listened to, and brokers that have gone and still are."""
         self.vanishing: list[int] = []
+        self.initializing_deletion = False
+        """True if its last message says that it initializes topic deletion, as at failover."""
         self.shutting_down = False
-        """Whether it has begun a controlled shutdown."""
+        """True if it has begun a controlled shutdown."""
 
     def by_preferred(self) -> dict[int, dict[TP, tuple[int, ...]]]:
         """By broker, the partitions that it is the preferred replica of, with their replicas."""
@@ -78,6 +80,6 @@ def replica_text(topic: str | None, partition: int | None, broker: int | None) -
 
 
 def state_of(r: Record) -> str:
-    """How a record's partition is led, as Kafka prints it."""
+    """The leadership of a record's partition, as Kafka prints it."""
     isr = ",".join(map(str, r.isr or ()))
     return f"(Leader:{r.leader},ISR:{isr},LeaderEpoch:{r.leader_epoch},ControllerEpoch:{r.controller_epoch})"

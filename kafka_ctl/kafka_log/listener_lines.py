@@ -1,5 +1,6 @@
-"""What 0.10 writes into controller.log beside its controller's words: of listeners, selectors and the deletion thread.
+"""Lines that only 0.10 writes into controller.log: of listeners, selectors and the deletion thread.
 
+Apart from `write.py` because the other generations have none of these lines.
 0.10 has no queue of events. Each change in ZooKeeper fires a listener that logs the change, partitions are
 elected and ISRs shrunk one by one with a line at every step, and topics are deleted by a thread of their own.
 Kafka 0.10.2.2: controller/KafkaController.scala, PartitionStateMachine.scala, ReplicaStateMachine.scala,
@@ -20,10 +21,11 @@ from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, STARTED
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
-from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
+from kafka_ctl.zookeeper.memory.tree import Node, parent_of
+from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode, TopicsZNode
 
 WATCHED = ("/brokers/topics/", "/admin/")
-"""Where the znodes are whose data listeners print."""
+"""The paths of the znodes whose data listeners print."""
 FAILED = {"partition_creation_failed": " from New to Online, ", "election_failed_with": " due to: "}
 """The lines about an error that is thrown in the middle of a move, and what its own words come after."""
 
@@ -34,10 +36,14 @@ class ListenerLines(ControllerLines):
     def __init__(self, write: Write, states: Mapping[object, Sequence[Record]]) -> None:
         super().__init__(write, states)
         self.data: dict[str, str] = {}
+        self.topics = Node(b"", 0, 0)
+        """`/brokers/topics`, for the order of its children."""
         self.written: dict[object, int | None] = {}
         """By state znode: the event in which a controller wrote it last."""
         self.removing: set[object] = set()
         """The replicas whose removal from an ISR has been written about, and not yet how it ended."""
+        self.electing: set[object] = set()
+        """By controller and partition: a leader is being elected."""
         self.deletes: dict[int | None, bool] = {}
         """By controller: whether it deletes topics."""
         self.looked: set[int | None] = set()
@@ -50,13 +56,14 @@ class ListenerLines(ControllerLines):
         path = r.path or ""
         if r.error is None and path.startswith(WATCHED):
             if r.action in ("create", "set"):
+                if r.action == "create" and parent_of(path) == TopicsZNode.path():
+                    self.topics.adopt(path.rpartition("/")[2])
                 self.data[path] = r.detail or ""
                 self.written[path] = r.cause
             elif r.action == "delete":
+                if parent_of(path) == TopicsZNode.path():
+                    self.topics.children.pop(path.rpartition("/")[2], None)
                 self.data.pop(path, None)
-
-    def _children(self, parent: str) -> list[str]:
-        return [path.removeprefix(parent) for path in self.data if "/" not in path.removeprefix(parent)]
 
     def _stored(self, r: Record) -> tuple[str, LeaderAndIsr | None]:
         """The `state` znode of a record's partition: its path and what it holds, if that is a state."""
@@ -87,7 +94,7 @@ class ListenerLines(ControllerLines):
 
     def _started_topic_change(self, r: Record) -> None:
         if self.whole:
-            self.write(r, "topic_change_fired", children=self._children("/brokers/topics/"))
+            self.write(r, "topic_change_fired", children=self.topics.names())
 
     def _started_isr_change_notification(self, r: Record) -> None:
         self.write(r, "isr_change_fired")
@@ -135,6 +142,15 @@ class ListenerLines(ControllerLines):
     def before(self, r: Record) -> None:
         """Write what comes before the lines of this record itself."""
         super().before(r)
+        elected = (r.actor, r.topic, r.partition)
+        if r.kind == "election":
+            self.electing.add(elected)
+        elif r.kind == "partition":
+            needless = r.source == r.target == ONLINE and r.error is None
+            failed = (r.detail or "").startswith("encountered error while electing leader ")
+            if (needless or failed) and elected not in self.electing:
+                self.write(r, "election")  # it began, and decided nothing
+            self.electing.discard(elected)
         if r.kind == "partition" and r.error:
             for what, begins in FAILED.items():
                 if (r.detail or "").startswith("encountered error ") and begins in (r.detail or ""):
@@ -152,6 +168,11 @@ class ListenerLines(ControllerLines):
             self.write(r, "isr_removing", replica=replica[2], isr=state.isr, tp=tp_of(replica[:2]))
 
     def _replica(self, r: Record) -> None:
+        if r.error == "StateChangeFailed" and r.target == OFFLINE and self._stored(r)[1] is None:
+            replica = r.topic, r.partition, r.broker
+            self._removes(r, replica)
+            self.removing.discard(replica)
+            self.write(r, "isr_absent", replica=r.broker)
         if r.error is None and r.target == OFFLINE and r.action == "stop":
             self._removed(r)
         super()._replica(r)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.kafka_log.read_other_releases import FORMS, Reader, texts
+from kafka_ctl.kafka_log.read_other_releases import Reader, forms, texts
 from kafka_ctl.kafka_log.records import Columns, Reading, reading
 from kafka_ctl.kafka_log.templates import Text, book, capital
 
@@ -59,20 +59,20 @@ WHO = re.compile(
     r"|(?:\[Broker id=|Broker (?=\d+ (?!is ready|starting|resigned|has been|was elected)))(?P<broker>\d{1,10})\]? "
     r"|\[[\w-]+\][:,] "
 )
-"""How a line can begin: whose it is, or only which part of a controller wrote it.
+"""The possible beginnings of a line: its logger, or only the part of a controller that wrote it.
 
 Not made from the templates' prefixes: most releases that are read, 0.8 to 3.9, have no templates. That each prefix of a
 template is read is held by the test that reads back every line we write.
 """
 AGAIN = re.compile(r"Controller \d+ epoch \d+ ")
-"""What some lines begin with a second time."""
+"""The second prefix of some lines."""
 STATE_CHANGE = "state.change.logger"
 LIMIT = 1 << 31
 BEGINS = re.compile(r"[A-Za-z]\w*")
 FIRST = re.compile(r"(?:\(\?(?::|P<\w+>))?([A-Z]\w*(?:\|[A-Z]\w*)*)")
 """The words that a pattern can begin with."""
 Rule: TypeAlias = tuple[Callable[[str], re.Match[str] | None], Reader]
-"""What finds a form in a sentence, and what makes columns of it."""
+"""A reader that finds a form in a sentence, and one that makes columns of it."""
 
 
 class Rules:
@@ -107,7 +107,7 @@ class Rules:
 
 
 def _reader(text: Text, reading: Reading) -> Reader:
-    """What makes columns of a match of a text's pattern; no other fields are read than those that go into columns."""
+    """A reader of columns from a match of a text's pattern; it reads only the fields that become columns."""
     fields = [field for field in text.readers if field[0] in reading.fields]
     make = reading.make
 
@@ -127,19 +127,19 @@ def first_word(sentence: str) -> str:
 def _rules(file: str) -> Rules:
     """The sentences of `state-change.log` or of `controller.log`."""
     if file == "state-change":
-        return Rules(file, (), FORMS)
+        return Rules(file, (), forms())
     return Rules(file, texts(), ())
 
 
 def parse_line(text: str) -> LogLine | None:
-    """What one line says; None for what is no line of a log, as are the lines of a stack trace."""
+    """The record of one line; None for a line of no log, such as one of a stack trace."""
     head = HEAD.match(text)
     at = milliseconds(head[1], head[2]) if head else None
     return None if head is None or at is None else read_message(at, head[3], head[5], head[4])
 
 
 def read_message(time: int, level: str, logger: str, message: str) -> LogLine:
-    """What a logger said at a time in epoch milliseconds; the action is `other` where its sentence is not known."""
+    """The record of a logger's message, at epoch milliseconds; the action of an unknown sentence is `other`."""
     columns: Columns = {**NOTHING, "time": time, "level": level, "logger": logger}
     message = _who(message, columns)
     sentence = capital(message)
@@ -158,7 +158,7 @@ def read_message(time: int, level: str, logger: str, message: str) -> LogLine:
 
 
 def _fits(line: LogLine) -> bool:
-    """Whether the numbers are Kafka's: 32 bits."""
+    """True if the numbers fit Kafka's 32 bits."""
     named = (line.partition, line.broker, line.leader, line.leader_epoch, line.zk_version, line.controller_epoch)
     for number in (*named, *(line.isr or ()), *(line.replicas or ())):
         if number is not None and not -LIMIT <= number < LIMIT:

@@ -1,16 +1,16 @@
-"""Lines that no template writes: those of other releases, 0.8.0 to 3.9, and a few that the kit has no cause to write.
+"""Lines that no template writes, by `other_releases.txt`: those of other releases, 0.8.0 to 3.9, and a few more.
 
-Messages of controllers that differ by a word from a template's are texts of the same kind. Everything else is a pattern
-of a whole sentence, without its speaker and beginning with a capital letter, as one covers several releases and prints.
-Kafka 0.8.0 to 3.9.0: controller/*.scala, migration/*.scala, server/ReplicaManager.scala, server/MetadataCache.scala,
-server/metadata/*.scala, server/Raft*.scala, cluster/Partition.scala, server/KafkaApis.scala
+Apart from `read.py` because that one reads lines by whatever forms there are, and these are made of prints that the
+generations of the kit do not have.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import resources
 from typing import TypeAlias
 
 from kafka_ctl.kafka_log.records import Columns, Reading, message, partition_move, reading, replica_move, row
@@ -24,36 +24,26 @@ Reader: TypeAlias = Callable[[re.Match[str]], Columns]
 
 # controller.log
 
-MESSAGES = """
-elected                Becoming active at controller epoch {epoch}.
-elected                Becoming the active controller at epoch {epoch}, {text}
-reading_epoch          Starting become controller state transition
-epoch_incremented      Incremented epoch to {epoch}
-resigned               Renouncing the leadership {text}
-error_processing       Uncaught error processing event {event}
-error_processing       Error while handling {event:text}
-broker_updated         Updated broker metadata: {text} -> {broker} : {text}
-broker_updated         Updated broker: {broker} : {text}
-leader_not_assigned    Leader not assigned yet for partition {partition}. Skip sending udpate metadata request
-error_moving_partitions Error while moving some partitions to the {target:text} state
-shutting_down_broker   Unfenced broker {broker} has requested and been granted a controlled shutdown.
-preferred_unknown      Skipping preferred replica leader election for partition {partitions} since it doesn't exist.
-reassignment_skipped   Skipping reassignment of partition {partition} since it is currently being deleted
-reassignment_removed   Removing partition {partitions} from the list of reassigned partitions in zookeeper
-reassignment_failed    Error completing reassignment of partition {partition} because controller has moved to another broker
-reassignment_failed    Failed completing reassignment of partition {partition} because controller has moved to another broker
-leader_epoch_updated   Updated leader epoch for partition {partition} to {leader_epoch}, zkVersion={zk_version}
-topics_retried         Retrying deletion of topics {topics} since replicas {replicas:Replicas} were not successfully deleted
-broker_lost            Fencing broker {broker} because its session has timed out.
-"""  # noqa: E501
-"""As texts, under the name of a message or of one of `OWN`."""
 OWN = {"broker_lost": row("broker", "lost", "broker"), "topics_retried": message("retrying_deletion", "topics")}
+
+
+@functools.cache
+def _sections() -> dict[str, list[tuple[str, str]]]:
+    """The rows of each section of the table: what stands before the text or pattern, and that."""
+    table = resources.files(__package__).joinpath("other_releases.txt").read_text("utf-8")
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in filter(None, table.splitlines()):
+        if line.startswith("section "):
+            rows = found[line.removeprefix("section ")] = []
+        elif not line.startswith("#"):
+            name, text = re.split(" {2,}", line, maxsplit=1)
+            rows.append((name, text))
+    return found
 
 
 def texts() -> Iterator[tuple[Text, Reading]]:
     """The texts and what they are records of."""
-    for line in filter(None, MESSAGES.splitlines()):
-        name, text = line.split(None, 1)
+    for name, text in _sections()["texts"]:
         yield Text(text, {}), OWN.get(name) or reading(name)
 
 
@@ -133,142 +123,18 @@ def _offline(found: re.Match[str]) -> Columns:
     return message("replicas_offline").make(fields)
 
 
-DECIDED = (
-    (rf"Changed partition {TP} state {MOVE}(?: with assigned replicas (?P<replicas>[\d,]*))?$", "partition", "move",
-     None),
-    (rf"Changed partition {TP} {MOVE} with (?:leader (?P<leader>-?\d+)|state (?P<state>.*))$", "partition", "move",
-     None),
-    (rf"Changed state of replica (?P<broker>\d+) for partition {TP} to (?P<target>\w+)$", "replica", "move", None),
-    (rf"Initiated state change of replica (?P<broker>\d+) for partition {TP} to (?P<target>\w+) failed$", "replica",
-     "refuse", "StateChangeFailed"),
-    (rf"Encountered error while changing partition {TP}'s state from New to Online (?P<detail>.*)", "partition",
-     "refuse", "StateChangeFailed"),
-    (rf"Aborted leader election for partition {TP} (?P<detail>since .*)", "election", "offline", "StateChangeFailed"),
-    (rf"Partition {TP} state changed to (?P<state>\(.*\)) after removing replica (?P<broker>\d+) from the ISR",
-     "controller", "shrink-isr", None),
-    (rf"Sending StopReplica request (?P<state>\w+\(.*\)) to broker (?P<broker>\d+) for partition {TP}$", "request",
-     "StopReplica", None),
-    (rf"Failed to send LeaderAndIsr request with new .* for partition being reassigned {TP}", "request", "LeaderAndIsr",
-     "Refused"),
-    (rf"Received response correlationId (?P<correlation>\d+) for a request sent to broker {NODE}", "response", "other",
-     None),
-    (rf"Received response \{{.*\}} for a request sent to broker {NODE}", "response", "other", None),
-)  # fmt: skip
-"""Sentences of controllers: the pattern, and kind, action and error of the record."""
-REQUESTED: tuple[tuple[str, Reader], ...] = (
-    (rf"Sending become-\w+ LeaderAndIsr request (?:(?P<state>.*) )?(?:with correlationId \d+ )?"
-     rf"to broker (?P<broker>\d+) for partition {TP}$", _leader_and_isr),
-    (rf"Sending UpdateMetadata request (?:(?P<state>[(U\w].*?) )??(?:with correlationId \d+ )?"
-     rf"to broker(?P<several>s?) (?P<brokers>.*) for partition {TP}$", _update_metadata),
-    (r"Sending LeaderAndIsr request to broker (?P<broker>\d+) with (?P<n>\d+) become-leader and "
-     r"(?P<m>\d+) become-follower partitions", partial(_sent, "LeaderAndIsr")),
-    (r"Sending UpdateMetadata request to brokers (?P<brokers>.*) for (?P<n>\d+) partitions",
-     partial(_sent, "UpdateMetadata")),
-    (r"Sending StopReplica request (?:\(delete = (?P<delete>\w+)\) )?for (?P<n>\d+) replicas to broker (?P<broker>\d+)",
-     partial(_sent, "StopReplica")),
-    (r"Sent LeaderAndIsr request (?P<state>\(.*?\)) with new replica assignment ReplicaAssignment\(replicas="
-     r"(?P<replicas>[\d,]*), addingReplicas=(?P<adding>[\d,]*), removingReplicas=(?P<removing>[\d,]*)\) to leader "
-     r"-?\d+ for partition being reassigned (?P<partition>.*)$", _reassignment_sent),
-    (rf"Received response (?P<api>\w+)Response\(.*?(?:,(?P<code>-?\d+))?\) for a request sent to broker {NODE}",
-     _old_response),
-    (r"Received error (?P<error>\w+) in (?P<api>\w+) response (?P<detail>.*) from broker (?P<broker>\d+)$",
-     lambda found: _decided("response", found["api"], None, found)),
-    (rf"Received error (?P<error>\w+) in (?P<api>\w+) request for partition {TP} from broker (?P<broker>\d+)$",
-     lambda found: _decided("response", found["api"], None, found)),
-    (r"Found (?P<partitions>.*) on broker (?P<broker>\d+) as offline$", _offline),
-)  # fmt: skip
-"""Sentences of controllers whose readers do something beside."""
-
 # state-change.log, the brokers
 
 _FROM = r"(?:received )?from controller -?\d+ epoch (?P<epoch>\d+)"
 _ID = r"correlation ?[iI]d (?P<id>\d+)"
 
-BROKERS = (
-    # LeaderAndIsr as it arrives
-    (rf"Received LeaderAndIsr request (?P<state>.*?) (?P<why>correlation id \d+) {_FROM}(?: for partition {TP})?$",
-     "received"),
-    (rf"Handling LeaderAndIsr request (?P<why>correlation id \d+) {_FROM} for partition {TP}$", "received"),
-    (r"Handling LeaderAndIsr request correlationId \d+ from controller -?\d+ for (?P<n>\d+) partitions", "received"),
-    (rf"(?:Handling|Received) LeaderAndIsr request {_ID} {_FROM} starting the (?P<verb>become-\w+) transition for "
-     rf"partition {TP}(?: with leader (?P<leader>-?\d+))?$", "verb"),
-    (rf"(?:Completed the|Completed) become-\w+ transition for partition {TP}$", "done"),
-    (rf"Handled LeaderAndIsr request {_ID} {_FROM} for partition {TP}$", "done"),
-    (r"Finished LeaderAndIsr request in (?P<why>\d+ms).* for (?P<n>\d+) partitions", "done"),
-    # Becoming leader or follower
-    (r"Stopped fetchers as part of .* for (?P<n>\d+) partitions", "stopped-fetcher"),
-    (rf"Started fetcher to new leader as part of .* for partition {TP}"
-     r"(?: with leader (?:BrokerEndPoint\(id=)?(?P<leader>-?\d+))?", "started-fetcher"),
-    (r"Started fetchers as part of .* for (?P<n>\d+) partitions", "started-fetcher"),
-    (rf"(?P<verb>Leader|Follower) {TP} (?:with topic id \S+ )?starts at leader epoch (?P<leader_epoch>\d+) "
-     r"(?P<why>from offset .*)", "starts"),
-    (rf"Skipped the become-\w+ state change .*?for partition {TP}(?P<why>.*(?:disk|storage) error .*)", "ignored!"),
-    (rf"Skipped the become-\w+ state change for {TP} (?P<why>.*(?:disk|storage) error .*)", "ignored!"),
-    (rf"Skipped the .*? for partition {TP}(?:.*? since| with)? ?(?P<why>.*)", "skipped"),
-    (rf"Skipped the become-\w+ state change for {TP} (?P<why>.*)", "skipped"),
-    # Refused requests
-    (r"Received (?P<why>(?:LeaderAndIsr|stop replica|update metadata) request .*old controller .*)", "ignored!"),
-    (rf"Received invalid LeaderAndIsr request {_ID.replace('correlation', 'with correlation')} {_FROM} (?P<why>with an "
-     rf"older leader epoch (?P<leader_epoch>\d+) for partition {TP}, current leader epoch is \d+)", "ignored!"),
-    (rf"Discarded the become-\w+ request .*for partition {TP} (?P<why>since current leader epoch -?\d+ is >= the "
-     r"request's leader epoch (?P<leader_epoch>-?\d+))", "ignored!"),
-    (r"Ignored the become-\w+ state change .*for partition Topic: (?P<topic>[\w.-]+); Partition: (?P<partition>\d+);.* "
-     r"(?P<why>since the designated leader (?P<leader>-?\d+) .*)", "ignored!"),
-    (rf"Ignored the become-\w+ state change .*for partition {TP} (?P<why>since .*)", "ignored!"),
-    (r"Ignored the become-\w+ state change .*(?P<why>since it is shutting down)", "ignored!"),
-    (rf"Aborted the become-\w+ state change .*for partition {TP} (?P<why>new leader (?P<leader>-?\d+))", "ignored!"),
-    (r"Ignoring LeaderAndIsr request (?P<why>with .* as broker is not in assigned replica list .*) for partition "
-     rf"{TP}$", "ignored!"),
-    (rf"Ignoring (?:LeaderAndIsr request|handlePartitionChanges) .*?for partition {TP} (?P<why>.*?"
-     r"(?:associated leader epoch (?P<leader_epoch>-?\d+) .*|$))", "ignored!"),
-    (rf"Ignoring (?:StopReplica request|stop replica) .*?for partition {TP} (?P<why>.*?"
-     r"(?:associated leader epoch (?P<leader_epoch>-?\d+) .*|$))", "ignored!"),
-    (r"Ignoring (?P<why>(?:LeaderAndIsr|StopReplica) request .* since its controller epoch \d+ is old.*)", "ignored!"),
-    (rf"Topic I[dD] in memory: (?P<why>.*) for partition {TP}", "ignored!"),
-    (rf"Error (?:on broker (?P<broker>\d+) )?while (?P<why>processing LeaderAndIsr request {_ID} {_FROM}) for "
-     rf"partition {TP}$", "failed!"),
-    (rf"Error (?:on broker (?P<broker>\d+) )?while (?P<why>processing LeaderAndIsr request with {_ID} {_FROM}.*)",
-     "failed!"),
-    (rf"A ZooKeeper client exception has occurred.* for the partition {TP} with leader epoch: (?P<leader_epoch>-?\d+)",
-     "failed!"),
-    # StopReplica
-    (r"Handling StopReplica request correlationId .* for (?P<n>\d+) partitions", "stop-replica"),
-    (rf"Received StopReplica request (?P<state>.*) {_ID} {_FROM} for partition {TP}$", "stop-replica"),
-    (rf"Handling stop replica (?:\(delete=(?P<delete>\w+)\) )?for partition {TP}$", "stop-replica"),
-    (rf"Finished handling stop replica (?:\(delete=(?P<delete>\w+)\) )?for partition {TP}$", "done"),
-    # UpdateMetadata
-    (r"Add (?P<n>\d+) partitions and deleted (?P<why>\d+) partitions (?:from|to) (?:the )?metadata cache", "cached"),
-    # What the trace has no word for: 0.8.1.1, 2.8, KRaft mode and the way to it
-    (r"Deleted partitions for topic [\w.-]+ from metadata cache", "says"),
-    (r"Cached leader info MetadataPartition\(", "says"),
-    (rf"(?:Metadata|Apply) (?:batch|deferred) .*?(?:partition )?{TP}", "says"),
-    (r"Metadata (?:batch (?:\d+|<multiple deferred>): |changes are )", "says"),
-    (r"(?:Applying|Applied) (?:\d+ )?deferred (?:metadata changes|partitions)", "says"),
-    (r"Completed batch \d+ become-deferred transition", "says"),
-    (r"(?:Deferring|Deleting|Transitioning) (?:metadata changes for )?\d+ partition\(s\)", "says"),
-    (rf"(?:Unable|Expected|Creating) .*?(?:fetching|replica|leader|partition) {TP}", "says"),
-    (rf"Updating (?:log|PartitionFetchState) for {TP}", "says"),
-    (rf"The topic partition {TP} was marked as RECOVERING", "says"),
-    (r"While handling full LeaderAndIsr request from KRaft controller", "says"),
-    (r"Received UpdateMetadataRequest with Type=FULL", "says"),
-    (r"Removing (?:topic [\w.-]+|\d+ partition\(s\) from topic [\w.-]+) with ID \S+ from the metadata cache", "says"),
-    (r"Error: ", "says"),
-    (r"Adding brokers .*, removing brokers ", "says"),
-    # Log4j's own words, written there when the process starts
-    (r"PreRegister called\. Server=(?P<why>.*)", "log-opened"),
-)  # fmt: skip
-"""Sentences of brokers and what the broker did: `says` where the trace has no word for it, `!` marks an error.
-
-Groups carry the columns: `tp`, `leader`, `leader_epoch`, `epoch` (the sender's), `state` (any print of a partition's
-state); `n` (partitions), `delete` and `why` go into the detail.
-"""
 REASONS = (
     (re.compile(r"leader epoch|old controller|controller epoch \d+ is old"), "STALE_CONTROLLER_EPOCH"),
     (re.compile(r"not in assigned replica list"), "UNKNOWN_TOPIC_OR_PARTITION"),
     (re.compile(r"offline log directory|disk error|storage e"), "KAFKA_STORAGE_ERROR"),
     (re.compile(r"unavailable|cannot be found in live"), "LEADER_NOT_AVAILABLE"),
 )
-"""How a sentence gives the reasons that the trace has as errors."""
+"""The trace's errors, by the reasons that sentences give."""
 _INTEGERS = {"leader": "leader", "leader_epoch": "leader_epoch", "epoch": "controller_epoch", "partition": "partition"}
 
 
@@ -344,9 +210,34 @@ def _state(text: str) -> Columns:
     return columns | ({"detail": "delete"} if "deletePartition=true" in text else {})
 
 
-FORMS: tuple[tuple[str, Reader], ...] = (
-    *((text, partial(_decided, kind, action, error)) for text, kind, action, error in DECIDED),
-    *REQUESTED,
-    *((text, partial(_done, action)) for text, action in BROKERS),
-)
-"""All these sentences and their readers; the first that matches is taken."""
+REQUESTED: dict[str, Reader] = {
+    "leader_and_isr": _leader_and_isr,
+    "update_metadata": _update_metadata,
+    "reassignment_sent": _reassignment_sent,
+    "old_response": _old_response,
+    "error_received": lambda found: _decided("response", found["api"], None, found),
+    "replicas_offline": _offline,
+}
+"""The readers of the section `requested`."""
+PARTS = {"{TP}": TP, "{MOVE}": MOVE, "{NODE}": NODE, "{FROM}": _FROM, "{ID}": _ID}
+
+
+def forms() -> Iterator[tuple[str, Reader]]:
+    """The patterns of sentences in state-change.log and their readers; the first that matches is taken."""
+    for section, read in (("decided", _decided_by), ("requested", _requested_by), ("brokers", _done_by)):
+        for name, pattern in _sections()[section]:
+            yield re.sub(r"\{[A-Z]+\}", lambda part: PARTS[part[0]], pattern), read(name)
+
+
+def _decided_by(name: str) -> Reader:
+    kind, action, error = name.split()
+    return partial(_decided, kind, action, None if error == "-" else error)
+
+
+def _requested_by(name: str) -> Reader:
+    reader, _, action = name.partition(" ")
+    return partial(_sent, action) if action else REQUESTED[reader]
+
+
+def _done_by(action: str) -> Reader:
+    return partial(_done, action)

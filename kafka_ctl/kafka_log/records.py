@@ -1,6 +1,6 @@
 """Which record of the trace a template's line stands for: the other half of reading, beside the templates themselves.
 
-A line of a message that controllers log (`trace/messages.py`) stands for that message, with those of its fields that
+A line of a message that controllers log (`trace/catalogue.txt`) stands for that message, with those of its fields that
 the line prints. All other lines are in `RECORDS`, which make columns of what a line holds, or in `NO_RECORD`: they
 follow from what other records hold, and are read as text (action `says`).
 Kafka 0.10.2.2, 2.0.1, 2.4.1: controller/*.scala, server/ReplicaManager.scala, server/MetadataCache.scala
@@ -16,16 +16,16 @@ from kafka_ctl.kafka_log.shapes import Value
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace import details
-from kafka_ctl.trace.actions import rows
+from kafka_ctl.trace.catalogue import rows
 
 Values: TypeAlias = dict[str, Value]
-"""What the fields of a line hold."""
+"""The fields of a line and their values."""
 Columns: TypeAlias = dict[str, Value]
 """Columns of a `LogLine`, by name."""
 
 
 class Reading(NamedTuple):
-    """What makes columns of a line: a function of the fields that it names, as far as the line has them."""
+    """A reader of columns from a line: a function of the fields that it names, as far as the line has them."""
 
     make: Callable[[Values], Columns]
     fields: frozenset[str]
@@ -145,9 +145,14 @@ def _with_partitions(values: Values) -> Values:
     return ({"partitions": list(targets)} if isinstance(targets, dict) else {}) | values
 
 
+def _one_topic(values: Values) -> Columns:
+    """0.10 prints one topic in a line."""
+    return {"detail": details.write_fields({"topics": [values["topic"]]})} if "topic" in values else {}
+
+
 SAYS = Reading(lambda _: {"action": "says"}, frozenset())
 PARTITION_MOVED = beside(row("partition", "move", f"source target {STATE}"), _moved, "")
-REMOVED = message("reassignment_removed")
+REMOVED, DISABLED = message("reassignment_removed"), message("deletion_disabled")
 STOPS = beside(row("request", "StopReplica", "to=broker"), _stops, "deleted kept")
 RECORDS: dict[str, Reading] = {
     # Transitions and elections
@@ -201,6 +206,8 @@ RECORDS: dict[str, Reading] = {
     "partition_machine_started": beside(row("controller", "partition_states"), _machine_started, "states"),
     "isr_changes": message("isr_changes"),
     "reassignment_removed": Reading(lambda values: REMOVED.make(_with_partitions(values)), REMOVED.fields),
+    "deletion_disabled": beside(DISABLED, _one_topic, "topic"),
+    "deletion_disabled_at_failover": beside(DISABLED, _one_topic, "topic"),
     "reassignment_progress_done": message("reassignment_progress", missing=[]),
 }
 """By template, other than those of a controller's messages: the columns that the line holds."""
@@ -219,7 +226,7 @@ NO_RECORD = frozenset(
     "replica_machine_started leaders_updated all_leaders preferred_by_broker not_preferred all_deleted live_replicas "
     "leader_initialized leader_epoch_updating path_updated assignment_updating isr_removing "
     # How an election or a shrinking ISR ends: the records are the move, and the write to ZooKeeper.
-    "isr_removed isr_not_removed elected_clean elected_nobody elected_unclean elected_controlled_shutdown "
+    "isr_removed isr_absent isr_not_removed elected_clean elected_nobody elected_unclean elected_controlled_shutdown "
     "elected_preferred election_error elections_done "
     # How the deletion of replicas goes on: the records are their moves, and the responses.
     "delete_answered deletion_begun deletion_successful deletion_failed dead_replicas".split()
@@ -229,7 +236,7 @@ NO_RECORD = frozenset(
 
 @functools.cache
 def reading(name: str) -> Reading:
-    """What reads the lines of a template; KeyError for one that is neither a message nor listed here."""
+    """The reader of a template's lines; KeyError for a template that is neither a message nor listed here."""
     if name in RECORDS:
         return RECORDS[name]
     if ("controller", name) in rows():

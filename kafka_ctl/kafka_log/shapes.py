@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from kafka_ctl.scala_order import flat_set_order, java_sized_set_order
 
 Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value] | None"
-"""What a field can hold, as in a record's columns or in the JSON of a controller's message."""
+"""The values of a field, as in a record's columns or in the JSON of a controller's message."""
 Parse: TypeAlias = Callable[[str], Value]
 
 
@@ -25,7 +25,7 @@ REQUESTS = {name: api for api, name in APIS.items()}
 
 
 class Shape(NamedTuple):
-    """How a field is written; the pattern of what is written, with one group; and its value from that group.
+    """The text of a field; the pattern of that text, with one group; and the value of that group.
 
     A shape that is not `read` has a pattern without a group: the line holds that value elsewhere as well, or in a print
     that does not lead back to it.
@@ -160,13 +160,20 @@ def _errors(text: str) -> dict[str, str]:
     return {tp: error for tp, _, error in entries}
 
 
+def _results(text: str) -> dict[str, str]:
+    """`Map(orders-0 -> Right(2), orders-1 -> Left(ApiError(...)))`."""
+    found = list(ENTRY.finditer(text))
+    ends = [*(after.start() - len(", ") for after in found[1:]), len(text) - len(")")]
+    return {partition(one[1]): text[one.end() : end] for one, end in zip(found, ends, strict=True)} if found else {}
+
+
 def _epochs(text: str) -> dict[str, int]:
     """`Map(1 -> 25, 2 -> 44)`."""
     return {broker: int(epoch) for broker, epoch in re.findall(r"(\d+) -> (\d+)", text)}
 
 
 def _states(text: str) -> int | None:
-    """How many states of partitions a map holds; None for one that was cut."""
+    """The number of partition states in a map; None for a map that was cut."""
     return len(STATE.findall(text)) if len(text) < COUNTED else None
 
 
@@ -188,7 +195,7 @@ TP = rf"({PARTITION.pattern})"
 IDS = r"(?:[\w.]+\(|\[)?([-\d, ]*)[)\]]?"
 NAMES = r"(\w+\([^)]*\)|[^\s()]*)"
 ANYTHING = r".*?"
-"""What a line ends with, or what only the text behind it ends."""
+"""The end of a line, or a mark that only the text behind it ends it."""
 
 NUMBER = Shape(plain, r"(-?\d+)", int)
 WORD = Shape(plain, r"([\w.-]+)", str)
@@ -244,6 +251,7 @@ SHAPES: dict[str, Shape] = {
     "PartitionBuffer": Shape(_collection("ArrayBuffer"), r"(.*?)", partitions),
     "Replicas": Shape(_replicas, r"(.*?)", members),
     "Set": Shape(_collection("Set"), IDS, BROKERS.read),
+    "ResultMap": Shape(_map, r"(\w*Map\(.*\))", _results),
     "StateMap": Shape(_map, r"(.*Map\(.*\))", _states),
     "StatePairMap": Shape(lambda entries: _map(entries, _pair), r"(.*Map\(.*\))", _states),
     "StopInfos": Shape(_stop_infos, r"(.*?)", members),
@@ -263,8 +271,8 @@ SHAPES: dict[str, Shape] = {
     "sixth": Shape(lambda value: format(value, ".6f"), r"(\d[-.\dE]*|NaN)", float),
     "text": TEXT,
     "topic": Shape(lambda tp: str(tp).rsplit("-", 1)[0], r"[\w.-]+", None),
-}  # fmt: skip
-"""How a field is printed when a template asks for a shape: `{isr:List}` is `List(1, 2)`."""
+}
+"""The print of a field when a template asks for a shape: `{isr:List}` is `List(1, 2)`."""
 
 
 def shape_of(name: str, shape: str) -> Shape:

@@ -1,4 +1,4 @@
-"""What Kafka writes into its logs, as data: the templates of each generation in `messages.txt`.
+"""Kafka's log messages as data: the templates of each generation in `messages.txt`.
 
 A template is compiled both ways: `fill` writes the line's text from values, `read` finds the values in such a text.
 `write.py` knows when which line is due, `records.py` which record of the trace a line stands for.
@@ -20,10 +20,10 @@ from kafka_ctl.kafka_log.shapes import Parse, Shape, Value, shape_of
 PART = "<<", ">>"
 """Around what is the `detail` of the record, where that is a part of the line's own words."""
 SPEAKER = "Controller {id} epoch {epoch} "
-"""How a few texts begin although their component's prefix says it; a reader has taken both off."""
+"""The beginnings of a few texts that repeat their component's prefix; a reader has taken both off."""
 
 GROUP = re.compile(r"(?<!\\)\((?!\?)")
-"""Where a group begins in a shape's pattern."""
+"""The beginning of a group in a shape's pattern."""
 
 
 class Field(NamedTuple):
@@ -34,7 +34,7 @@ class Field(NamedTuple):
 
 
 class Component(NamedTuple):
-    """Who writes: into which file, under which logger, and how its messages begin."""
+    """A writer: its file, its logger, and the beginning of its messages."""
 
     file: str
     logger: str
@@ -184,7 +184,7 @@ class LogTemplates:
 
 @functools.cache
 def sections() -> dict[str, str]:
-    """What stands in the file for each generation. Spark's workers have it in a zip file, so it has no path there."""
+    """The templates of each generation, from the file. For Spark's workers it is in a zip file, without a path."""
     text = resources.files(__package__).joinpath("messages.txt").read_text("utf-8")
     _, *listed = re.split(r"^generation (\S+)\n", text, flags=re.MULTILINE)
     return dict(zip(listed[::2], listed[1::2], strict=True))

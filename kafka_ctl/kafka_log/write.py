@@ -28,7 +28,7 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET, Record
 
 EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
-"""When virtual time begins: the day Kafka 2.0.1 was tagged."""
+"""The beginning of virtual time: the day Kafka 2.0.1 was tagged."""
 NAMES = ("state-change", "controller")
 """The logs that can be asked for."""
 ERROR_CODES = {
@@ -64,7 +64,7 @@ class WrittenLine:
 
     @property
     def fields(self) -> dict[str, object]:
-        """What is filled into the text: the record's columns, and more."""
+        """The values for the text: the record's columns, and more."""
         return _columns(self.record) | self.more
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class _Writer:
     def __init__(self, book: LogTemplates, names: Sequence[str], broker: int | None) -> None:
         self.book, self.names, self.broker = book, names, broker
         self.due: dict[str, list[tuple[str, list[Template]]]] = {}
-        """What is written when something happens, by its name: the lines of each log that is asked for."""
+        """The writers of the lines of each log, by the name of the record's action."""
         self.lines: list[WrittenLine] = []
         self.epochs: dict[str, int] = {}
         """The epoch of each controller, in a slice the first one that a record has."""
@@ -174,7 +174,7 @@ class _Writer:
         return self.due[what]
 
     def node(self, broker: int) -> dict[str, object]:
-        """Where a broker listens: as its znode said, else as the lab has it."""
+        """The address of a broker: from its znode, else the lab's."""
         return {"to": broker, "host": "127.0.0.1", "port": 9092 + broker, "rack": None} | self.nodes.get(broker, {})
 
     # The controller
@@ -201,9 +201,21 @@ class _Writer:
             fields["problem"] = str(fields["error"]).partition(", path = ")[0]  # the kit says where it met it, too
         if r.action == "not_sending":
             fields["request"] = self._unsent(r, fields)
+        if r.action == "deletion_disabled":
+            self._deletion_disabled(r, fields["topics"])
+            return
         if r.action == "reassignment_removed":
             fields = {"targets": dict.fromkeys(fields["partitions"], ())} | fields
         self.write(r, "reassignment_progress_done" if done else r.action, **fields)
+
+    def _deletion_disabled(self, r: Record, topics: Sequence[str]) -> None:
+        """0.10 writes a line for each topic; at failover the line is the deletion manager's.
+
+        Kafka 0.10.2.2: controller/TopicDeletionManager.scala; PartitionStateMachine.scala, DeleteTopicsListener
+        """
+        what = "deletion_disabled_at_failover" if self.unrecorded.of(r).initializing_deletion else r.action
+        for each in [[topic] for topic in topics] if "listeners" in self.book.values else [topics]:
+            self.write(r, what, topics=each, topic="".join(each[:1]))
 
     def _unsent(self, r: Record, fields: dict[str, object]) -> str:
         """A request to a broker without channel as Kafka prints it; its states are the last that were batched, and
@@ -254,7 +266,8 @@ class _Writer:
         kinds = {"InvalidTransition": illegal, "StateChangeFailed": "failed", "NoReplicaOnline": "no_replica"}
         kind = kinds.get(r.error or "", "zookeeper_failed")
         if (text := self.book.texts.get(kind)) is not None:
-            allowed = tables[self.book.generation].previous(r.target or "") if kind == illegal else ()
+            table = tables[self.book.generation]
+            allowed = sorted(table.previous(r.target or ""), key=table.states.index) if kind == illegal else ()
             fields: dict[str, object] = {"replica": r.broker, "allowed": allowed, "text": r.detail, "code": r.error}
             self.lines.append(WrittenLine(above.file, text, r, fields))
 
@@ -342,7 +355,7 @@ class _Writer:
         self.write(r, "fails_to_send", request=printed, **node)
 
     def _answer(self, done: Record) -> str:
-        """What became of one partition in a response."""
+        """The result of one partition in a response."""
         code = ERROR_CODES.get(done.error if done.action == "ignored" else None, -1)
         return self.book.texts["answer"].fill(_columns(done) | {"code": code})
 
@@ -362,6 +375,6 @@ def _columns(r: Record) -> dict[str, object]:
 
 
 def _continues(first: Record, r: Record) -> bool:
-    """Whether a record belongs to the batch of StopReplica states that `first` began."""
+    """True if a record belongs to the batch of StopReplica states that `first` began."""
     same = r.kind == "request" and r.action == "StopReplica" and r.target is None
     return same and (r.actor, r.broker, r.cause) == (first.actor, first.broker, first.cause)

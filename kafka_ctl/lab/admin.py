@@ -5,15 +5,17 @@ Kafka 2.0.1: zk/AdminZkClient.scala, AdminZkClient; admin/TopicCommand.scala, To
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from kafka_ctl.assignment import add_partitions, assign
+from kafka_ctl.brokers.config_keys import checked_broker, checked_topic
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import topic_config, topic_names
+from kafka_ctl.lab import topic_names
 from kafka_ctl.plugins import Plugins
+from kafka_ctl.reassign.plan import as_written
 from kafka_ctl.scala_order import tool_order
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE, Recorder
@@ -21,7 +23,7 @@ from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.configs import change_config, read_config
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
-from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set, Store
+from kafka_ctl.zookeeper.store import EXPIRED, Children, Create, Set, Store
 
 
 class Admin:
@@ -45,15 +47,12 @@ class Admin:
         return self._zk
 
     def _state(self, client: ZooKeeperClient, state: str) -> None:
-        if state == CONNECTED:
-            client.connected.set()
-        elif state == DISCONNECTED:
-            client.connected.clear()
-        else:
+        client.state_changed(state)
+        if state == EXPIRED:  # the next command opens another session
             self._zk = None
 
     async def topics(self) -> list[str]:
-        return await (await self.zk()).read_children(znodes.TopicsZNode.path())
+        return sorted(await (await self.zk()).read_children(znodes.TopicsZNode.path()))
 
     async def create_topic(
         self,
@@ -70,7 +69,7 @@ class Admin:
         With `validate_only`, only what is wrong with them is found.
         """
         topic_names.check_name(topic, self.generation)
-        values = topic_config.as_text(config or {})
+        values = checked_topic(config or {}, self.generation)
         zk = await self.zk()
         topic_names.check_new(topic, await self.topics())
         registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
@@ -91,9 +90,10 @@ class Admin:
     def _assigned(
         self, brokers: Sequence[int], partitions: int, replication_factor: int, racks: Mapping[int, str | None]
     ) -> Mapping[int, Sequence[int]]:
-        """Where a new topic's replicas go: by the rule that was plugged in, or by Kafka's."""
-        if "assignment" in self.plugins.rules:
-            return check_assignment(self.plugins.assign(brokers, partitions, replication_factor))
+        """The assignment of a new topic's replicas: by the plugged-in rule, or by Kafka's."""
+        mine: Callable[..., dict[int, list[int]]] | None = self.plugins.rule("assignment", None)
+        if mine is not None:
+            return check_assignment(mine(sorted(brokers), partitions, replication_factor))
         known = {broker: racks.get(broker) for broker in brokers}
         return assign(brokers, partitions, replication_factor, racks=known, rng=self.random)
 
@@ -137,11 +137,11 @@ class Admin:
         """Change settings of `topics/orders` or `brokers/1`, None for one to be removed; every broker is notified."""
         zk, wanted = await self.zk(), {key: value for key, value in changes.items() if value is not None}
         if kind == "topics":
-            texts = topic_config.as_text(wanted)
+            texts = checked_topic(wanted, self.generation)
             if name not in await self.topics():
                 raise UnknownName("topic", name, await self.topics())
         else:
-            texts = topic_config.as_text(wanted, topic_config.OF_BROKERS, "broker configuration key")
+            texts = checked_broker(wanted, self.generation)
         missing = [key for key in changes if key not in wanted and key not in await read_config(zk, kind, name)]
         if missing:
             raise BadInput(f"Invalid config(s): {','.join(missing)}")
@@ -166,10 +166,9 @@ class Admin:
         if missing:
             raise BadInput(f"The proposed assignment contains non-existent partitions: {', '.join(missing)}")
         check_targets(targets)
-        path = znodes.ReassignPartitionsZNode.path()
-        if (
-            answer := await zk.write(Create(path, znodes.ReassignPartitionsZNode.encode(targets)))
-        ).error == "NODEEXISTS":
+        request = znodes.ReassignPartitionsZNode.encode(as_written(targets, self.generation))
+        answer = await zk.write(Create(znodes.ReassignPartitionsZNode.path(), request))
+        if answer.error == "NODEEXISTS":
             raise BadInput("There is an existing assignment running.")
         answer.checked()
 

@@ -1,112 +1,98 @@
-"""The commands of a lab: calls that a story records, and what they have in common; those of topics and settings.
+"""The commands of administrators and of a producer: calls that a story records, and what they have in common.
 
 Kafka 2.0.1: admin/ConfigCommand.scala, alterConfig; zk/AdminZkClient.scala, changeTopicConfig, changeBrokerConfig
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Concatenate, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
-from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, Unavailable, UnknownName, short
-from kafka_ctl.generation import Generation
-from kafka_ctl.lab import menu, story, topic_names, validate
+from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
+from kafka_ctl.election import ElectionType
+from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, Unavailable, UnknownName, short
+from kafka_ctl.lab import producer, story, topic_names, validate
 from kafka_ctl.lab.admin import Admin
-from kafka_ctl.lab.calls import name_call
-from kafka_ctl.lab.draw import PARTITIONS, Drawn, with_
-from kafka_ctl.lab.inspection import Inspection
-from kafka_ctl.lab.menu import BROKER, CLUSTER, PARTITION, WHEN_UP, Button, Call, Field, Given
-from kafka_ctl.lab.settings import MAX_ID
-from kafka_ctl.lab.topic_config import CHECKS, OF_BROKERS
+from kafka_ctl.lab.producer import ACKS, Produced
+from kafka_ctl.lab.recorded_run import RecordedRun, new_admin
+from kafka_ctl.lab.validate import MAX_ID
+from kafka_ctl.reassign.log_dirs import LogDirs
+from kafka_ctl.reassign.plan import write_plan
+from kafka_ctl.reassign.tool import Tool
+from kafka_ctl.requests import (
+    API_TIMEOUT,
+    AdminRequest,
+    AlterPartitionReassignmentsRequest,
+    ApiError,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+    Response,
+)
 from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace.record import CAUSE, Columns
 
 P = ParamSpec("P")
 T = TypeVar("T")
 L = TypeVar("L", bound="Commands")
-
-
-def command(
-    *buttons: Button, drawn: Drawn | None = None
-) -> Callable[[Callable[Concatenate[L, P], T]], Callable[Concatenate[L, P], T]]:
-    """A call that changes the run: refused on a closed lab, recorded for the story unless it did nothing.
-
-    It is given what its line in the story says. Ctrl-C finds it not begun, stopped between two callbacks (the story
-    says where), or done. `buttons`: where it can be clicked. `drawn`: how often walks draw it, and with what.
-    """
-
-    def made(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
-        @functools.wraps(method)
-        def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
-            if self.closed:
-                raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
-            given = story.command(method, args, kwargs)
-            with self._world.clock.uninterrupted():
-                return self._carry_out(method, given)
-
-        vars(recorded).update(is_command=True, buttons=buttons, drawn=drawn)
-        return recorded
-
-    return made
-
-
+TOOLS = (
+    *("create_topic", "add_partitions", "delete_topic", "elect_preferred", "elect_leaders", "reassign"),
+    *("cancel_reassignment", "write_znode", "delete_znode", "delete_controller"),
+)
+"""The commands that administrators give with tools of their own."""
+ZOOKEEPER, CONTROLLER = "zookeeper", "controller"
+RETRY_BACKOFF = 0.1
+"""Seconds that an administrator's client looks for a controller, and between two attempts."""
+RETRIED = ("NOT_CONTROLLER", "DISCONNECTED", "CONTROLLER_NOT_AVAILABLE")
+TOPICS, BROKERS = "topics", "brokers"
+"""The kinds of entities with settings."""
+DELETION_OFF = """Topic {} is marked for deletion.
+Note: This will have no impact if delete.topic.enable is not set to true."""
+"""The tool's note."""
+MOST = 200_000
+"""The most partitions a topic can be asked to have: as many as Kafka's developers advised for a whole cluster."""
+Elections = dict[TopicPartition, ApiError | None]
+"""By partition: None where a leader was elected, else Kafka's error."""
 Operation = Callable[[], Coroutine[object, None, None]]
-"""What one tool does."""
+"""The operation of one tool."""
 ADMIN: ContextVar[Admin | None] = ContextVar("admin", default=None)
 """The administrator who is at work, where there are several."""
 
 
-class Commands(Inspection):
-    """What every part of a lab needs to carry out commands."""
+def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
+    """A call that changes the run: refused on a closed lab, recorded for the story unless it did nothing.
 
-    closed: bool
-    zookeeper: str
-    """`memory`, `embedded`, or the address of a ZooKeeper."""
-    generation: Generation
-    commands: list[story.Command]
-    _usual_admin: Admin
+    It is given what its line in the story says, and refused while another thread uses the lab. Ctrl-C finds it not
+    begun, stopped between two callbacks (the story says where), or done. Its buttons, and how often walks draw it and
+    with what, stand in `menu.txt`.
+    """
+
+    @functools.wraps(method)
+    def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self.closed:
+            raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
+        given = story.command(method, args, kwargs)
+        clock = self._world.clock
+        with clock.uninterrupted(), clock.alone():
+            return self._carry_out(method, given)
+
+    vars(recorded)["is_command"] = True
+    return recorded
+
+
+class Commands(RecordedRun):
+    """The tools of administrators, and a producer."""
+
     _together: list[Operation] | None = None
-    """Where tools that are to work at the same time are gathered."""
-
-    def _carry_out(self, method: Callable[..., T], given: story.Command) -> T:
-        """Carry a command out and record how far it came."""
-        place, world = len(self.commands), self._world
-        given = given._replace(seq=len(self.trace), time=self.now)
-        self.commands.append(given)
-        before = world.callbacks_run, len(self.trace)
-        try:
-            return method(self, *given.args, **given.kwargs)
-        except (ConditionNotMet, Unavailable):
-            raise  # understood, but it did not come to an end
-        except BaseException as error:
-            if world.clock.stopped_by(error):
-                self._stopped()
-            elif world.callbacks_run is None or (world.callbacks_run, len(self.trace)) == before:
-                del self.commands[place:]  # refused: nothing was done
-                if isinstance(error, BadInput):
-                    name_call(error, method.__name__)
-            elif isinstance(error, KafkaCtlError):
-                self.commands[place] = given.refused()
-            raise
-
-    def _new_admin(self) -> Admin:
-        """Another administrator, with a session of its own."""
-        world = self._world
-        return Admin(world.store, world.trace, world.random, self.generation, world.plugins)
+    """The tools that shall work at the same time, while they are gathered."""
 
     def _known_racks(self) -> dict[int, str | None]:
         return {id: broker.rack for id, broker in self._world.brokers.items()}
-
-    def _stopped(self) -> None:
-        """Record that the last command was interrupted, and after which record (in memory)."""
-        if self._world.callbacks_run is not None:
-            here = max(0, len(self.trace) - 1), self._world.callbacks_run
-            self.commands.append(story.Command(story.UNTIL, here, {}, 0, len(self.trace), self.now))
 
     def _ask(self, operation: Callable[[], Awaitable[object]], name: str, **fields: object) -> None:
         async def asked() -> None:
@@ -121,16 +107,11 @@ class Commands(Inspection):
 
     @property
     def _admin(self) -> Admin:
-        return ADMIN.get() or self._usual_admin
+        return ADMIN.get() or self._run.admin
 
     def _needs_zookeeper(self, asked: str) -> None:
         if isinstance(self._world, MemoryWorld) and not self._world.store.up:
             raise BadInput(f"ZooKeeper is down; {asked} needs it: start_zookeeper or heal first")
-
-    def _require_memory_world(self, asked: str) -> MemoryWorld:
-        if not isinstance(self._world, MemoryWorld):
-            raise BadInput(f"{asked} needs the memory world, where time is virtual")
-        return self._world
 
     def _broker(self, id: int, asked: str, running: bool) -> Broker:
         process = self._known(id)
@@ -157,29 +138,9 @@ class Commands(Inspection):
 
         self._world.clock.call(broken)
 
+    # Topics
 
-DELETION_OFF = """Topic {} is marked for deletion.
-Note: This will have no impact if delete.topic.enable is not set to true."""
-
-
-MOST = 200_000
-"""The most partitions a topic can be asked to have: as many as Kafka's developers advised for a whole cluster."""
-
-
-def _create(_: str, given: Given) -> Call:
-    return (menu.text(given, "topic"),), {n: menu.number(given, n) for n in ("partitions", "replication_factor")}
-
-
-class Topics(Commands):
-    """What an administrator asks for."""
-
-    @command(
-        Button(CLUSTER, "Create topic…", "so many partitions, each with so many replicas",
-               (Field("topic", "Topic", "text", "orders"), Field("partitions", "Partitions", "number", "4"),
-                Field("replication_factor", "Replication factor", "number", "3")), call=_create, rank=-3),
-        drawn=Drawn(6, lambda d: with_(
-            d.topic(), partitions=d.rng.randint(1, PARTITIONS), replication_factor=d.rng.randint(1, d.brokers))),
-    )  # fmt: skip
+    @command
     def create_topic(
         self,
         topic: str,
@@ -215,12 +176,7 @@ class Topics(Commands):
         )
         return topic_names.warning(topic)
 
-    @command(
-        Button(PARTITION, "Add partitions…", "its topic gets more partitions",
-               (Field("total", "Partitions in total", "number"),),
-               call=lambda name, given: ((menu.partition(name)[0], menu.number(given, "total")), {})),
-        drawn=Drawn(2, lambda d: with_(d.topic(), d.rng.randint(2, PARTITIONS))),
-    )  # fmt: skip
+    @command
     def add_partitions(self, topic: str, total: int) -> None:
         """Ask for more partitions, `total` altogether."""
         validate.name("a topic", topic)
@@ -232,47 +188,22 @@ class Topics(Commands):
             total=total,
         )
 
-    @command(
-        Button(PARTITION, "Delete topic", "all replicas of its topic are deleted",
-               call=lambda name, _: ((menu.partition(name)[0],), {})),
-        drawn=Drawn(3, lambda d: with_(d.topic())),
-    )  # fmt: skip
+    @command
     def delete_topic(self, topic: str) -> str | None:
         """Ask for a topic's deletion; where `delete.topic.enable` is off, the tool's note on that."""
         validate.name("a topic", topic)
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
         return None if self._world.config["delete.topic.enable"] else DELETION_OFF.format(topic)
 
+    # Settings
 
-TOPICS, BROKERS = "topics", "brokers"
-
-
-RATE = Field("key", "Rate", "choice", "|".join(OF_BROKERS))
-SETTING = Field("key", "Setting", "choice", "|".join(CHECKS))
-
-
-def _rate(name: str, given: Given) -> Call:
-    return (BROKERS, int(name), {RATE.choice(given): menu.text(given, "rate") or None}), {}
-
-
-def _setting(name: str, given: Given) -> Call:
-    return (TOPICS, menu.partition(name)[0], {SETTING.choice(given): menu.text(given, "value") or None}), {}
-
-
-class ConfigCommands(Commands):
-    """The part of a lab that changes settings."""
-
-    @command(
-        Button(BROKER, "Throttle…", "a rate in bytes a second for its throttled replicas; empty removes it",
-               (RATE, Field("rate", "Bytes/s", "text", "10000000")), WHEN_UP, _rate),
-        Button(PARTITION, "Change setting…", "a setting of its topic, on every broker; empty removes it",
-               (SETTING, Field("value", "Value", "text", "true")), call=_setting),
-    )  # fmt: skip
+    @command
     def alter_config(self, entity_type: str, entity_name: str | int, config: Mapping[str, object]) -> None:
         """Set some settings of a topic or a broker, and remove those whose value is None; every broker is notified.
 
         `alter_config("topics", "orders", {"min.insync.replicas": 2})`, or `"brokers", 1` with
         `leader.replication.throttled.rate` and `follower.replication.throttled.rate` in bytes a second (KIP-73).
+        All keys of the release are checked as Kafka does and kept; a lab obeys few of them.
         Raises UnknownName for another entity or key, ApiException (INVALID_CONFIG) for a wrong value, BadInput for the
         removal of what is not set.
         """
@@ -292,3 +223,329 @@ class ConfigCommands(Commands):
 
         written = json.dumps(dict(changes), separators=(",", ":"), default=str)
         self._ask(alter, "alter_config", **fields, config=written)
+
+    # Elections
+
+    @command
+    def elect_leaders(self, election_type: str, partitions: Iterable[object] | None = None) -> Elections:
+        """2.4: ask the controller for elections, `preferred` or `unclean`, as `kafka-leader-election.sh` does.
+
+        Kafka 2.4.1: admin/LeaderElectionCommand.scala; clients admin/KafkaAdminClient.java, electLeaders.
+
+        Returns an answer for each partition: None where a leader was elected, else an error with Kafka's `code`
+        (ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE ...). Without `partitions`
+        all are meant that the controller's broker knows; those that needed no election are left out of the answer.
+        Raises ApiException (UNSUPPORTED_VERSION) in 0.10 and 2.0, Unavailable when no answer comes within 30 s.
+        """
+        return self._elect(_election_type(election_type), partitions)
+
+    @command
+    def elect_preferred(
+        self, partitions: Iterable[object] | None = None, through: str | None = None
+    ) -> Elections | None:
+        """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions.
+
+        A znode asks, and nothing is answered; in 2.4 `through="controller"` asks the controller and answers as
+        `elect_leaders` does (Kafka 2.4.1: admin/PreferredReplicaLeaderElectionCommand.scala).
+        """
+        if through not in (None, ZOOKEEPER, CONTROLLER):
+            raise BadInput(f"an election cannot be asked for through {through!r}; {ZOOKEEPER} or {CONTROLLER} can be")
+        if through == CONTROLLER:
+            return self._elect(ElectionType.PREFERRED, partitions)
+        wanted = None if partitions is None else validate.topic_partitions("partitions", partitions)
+        self._ask(lambda: self._admin.elect_preferred(wanted), "elect_preferred")
+        return None
+
+    def _elect(self, kind: ElectionType, partitions: Iterable[object] | None) -> Elections:
+        wanted = None if partitions is None else validate.topic_partitions("partitions", partitions)
+        if not self.generation.election.elects_on_request:
+            raise ApiException(
+                "UNSUPPORTED_VERSION",
+                f"Kafka {self.generation.kafka} does not support ELECT_LEADERS with an election type; that came with "
+                "2.4 (KIP-460)",
+            )
+        found: Elections = {}
+        request = ElectLeadersRequest(kind, None if wanted is None else tuple(dict.fromkeys(wanted)), API_TIMEOUT)
+
+        async def ask() -> None:
+            try:
+                async with asyncio.timeout(API_TIMEOUT):
+                    found.update((await self._call_controller(request)).elections)
+            except TimeoutError:
+                raise Unavailable("Timeout waiting for election results") from None
+
+        listed = None if wanted is None else ",".join(map(str, wanted))
+        self._ask(ask, "elect_leaders", type=kind.lower(), partitions=listed)
+        return found
+
+    # Reassignments
+
+    @command
+    def reassign(self, targets: Mapping[Any, Sequence[int]], through: str | None = None) -> dict[str, str] | None:
+        """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader.
+
+        2.4 asks the controller (`through="controller"`), which also takes new targets for what is moving; before, and
+        with `through="zookeeper"`, a request is written, which waits until the last one is done. Raises ApiException,
+        with Kafka's name for the error, when everything is refused; what is refused in part is returned.
+        """
+        wanted = {
+            validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", replicas)
+            for tp, replicas in validate.mapping("a reassignment", targets).items()
+        }
+        api = self._goes_through_api(through)
+        refused: dict[TopicPartition, ApiError] = {}
+
+        async def ask() -> None:
+            if api:
+                refused.update(await self._alter(wanted))
+                _refusals(refused, len(wanted))
+            else:
+                await self._admin.reassign(wanted)
+
+        self._ask(ask, "reassign", partitions=",".join(map(str, wanted)))
+        return _refusals(refused, len(wanted))
+
+    @command
+    def cancel_reassignment(self, partitions: Iterable[object] | None = None) -> dict[str, str] | None:
+        """2.4: bring these partitions, or all that move, back to their original replicas.
+
+        Raises ApiException with NO_REASSIGNMENT_IN_PROGRESS where nothing is moving.
+        """
+        if not self.generation.reassignment.incremental_reassignment:
+            raise BadInput(f"Kafka {self.generation.kafka} cannot cancel a reassignment; that came with 2.4 (KIP-455)")
+        self._needs_zookeeper("cancel_reassignment")
+        moving = [TopicPartition(r.topic, r.partition) for r in self.reassignments()]
+        wanted = moving if partitions is None else validate.topic_partitions("partitions", partitions)
+        if not wanted:
+            raise ApiException("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
+        refused: dict[TopicPartition, ApiError] = {}
+
+        async def ask() -> None:
+            refused.update(await self._alter(dict.fromkeys(wanted)))
+            _refusals(refused, len(wanted))
+
+        self._ask(ask, "cancel_reassignment", partitions=",".join(map(str, wanted)))
+        return _refusals(refused, len(wanted))
+
+    # Kafka's tool
+
+    @command
+    def generate_reassignment(
+        self, topics: Iterable[str], brokers: Iterable[int], rack_aware: bool = True
+    ) -> dict[TopicPartition, tuple[int, ...]]:
+        """The tool's proposal for these topics on these brokers; Kafka draws the first broker, here the seed does."""
+        if isinstance(topics, str) or not isinstance(topics, Iterable):
+            raise BadInput(f"the topics cannot be {short(topics)}; they are a list such as ['orders']")
+        file = json.dumps({"version": 1, "topics": [{"topic": validate.name("a topic", topic)} for topic in topics]})
+        wanted = list(validate.replicas("the brokers", brokers))
+
+        async def generate() -> dict[TopicPartition, tuple[int, ...]]:
+            tool = await self._tool("generate_reassignment")
+            return dict((await tool.generate(file, wanted, rack_aware, self._world.random))[0])
+
+        return self._use("generate_reassignment", generate())
+
+    @command
+    def execute_reassignment(
+        self, plan: object, throttle: int | None = None, replica_alter_log_dirs_throttle: int | None = None
+    ) -> str:
+        """Start a plan (JSON, or `{("orders", 0): [2, 3]}`) with the tool; what it prints.
+
+        In JSON, `log_dirs` (`/d0`, `/d1` or `any`) says where a broker's copy is to lie (2.0 and 2.4, KIP-113).
+        Throttles in bytes a second go into the configurations of brokers and topics until `verify_reassignment`; -1 is
+        none.
+        Raises ApiException with a broker's error, such as LOG_DIR_NOT_FOUND.
+        """
+        file, between_dirs = self._file(plan), replica_alter_log_dirs_throttle
+        for given in (throttle, between_dirs):
+            if given is not None:
+                validate.integer("a throttle", given, least=-1)
+
+        async def execute() -> str:
+            if any(rate is not None and rate >= 0 for rate in (throttle, between_dirs)):
+                self._world.watch_configs()
+            return (await (await self._tool("execute_reassignment")).execute(file, throttle, between_dirs)).text
+
+        return self._use("execute_reassignment", execute())
+
+    @command
+    def verify_reassignment(self, plan: object) -> str:
+        """The progress of a plan, in the tool's words; throttles are removed when it is done."""
+        file = self._file(plan)
+
+        async def verify() -> str:
+            return (await (await self._tool("verify_reassignment")).verify(file)).text
+
+        return self._use("verify_reassignment", verify())
+
+    @command
+    def list_reassignments(self) -> str:
+        """2.4: what is moving, as the tool prints it."""
+
+        async def running() -> str:
+            return (await (await self._tool("list_reassignments")).running()).text
+
+        return self._use("list_reassignments", running())
+
+    def _file(self, plan: object) -> str:
+        if isinstance(plan, str):
+            return plan
+        given = validate.mapping("a plan", plan).items()
+        targets = {validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", r) for tp, r in given}
+        return write_plan(targets, self.generation)
+
+    def _use(self, command: str, work: Coroutine[object, None, T]) -> T:
+        """Do some work with the tool; refused where it would wait for ZooKeeper without end."""
+        try:
+            self._needs_zookeeper(command)
+        except BadInput:
+            work.close()
+            raise
+        return self._world.run(work)
+
+    async def _tool(self, command: str) -> Tool:
+        self._admin.record_request(command)
+        log_dirs = LogDirs(self._call_broker, self._world.clock)
+        return Tool(await self._admin.zk(), self.generation, self._alter, self._moving, log_dirs)
+
+    # The API of 2.4
+
+    def _goes_through_api(self, through: str | None) -> bool:
+        able = self.generation.reassignment.incremental_reassignment
+        if through not in (None, ZOOKEEPER, *[CONTROLLER] * able):
+            allowed = f"{ZOOKEEPER} or {CONTROLLER}" if able else f"{ZOOKEEPER}; {CONTROLLER} came with 2.4 (KIP-455)"
+            raise BadInput(f"a reassignment cannot go through {short(through)}; it goes through {allowed}")
+        return able and through != ZOOKEEPER
+
+    async def _alter(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> Mapping[TopicPartition, ApiError]:
+        """Ask the controller, whoever that is by then; its refusals."""
+        return (await self._call_controller(AlterPartitionReassignmentsRequest(targets))).refused
+
+    async def _moving(self) -> Mapping[TopicPartition, ReplicaAssignment]:
+        return (await self._call_controller(ListPartitionReassignmentsRequest())).moving
+
+    async def _call_controller(self, request: AdminRequest) -> Response:
+        """Send a request to the controller; while there is none, or it is none any more, wait and look again."""
+        clock, zk = self._world.clock, await self._admin.zk()
+        asked, until = CAUSE.get(), clock.now() + API_TIMEOUT
+        while clock.now() < until:
+            controller = await zk.controller_id()
+            response = Response("CONTROLLER_NOT_AVAILABLE")
+            if controller != -1:
+                CAUSE.set(asked)
+                try:
+                    response = await self._call(controller, request)
+                except ConnectionError as error:
+                    response = Response("DISCONNECTED", text=str(error))
+            if response.error not in RETRIED:
+                return response
+            await clock.sleep(RETRY_BACKOFF)
+        raise Unavailable(f"no controller answered {request.name} within {API_TIMEOUT:g} s")
+
+    async def _call_broker(self, broker: int, request: AdminRequest) -> Response:
+        """The same for a tool that goes on afterwards: what it does next is not caused by this request."""
+        asked = CAUSE.get()
+        try:
+            return await self._call(broker, request)
+        finally:
+            CAUSE.set(asked)
+
+    async def _call(self, broker: int, request: AdminRequest) -> Response:
+        """Send a request to a broker, once; ConnectionError if it does not answer."""
+        CAUSE.set(self._world.trace.add("admin", "request", request.name, broker=broker, target="sent"))
+        return (await self._world.network.call(-1, broker, request))[0]
+
+    # Several administrators at the same time: their tools know nothing of each other and all write to ZooKeeper
+
+    @command
+    def at_once(self, commands: list[str]) -> list[str | None]:
+        """Let several tools work at the same moment, each with a ZooKeeper session of its own.
+
+        `commands` are lines as in a story, such as `["delete_topic orders", "add_partitions orders 9"]`. Returns why
+        each of them was refused, None where it was not. BadInput for what no tool does.
+        """
+        if not isinstance(commands, list):
+            raise BadInput(f"at_once cannot be given {short(commands)}; it is a list of commands, [...]")
+        if odd := [text for text in commands if not isinstance(text, str)]:
+            raise BadInput(
+                f"at_once: a command cannot be {short(odd[0])}; it is a name with its arguments, as in a story"
+            )
+        lines = [line for text in commands for line in story.parse(text)]
+        self._together = []
+        try:
+            for line in lines:
+                if line.name not in TOOLS:
+                    raise UnknownName("tool", line.name, TOOLS)
+                tool = getattr(type(self), line.name).__wrapped__
+                given = story.command(tool, line.args, line.kwargs)
+                tool(self, *given.args, **given.kwargs)
+            operations = self._together
+        finally:
+            self._together = None
+        return self._world.run(self._all(operations))
+
+    async def _all(self, operations: list[Operation]) -> list[str | None]:
+        tasks = [self._world.clock.loop.create_task(self._alone(operation)) for operation in operations]
+        return [await task for task in tasks]
+
+    async def _alone(self, operation: Operation) -> str | None:
+        """Do the work of one tool, as an administrator of its own."""
+        admin = new_admin(self._world)
+        ADMIN.set(admin)
+        try:
+            await operation()
+        except KafkaCtlError as error:
+            admin.record_refusal(error)
+            return str(error)
+        return None
+
+    # A producer
+
+    @command
+    def produce(
+        self,
+        topic: str,
+        partition: int,
+        records: int = 1,
+        acks: int | str = "all",
+        wait: bool = True,
+        size: int = 0,
+    ) -> Produced | None:
+        """Let a producer send the next values to the leader: 1, 2, 3 and so on, in every partition by itself.
+
+        `acks`: `all` (or -1) is answered when every in-sync replica has the records, 1 when the leader has, 0 not at
+        all. Time passes until the outcome is known; with `wait=False` the records have only been sent. `size`: bytes of
+        each record; copying them takes followers time, and can be throttled. What goes wrong is part of the outcome;
+        UnknownName for a partition that does not exist, BadInput for what cannot be sent.
+        """
+        tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
+        count = validate.integer("the number of records", records, 1)
+        if count > producer.MOST:
+            raise BadInput(f"the number of records cannot be {count}; one command produces {producer.MOST} at most")
+        if isinstance(acks, bool) or acks not in ACKS:
+            raise BadInput(f"acks cannot be {short(acks)}; it is 0, 1 or all")
+        bytes = validate.integer("the size of a record", size, 0, producer.LARGEST)
+        self.partition(*tp)
+        sending = self._run.producer.send(tp, count, ACKS[acks], bytes)
+        if wait:
+            return self._world.run(sending)
+        self._world.clock.call(lambda: self._world.clock.spawn(sending))
+        return None
+
+
+def _election_type(given: object) -> ElectionType:
+    """An election type in capitals or not, as the tool takes it."""
+    try:
+        return ElectionType(validate.name("an election type", given).upper())
+    except ValueError:
+        raise UnknownName("election type", given, map(str.lower, ElectionType)) from None
+
+
+def _refusals(refused: Mapping[TopicPartition, ApiError], asked: int) -> dict[str, str] | None:
+    """The refusals as text; ApiException if all were refused."""
+    if refused and len(refused) == asked:
+        codes = list(dict.fromkeys(error.code for error in refused.values()))
+        raise ApiException(codes[0], "; ".join(f"{tp}: {error}" for tp, error in refused.items()))
+    return {str(tp): str(error) for tp, error in refused.items()} or None

@@ -1,4 +1,7 @@
-"""Two runs side by side: where they part, and how they differ at the same time."""
+"""Two runs side by side: where they part, and how they differ at the same time.
+
+Apart from `live.py` because it compares runs as values, without a widget.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.display import Table
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.invariants.logs import CHANGES, Logs
 from kafka_ctl.lab import validate
@@ -19,7 +23,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.text import describe
 
 if TYPE_CHECKING:
-    from kafka_ctl.lab.inspection import Inspection
+    from kafka_ctl.lab.recorded_run import RecordedRun
 
 TIMESTAMP = re.compile(r'"timestamp":"?\d+"?')
 WIDEST = 60
@@ -38,14 +42,14 @@ class Comparison(NamedTuple):
     """Two runs side by side: the first fact in which they part, and what differs at one time."""
 
     parted: int | None
-    """How many facts they share; None if all of both."""
+    """The number of shared facts; None if all facts of both are shared."""
     left: Record | None
-    """What the left run did then; None if it had ended."""
+    """The next record of the left run; None if it had ended."""
     right: Record | None
     time_ms: float
     """The time at which they are compared, on the clocks of both."""
     differences: tuple[Difference, ...]
-    """How controller, partitions, brokers, logs, violations and znodes differ then."""
+    """The differences of controller, partitions, brokers, logs, violations and znodes then."""
 
     def __str__(self) -> str:
         if self.parted is None and not self.differences:
@@ -58,21 +62,20 @@ class Comparison(NamedTuple):
             for side, record in (("left", self.left), ("right", self.right)):
                 lines.append(f"  {side:<5}  {'has ended' if record is None else describe(record)}")
         lines.append(f"at {self.time_ms / 1000:.4f} s" + ("" if self.differences else " nothing differs"))
-        rows = [("", "left", "right"), *([_cell(value) for value in row] for row in self.differences)]
-        wide = [max(len(row[column]) for row in rows) for column in range(3)]
-        table = ["  " + "  ".join(text.ljust(width) for text, width in zip(row, wide, strict=True)) for row in rows]
-        return "\n".join(line.rstrip() for line in [*lines, *(table if self.differences else ())])
+        if self.differences:
+            lines += [f"  {line}" for line in self._table(WIDEST).text().splitlines()]
+        return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         before = str(self._replace(differences=())).removesuffix(" nothing differs" if self.differences else "")
-        head = "<tr><th></th><th>left</th><th>right</th></tr>"
-        rows = (f"<tr><th>{escape(d.what)}</th>{_td(d.left)}{_td(d.right)}</tr>" for d in self.differences)
-        table = f"<table>{head}{''.join(rows)}</table>" if self.differences else ""
-        return f"<pre>{escape(before)}</pre>{table}"
+        return f"<pre>{escape(before)}</pre>{self._table(None).html() if self.differences else ''}"
+
+    def _table(self, widest: int | None) -> Table:
+        return Table(("", "left", "right"), [[_cell(value, widest) for value in row] for row in self.differences])
 
 
-def compare(left: Inspection, right: Inspection, seconds: float | None = None) -> Comparison:
-    """Where two runs part, and what differs at the same time: so many `seconds` after their beginnings.
+def compare(left: RecordedRun, right: RecordedRun, seconds: float | None = None) -> Comparison:
+    """The first difference of two runs, and the differences at the same time: `seconds` after their beginnings.
 
     By default that is the end of the shorter one. For where they part it does not count when things happened, only what
     and in which order; neither do the times that znodes contain. Raises BadInput for what is no lab, and for a time
@@ -105,7 +108,7 @@ def _fact(record: Record) -> Record:
 
 
 def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, object]]:
-    """What a run has come to at a time, by name."""
+    """The state of a run at a time, by name."""
     past = list(takewhile(lambda record: record.time_ms <= time_ms + 1e-6, records))
     model = ClusterModel().apply_all(past)
     context = model.context_of(model.controller)
@@ -122,7 +125,7 @@ def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, obj
         yield f"{name} leader epoch", seen.leader_epoch
         yield f"{name} zkVersion", seen.zk_version
     for id, broker in sorted(model.brokers.items()):
-        yield f"broker {id}", (broker.note or "up") if broker.alive else "down"
+        yield f"broker {id}", ("paused" if broker.paused else broker.note or "up") if broker.alive else "down"
         for what, wanted in (("leads", True), ("follows", False)):
             hosted = sorted(key for key, led in broker.beliefs.hosted.items() if (led.leader == id) is wanted)
             yield f"broker {id} {what}", ", ".join(f"{topic}-{number}" for topic, number in hosted)
@@ -148,14 +151,11 @@ def _logs(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
                 logs.deleted(record, tp)
     for tp, copies in sorted(logs.copies.items()):
         for broker, copy in sorted(copies.items()):
-            view = LogView(*tp, broker, len(copy.entries), copy.high_watermark, tuple(copy.entries))
+            there = tuple(copy.entries[copy.start :])
+            view = LogView(*tp, broker, len(copy.entries), copy.high_watermark, there, copy.start)
             yield f"log of {tp} on broker {broker}", view.content
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, widest: int | None) -> str:
     text = "-" if value is None else str(value) or "none"
-    return text if len(text) <= WIDEST else text[: WIDEST - 2] + " …"
-
-
-def _td(value: object) -> str:
-    return f"<td>{escape('-' if value is None else str(value) or 'none')}</td>"
+    return text if widest is None or len(text) <= widest else text[: widest - 2] + " …"

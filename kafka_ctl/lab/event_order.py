@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kafka_ctl.errors import BadInput, short
-from kafka_ctl.lab import validate
-from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.simulation.loop import Timer, VirtualLoop
 from kafka_ctl.zookeeper.memory.session import MemorySession
 
 
 class Choice(NamedTuple):
-    """How many events were pending at one point, and which of them came first."""
+    """One point of choice: the number of events that were pending, and which of them came first."""
 
     taken: int
     of: int
@@ -64,20 +61,3 @@ def connection(timer: Timer) -> tuple[int, bool] | None:
         return None
     name = timer.callback.__name__
     return (session.id, name == "_arrive") if name in ("_arrive", "_answered", "_call") else None
-
-
-class EventOrder(Commands):
-    """The part of a lab in which the order of events can be given."""
-
-    @command()
-    def order(self, numbers: list[int]) -> None:
-        """From here on, wherever several events are pending, let that one come next: 0 the earliest, 1 the second ...
-
-        One number for each such moment, the last event where there are not as many; when they are used up, what is
-        earliest comes next, as usual. Only messages on one connection to ZooKeeper keep their order.
-        """
-        if not isinstance(numbers, list):
-            raise BadInput(f"an order cannot be {short(numbers)}; it is a list of numbers, such as [1, 0, 2]")
-        given = [validate.integer("a number of an order", number) for number in numbers]
-        loop = self._require_memory_world("order").clock.loop
-        loop.choose = GivenOrder(loop, given) if given else None

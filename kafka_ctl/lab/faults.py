@@ -1,41 +1,37 @@
-"""What can go wrong in a lab: every fault is a command, recorded as kind `fault`.
+"""Faults of a lab, and other things that happen to its brokers: every one is a command, recorded as kind `fault`.
 
-    process      kill start bounce shutdown pause (broker_commands.py) lag catch_up slow fail_log_dir
+    process      kill start bounce shutdown pause lag catch_up slow fail_log_dir
+    identity     add_broker set_broker_id set_meta
     network      disconnect delay lose heal
     ZooKeeper    expire_session stop_zookeeper start_zookeeper
     operators    delete_controller write_znode delete_znode
 
 The network is the one between brokers and the one to ZooKeeper. `heal` ends every fault that can be ended without
 starting a process.
+Kafka 2.0.1: core/src/main/scala/kafka/Kafka.scala, main (the shutdown hook that SIGTERM runs)
+
+Apart from `lab.py` because commands that break things are a concept of their own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 from collections.abc import Callable
+from contextvars import Token
 from typing import cast
 
 from kafka_ctl.brokers.broker import DOWN as STOPPED
-from kafka_ctl.brokers.dynamic_configs import CHANGES
+from kafka_ctl.brokers.broker import Broker, ShutdownReport
+from kafka_ctl.brokers.configs import CHANGES
+from kafka_ctl.brokers.disk import PATHS, Disk
+from kafka_ctl.brokers.identity import NOT_CONFIGURED, BrokerMetadata, check_configured
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.lab import menu, validate
-from kafka_ctl.lab.broker_commands import ProcessFaults
-from kafka_ctl.lab.commands import command
-from kafka_ctl.lab.draw import PARTITIONS, Drawn, with_
-from kafka_ctl.lab.menu import (
-    BROKER,
-    CLUSTER,
-    MEMORY,
-    SECONDS,
-    WHEN_UP,
-    ZOOKEEPER,
-    Button,
-    Call,
-    Field,
-    Given,
-)
+from kafka_ctl.lab import validate
+from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.menu import ZOOKEEPER
 from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -43,31 +39,114 @@ from kafka_ctl.zookeeper.memory.session import AFTER, BEFORE, DOWN, READ_TIMEOUT
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
-OTHER = Field("other", "Broker, or zookeeper", "text", "zookeeper", menu.end)
-LOST = Field("way", "Lost is", "choice", "both ways|only what it sends|only what it receives")
-BREAKS = Field("when", "Breaks", "choice", "before it arrives|after it is applied")
-PATH = Field("path", "Path", "text", "/controller")
 
+class Faults(Commands):
+    """The faults that a lab can inject, `heal`, which ends them, and the identities of brokers."""
 
-def _cut(broker: str, given: Given) -> Call:
-    ends, direction = (int(broker), menu.end(given, "other")), LOST.choice(given)
-    return (ends[::-1] if direction == "only what it receives" else ends), {} if direction == "both ways" else {
-        "one_way": True
-    }
+    # Processes
 
+    @command
+    def kill(self, broker: int) -> None:
+        """Kill the process, whatever it is doing: ZooKeeper notices when the session times out."""
+        process = self._known(broker)
+        if process.state == STOPPED:
+            raise BadInput(f"broker {broker} is down; kill needs one that is not")
+        self._fault("kill", broker, process.kill)
 
-def _lose(broker: str, given: Given) -> Call:
-    after = BREAKS.choice(given) == "after it is applied"
-    return (int(broker), menu.end(given, "other")), {"applied": True} if after else {}
+    @command
+    def start(self, broker: int, empty: bool = False) -> None:
+        """Start a broker that is down; with `empty`, on disks that have been replaced.
 
+        Then it has no record any more, and no `meta.properties`: a generated id is gone, too.
+        """
+        process = self._broker(broker, "start", running=False)
+        self._needs_zookeeper("start")
+        delay = self._world.boot_delay()
 
-class Faults(ProcessFaults):
-    """The faults that a lab can inject, and `heal`, which ends them."""
+        def begin() -> None:
+            if empty:
+                process.disk = Disk()
+            process.start(delay)
 
-    @command(
-        Button(BROKER, "Expire session", "ZooKeeper expires its session although it is alive", when=WHEN_UP),
-        drawn=Drawn(4, lambda d: with_(d.broker())),
-    )
+        self._fault("start", broker, begin, detail="empty" if empty else None)
+
+    @command
+    def bounce(self, broker: int, seconds: float = 0.0) -> None:
+        """Restart so fast that the controller may see the broker only gone and back again.
+
+        The new process speaks to ZooKeeper `seconds` after the old one's session was closed: a JVM takes some.
+        """
+        process, wait = self._broker(broker, "bounce", running=True), validate.seconds("a start", seconds)
+        detail = details.write(seconds=f"{wait:g}") if wait else None
+
+        async def restart() -> None:
+            CAUSE.set(self._world.record_fault("bounce", broker, detail=detail))
+            await process.stop()
+            process.start(wait)
+
+        self._world.run(restart())
+
+    @command
+    def shutdown(self, broker: int, wait: bool = True, grace: float | None = None) -> ShutdownReport | None:
+        """Controlled shutdown: ask the controller to move leaderships away, then stop.
+
+        Time passes until the broker is down; with `wait=False` it has only been asked to leave. `grace`: whoever sent
+        SIGTERM sends SIGKILL after so many seconds (by default `docker stop` 10, Kubernetes 30, systemd 90).
+        """
+        process = self._broker(broker, "shutdown", running=True)
+        if wait:
+            self._needs_zookeeper("shutdown, unless with wait=False,")
+        given = None if grace is None else f"{validate.seconds('a grace', grace):g}"
+
+        def ask() -> tuple[Token, Callable[[], object]]:
+            detail = details.write(grace=given)
+            token = CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker, detail=detail))
+            return token, (lambda: None) if grace is None else self._kill_after(grace, process)
+
+        async def leave() -> ShutdownReport:
+            process.adopt()
+            _, done = ask()
+            try:
+                return await process.controlled_shutdown()
+            except asyncio.CancelledError:
+                if process.state != STOPPED:
+                    raise
+                return ShutdownReport(0, error="the process has ended")
+            finally:
+                done()
+
+        def start() -> None:
+            token, done = ask()
+            process.spawn(process.controlled_shutdown()).add_done_callback(lambda _: done())
+            CAUSE.reset(token)
+
+        if wait:
+            return self._world.run(leave())
+        self._world.clock.call(start)
+        return None
+
+    def _kill_after(self, grace: float, process: Broker) -> Callable[[], object]:
+        """Kill a process in so many seconds; what this returns is called when it has ended by itself."""
+        cause = CAUSE.get()
+
+        def kill() -> None:
+            if process.state != STOPPED:
+                self._world.record_fault("kill", process.id, detail=details.write(grace=f"{grace:g}"), cause=cause)
+                process.kill()
+
+        return self._world.clock.later(grace, kill).cancel
+
+    @command
+    def pause(self, broker: int, seconds: float) -> None:
+        """Let a process stand still, as in a garbage collection; then it goes on where it was.
+
+        When that is longer than its session timeout, ZooKeeper takes it for dead; it learns so when it resumes.
+        """
+        self._require_memory_world("pause")
+        process, wait = self._broker(broker, "pause", running=True), validate.seconds("a pause", seconds)
+        self._fault("pause", broker, lambda: process.pause(wait), detail=details.write(seconds=f"{wait:g}"))
+
+    @command
     def expire_session(self, broker: int) -> None:
         """Make ZooKeeper expire the session of a broker that is alive."""
         process = self._broker(broker, "expire_session", running=True)
@@ -76,12 +155,7 @@ class Faults(ProcessFaults):
             raise BadInput(f"broker {broker} has no session with ZooKeeper at the moment")
         self._fault("expire_session", broker, lambda: self._world.expire(session))
 
-    @command(
-        Button(BROKER, "Lag…", "its replica of a partition falls behind and leaves the ISR",
-               (Field("partition", "Partition", "partition"),), WHEN_UP,
-               lambda broker, given: ((int(broker), *menu.partition(given.get("partition", ""))), {})),
-        drawn=Drawn(3, lambda d: with_(d.broker(), d.topic(), d.rng.randrange(PARTITIONS))),
-    )  # fmt: skip
+    @command
     def lag(self, broker: int, topic: str, partition: int) -> None:
         """Let a follower fall behind: after `replica.lag.time.max.ms` its leader takes it out of the ISR."""
         process, known = self._broker(broker, "lag", running=True), self.partition(topic, partition)
@@ -96,25 +170,13 @@ class Faults(ProcessFaults):
 
         self._fault("lag", broker, fall_behind, topic=topic, partition=partition)
 
-    @command(
-        Button(BROKER, "Catch up", "its replicas catch up with their leaders", when=WHEN_UP),
-        drawn=Drawn(2, lambda d: with_(d.broker())),
-    )
+    @command
     def catch_up(self, broker: int) -> None:
         """Let a follower that fell behind keep up again in all partitions."""
         process = self._broker(broker, "catch_up", running=True)
+        self._fault("catch_up", broker, process.as_follower.catch_up)
 
-        def act() -> None:
-            for tp in list(process.as_follower.lagging):
-                process.as_follower.catch_up(tp)
-
-        self._fault("catch_up", broker, act)
-
-    @command(
-        Button(BROKER, "Slow fetches…", "its replicas fetch that much later; too late, and they leave the ISR",
-               (SECONDS,), WHEN_UP),
-        drawn=Drawn(1, lambda d: with_(d.broker(), d.seconds(15))),
-    )  # fmt: skip
+    @command
     def slow(self, broker: int, seconds: float) -> None:
         """Let everything that a follower fetches take so much longer, until `heal`, or with 0 no longer.
 
@@ -123,10 +185,7 @@ class Faults(ProcessFaults):
         process, wait = self._broker(broker, "slow", running=True), validate.seconds("a delay", seconds)
         self._fault("slow", broker, lambda: process.as_follower.set_fetch_delay(wait), detail=details.delay(wait))
 
-    @command(
-        Button(BROKER, "Disk fails", "one of its two log directories fails", when=WHEN_UP),
-        drawn=Drawn(1, lambda d: with_(d.broker())),
-    )
+    @command
     def fail_log_dir(self, broker: int) -> None:
         """Let one of the broker's two log directories fail: the copies in it are gone until the broker starts again.
 
@@ -137,11 +196,7 @@ class Faults(ProcessFaults):
 
     # The network
 
-    @command(
-        Button(BROKER, "Network partition…", "it and another broker, or ZooKeeper, no longer reach one another",
-               (OTHER, LOST), WHEN_UP, _cut),
-        drawn=Drawn(3, lambda d: with_(*d.pair(zookeeper=True), one_way=d.maybe(0.5))),
-    )  # fmt: skip
+    @command
     def disconnect(self, source: int | str, target: int | str, one_way: bool = False) -> None:
         """Cut the connection between two brokers, or between a broker and `zookeeper`, until `heal`.
 
@@ -170,11 +225,7 @@ class Faults(ProcessFaults):
         detail = details.link(source, target, one_way)
         self._fault("disconnect", first, cut, detail=detail)
 
-    @command(
-        Button(BROKER, "Network delay…", "what it sends to another broker, or to ZooKeeper, takes longer",
-               (OTHER._replace(label="To broker, or zookeeper", default="1"), SECONDS._replace(default="2")), WHEN_UP),
-        drawn=Drawn(3, lambda d: with_(*d.pair(zookeeper=True), d.seconds(3.9))),
-    )  # fmt: skip
+    @command
     def delay(self, source: int | str, target: int | str, seconds: float) -> None:
         """Make everything that one broker sends to another, or to or from `zookeeper`, so much slower, until `heal`.
 
@@ -193,11 +244,7 @@ class Faults(ProcessFaults):
             slow_down = functools.partial(setattr, self._world.network.link(one, other), "delay", wait)
         self._fault("delay", first, slow_down, detail=f"{source} -> {target} {details.delay(wait)}")
 
-    @command(
-        Button(BROKER, "Lose a request…", "its connection breaks at its next request or write", (OTHER, BREAKS),
-               WHEN_UP, _lose),
-        drawn=Drawn(4, lambda d: with_(d.broker(), *d.pair(zookeeper=True)[1:], applied=d.maybe(0.5))),
-    )  # fmt: skip
+    @command
     def lose(self, source: int, target: int | str, applied: bool = False) -> None:
         """Break a connection at the next request of `source` (the next write, if `target` is `zookeeper`).
 
@@ -216,7 +263,7 @@ class Faults(ProcessFaults):
             raise BadInput("lose needs the memory world, and a broker with a session")
         self._fault("lose", source, act, detail=f"{source} -> {target} {'applied' if applied else 'not applied'}")
 
-    @command(Button(CLUSTER, "Heal", "pauses, network faults and lags end", rank=1), drawn=Drawn(6))
+    @command
     def heal(self) -> None:
         """End pauses, cuts, delays and losses, let followers keep up, and ZooKeeper answer; the dead stay dead."""
 
@@ -229,24 +276,20 @@ class Faults(ProcessFaults):
                 process.as_follower.set_fetch_delay(0.0)
                 if process.state != STOPPED:
                     process.resume(CAUSE.get())
-                    for tp in list(process.as_follower.lagging):
-                        process.as_follower.catch_up(tp)
-                    process.as_follower.fetch_again()
+                    process.as_follower.catch_up()
+                    process.as_follower.rejoin()
 
         self._fault("heal", None, end_faults)
 
     # ZooKeeper
 
-    @command(
-        Button(ZOOKEEPER, "Stop", "it answers no request; no session expires meanwhile", needs=MEMORY),
-        drawn=Drawn(1),
-    )
+    @command
     def stop_zookeeper(self) -> None:
         """Let ZooKeeper not answer any more, until `start_zookeeper` or `heal`; no session expires meanwhile."""
         self._needs_zookeeper("stop_zookeeper")
         self._fault("stop_zookeeper", None, self._require_memory_world("stop_zookeeper").store.stop)
 
-    @command(Button(ZOOKEEPER, "Start", "it answers again", needs=MEMORY), drawn=Drawn(1))
+    @command
     def start_zookeeper(self) -> None:
         """Let ZooKeeper answer again."""
         store = self._require_memory_world("start_zookeeper").store
@@ -256,18 +299,12 @@ class Faults(ProcessFaults):
 
     # Operators
 
-    @command(
-        Button(ZOOKEEPER, "Delete /controller", "the controller resigns, and a new one is elected", rank=-1),
-        drawn=Drawn(2),
-    )
+    @command
     def delete_controller(self) -> None:
         """Remove `/controller` by hand, as an operator might: the controller resigns and all compete again."""
         self._write("delete_controller", Delete(ControllerZNode.path()))
 
-    @command(
-        Button(ZOOKEEPER, "Write a znode…", "write any data to a znode, by hand",
-               (PATH, Field("data", "Data", "text", read=menu.as_written)), rank=-1)
-    )  # fmt: skip
+    @command
     def write_znode(self, path: str, data: object) -> None:
         """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not.
 
@@ -278,7 +315,7 @@ class Faults(ProcessFaults):
         content = validate.utf8("the content of a znode", text).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 
-    @command(Button(ZOOKEEPER, "Delete a znode…", "delete any znode, by hand", (PATH,), rank=-1))
+    @command
     def delete_znode(self, path: str) -> None:
         """Delete a znode by hand."""
         self._write("delete_znode", Delete(validate.name("a path", path)))
@@ -302,3 +339,44 @@ class Faults(ProcessFaults):
         if one == other:
             raise BadInput(f"{asked}({source}, {target}): two different ends are needed")
         return one, other
+
+    # Identities
+
+    @command
+    def add_broker(self, broker: int | None = None, rack: str | None = None) -> None:
+        """Start one more broker, with this id or, without one, with an id from ZooKeeper."""
+        world, configured = self._world, self._configured(broker)
+        if broker in world.brokers:
+            raise BadInput(f"broker {broker} exists already; brokers: {', '.join(map(str, sorted(world.brokers)))}")
+        self._needs_zookeeper("add_broker")
+        place = min([0, *world.brokers]) - 1 if broker is None else broker
+        process = world.add_broker(place, rack if rack is None else validate.name("a rack", rack))
+        delay = world.boot_delay()
+        self._fault("add_broker", broker, lambda: process.start(delay), detail=f"broker.id={configured}")
+
+    @command
+    def set_broker_id(self, broker: int, broker_id: int | None) -> None:
+        """Change `broker.id` in the configuration of a broker that is down; None for none."""
+        process, configured = self._broker(broker, "set_broker_id", running=False), self._configured(broker_id)
+        change = functools.partial(setattr, process, "configured", configured)
+        self._fault("set_broker_id", broker, change, detail=f"broker.id={configured}")
+
+    @command
+    def set_meta(self, broker: int, directory: str, broker_id: int | None, cluster: str | None = None) -> None:
+        """Change what `meta.properties` in a log directory (`/d0` or `/d1`) of a broker that is down says.
+
+        None for the id removes the file.
+        """
+        files = self._broker(broker, "set_meta", running=False).disk.meta
+        if directory not in PATHS:
+            raise UnknownName("log directory", directory, PATHS)
+        name = cluster if cluster is None else validate.name("a cluster", cluster)
+        meta = None if broker_id is None else BrokerMetadata(validate.integer("a broker id", broker_id), name)
+        change = functools.partial(files.__setitem__, directory, meta)
+        self._fault("set_meta", broker, change, detail=f"{directory}: {meta or 'no file'}")
+
+    def _configured(self, broker: int | None) -> int:
+        """`broker.id` in a configuration; None for none."""
+        return check_configured(
+            NOT_CONFIGURED if broker is None else validate.integer("a broker id", broker), self.config
+        )

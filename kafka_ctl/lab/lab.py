@@ -5,66 +5,73 @@ Every call below a `@command` is recorded; `lab.story` is the whole run as text 
 
 from __future__ import annotations
 
+import atexit
+import base64
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+import os
+import signal
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
 from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, check_not_in_browser, needed_for, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants import Checker, Violation
-from kafka_ctl.lab import described_cluster, ending, story, validate, view
-from kafka_ctl.lab.broker_commands import BrokerIdCommands
-from kafka_ctl.lab.calls import calls
-from kafka_ctl.lab.commands import ConfigCommands, Topics, command
-from kafka_ctl.lab.concurrent_commands import ConcurrentCommands
+from kafka_ctl.lab import description, story, validate, view
+from kafka_ctl.lab.commands import command
 from kafka_ctl.lab.description import Description, check_description, parse_description
-from kafka_ctl.lab.election_commands import ElectionCommands
-from kafka_ctl.lab.event_order import EventOrder
+from kafka_ctl.lab.event_order import GivenOrder
 from kafka_ctl.lab.faults import Faults
-from kafka_ctl.lab.menu import MEMORY as VIRTUAL
-from kafka_ctl.lab.menu import SECONDS, TIME, Button
-from kafka_ctl.lab.producer import Producer, ProducerCommands
-from kafka_ctl.lab.rendering import Rendering
-from kafka_ctl.lab.settings import parse_brokers, parse_config
+from kafka_ctl.lab.producer import Producer
+from kafka_ctl.lab.recorded_run import RunState, new_admin
 from kafka_ctl.lab.story import Opening
+from kafka_ctl.lab.validate import calls, parse_brokers, parse_config
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.simulation.clock import LIMIT, VirtualClock
 from kafka_ctl.simulation.world import EMBEDDED, MEMORY, MemoryWorld, World, WorldOptions
 from kafka_ctl.trace import Trace
 
+if TYPE_CHECKING:
+    from kafka_ctl.views.explain.why import Why
+    from kafka_ctl.views.widget.live import Live
+    from kafka_ctl.views.widget.player import Player
+
+MOST_DRAWN = 100_000
+"""Records from which a notebook still draws a lab unasked; more would keep the kernel busy for seconds."""
+
 
 @calls
-class Lab(
-    Topics,
-    ConfigCommands,
-    ElectionCommands,
-    ProducerCommands,
-    BrokerIdCommands,
-    Faults,
-    ConcurrentCommands,
-    EventOrder,
-    Rendering,
-):
+class Lab(Faults):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
+
+        from kafka_ctl import Lab
+        lab = Lab(brokers=3)
+        lab.kill(lab.controller.id)
+        lab.settle()
+        lab.controller.epoch  # 2
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
     for the same `seed`), `embedded` (a real one, started for this lab) or `host:port/chroot`. `config`: Kafka's own
     keys. `costs`: seconds of virtual time, a table or the entries that differ, `{"boot": 0.1}`. With `settle=False` the
     brokers have only just been started when the lab is returned. `described`: what the cluster begins as, see
-    `from_description`. In a ZooKeeper at an address a lab lives only where nothing is but what labs have made;
-    `join=True` lets it take part in what others have there, and change that; with `wire=True`, too, their brokers may
-    be alive. `elections` and `rules` are functions of your own that take part, see `kafka_ctl.plugins`. With
-    `wire=True` the brokers speak Kafka's protocol on 127.0.0.1 (`bootstrap_servers`), on real time, also where
-    ZooKeeper is in memory.
+    `from_description`. In a ZooKeeper at an address a lab lives only where nothing is but what labs have made. What a
+    killed lab left there it takes over, and removes when it is closed; with `fresh=True` it removes that first, and
+    begins with an empty chroot. `join=True` lets it take part in what others have there, and change that; with
+    `wire=True`, too, their brokers may be alive. `elections` and `rules` are functions of your own that take part, see
+    `kafka_ctl.plugins`. With `wire=True` the brokers speak Kafka's protocol on 127.0.0.1 (`bootstrap_servers`), on real
+    time, also where ZooKeeper is in memory.
     Raises UnknownName, BadInput or Unavailable, naming what is wrong.
     """
+
+    _live: Live | None = None
 
     def __init__(
         self,
@@ -81,9 +88,10 @@ class Lab(
         elections: Mapping[str, Callable[..., object]] | None = None,
         rules: Mapping[str, Callable[..., object]] | None = None,
         wire: bool = False,
+        fresh: bool = False,
     ) -> None:
         self.closed = True
-        self.generation, self.plugins = Generation(generation), Plugins(elections, rules)
+        self.generation, plugins = Generation(generation), Plugins(elections, rules)
         self.seed, self.zookeeper = validate.integer("a seed", seed), validate.name("zookeeper", zookeeper)
         self._racks = parse_brokers(brokers)
         self._given_config = dict(validate.mapping("a config", {} if config is None else config))
@@ -93,18 +101,16 @@ class Lab(
         self._described = None if described is None else _checked(described, self._racks)
         table = None if costs is None else costs if isinstance(costs, Costs) else Costs.of(costs)
         validate.name("history", history)
-        flags = validate.flag("join", join), validate.flag("wire", wire)
+        flags = validate.flag("join", join), validate.flag("wire", wire), validate.flag("fresh", fresh)
         options = WorldOptions(self.generation, settings, seed, table, history, Trace)
-        self._world = _open_world(zookeeper, options, *flags)
-        self._world.plug(self.plugins)
-        self.checker = Checker(self._world) if isinstance(self._world, MemoryWorld) else None
-        self._keeper, self.closed = ending.keep(self._world), False
-        self.commands: list[story.Command] = []
-        self._usual_admin, self._producer = self._new_admin(), Producer(self._world)
-        self._settled_first, self._costs = settle, table or Costs()
+        world = _open_world(zookeeper, options, *flags)
+        world.plug(plugins)
+        checker = Checker(world) if isinstance(world, MemoryWorld) else None
+        self._run = RunState(world, checker, new_admin(world), Producer(world), _keep(world), [])
+        self.closed, self._settled_first, self._costs = False, settle, table or Costs()
         try:
             self._open(wire)
-            self._opened = len(self.trace)
+            self._run.opened = len(self.trace)
             if settle:
                 self._world.settle()
         except BaseException:
@@ -120,8 +126,8 @@ class Lab(
         nothing. Who must be dead for the description to be true is down; what a controller of that generation would
         change at once (2.4 takes the dead out of ISRs) is changed. Raises BadInput for what cannot be read or be.
         """
-        description = parse_description(path_or_text)
-        return cls(**{"brokers": description.brokers} | options, described=description)
+        described = parse_description(path_or_text)
+        return cls(**{"brokers": described.brokers} | options, described=described)
 
     def _open(self, wire: bool) -> None:
         """Start every broker, in a random order of arrival."""
@@ -130,7 +136,7 @@ class Lab(
         for number, rack in self._racks.items():
             self._world.add_broker(number, rack)
         if self._described is not None:
-            described_cluster.open_cluster(self._world, self._admin, self._described)
+            description.open_cluster(self._world, self._run.admin, self._described)
             return
         for broker in self._world.brokers.values():
             self._world.clock.call(functools.partial(broker.start, self._world.boot_delay()))
@@ -140,14 +146,14 @@ class Lab(
         from kafka_ctl.wire.attach import attach
 
         try:
-            attach(self._world, self._usual_admin)
+            attach(self._world, self._run.admin)
         except BaseException:
             self.close()
             raise
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where real clients connect, `127.0.0.1:PORT` of every broker with commas between; needs `wire=True`."""
+        """The addresses for real clients: `127.0.0.1:PORT` of every broker with commas between; needs `wire=True`."""
         if self._world.listeners is None:
             raise BadInput("the brokers of this lab do not listen to clients; Lab(wire=True) makes one whose do")
         from kafka_ctl.wire.attach import bootstrap_servers
@@ -156,17 +162,17 @@ class Lab(
 
     # Time
 
-    @command(Button(TIME, "Until quiet", "run until nothing is under way"))
+    @command
     def settle(self, limit: float = LIMIT) -> None:
         """Let time pass until nothing is under way; ConditionNotMet after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
-    @command(Button(TIME, "For…", "let so many seconds pass", (SECONDS,)))
+    @command
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
         self._world.clock.run_for(validate.seconds("a time", seconds))
 
-    @command(Button(TIME, "Step", "run to the next event", needs=VIRTUAL, rank=-1))
+    @command
     def step(self, n: int = 1) -> None:
         """Go on until `n` more moments have left records in the trace (in memory only); stops when all is quiet.
 
@@ -184,12 +190,10 @@ class Lab(
                 raise ConditionNotMet(f"no moment has left a record within {LIMIT:g} s of virtual time")
 
     def _stepped(self, size: int, clock: VirtualClock) -> bool:
-        """Whether there are more records than so many, or all is quiet."""
+        """True if there are more records than so many, or all is quiet."""
         return len(self.trace) > size or clock.loop.idle
 
-    @command(
-        Button(TIME, "Until a violation", "run until an invariant is violated, or nothing is under way", needs=VIRTUAL)
-    )
+    @command
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
         """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
         world = self._require_memory_world("run_until_violation")
@@ -211,7 +215,7 @@ class Lab(
             with clock.interruptible():
                 return asked()
 
-        with clock.uninterrupted():
+        with clock.uninterrupted(), clock.alone():
             try:
                 reached = self._world.run_until(until, None if limit == LIMIT else limit)
             finally:
@@ -222,6 +226,103 @@ class Lab(
         if not reached:
             why = f"the condition did not hold within {self._world.clock.now() - start:.3g} s"
             raise ConditionNotMet("; ".join(filter(None, (why, self._world.election_blocked_by()))))
+
+    # The order of events
+
+    @command
+    def order(self, numbers: list[int]) -> None:
+        """From here on, wherever several events are pending, let that one come next: 0 the earliest, 1 the second ...
+
+        One number for each such moment, the last event where there are not as many; when they are used up, what is
+        earliest comes next, as usual. Only messages on one connection to ZooKeeper keep their order.
+        """
+        if not isinstance(numbers, list):
+            raise BadInput(f"an order cannot be {short(numbers)}; it is a list of numbers, such as [1, 0, 2]")
+        given = [validate.integer("a number of an order", number) for number in numbers]
+        loop = self._require_memory_world("order").clock.loop
+        loop.choose = GivenOrder(loop, given) if given else None
+
+    # Pictures
+
+    def live(self, theme: str = "auto") -> Live:
+        """The living cluster as a notebook widget: click a thing to do something to it; every click is a call.
+
+        `theme` is `auto`, `light` or `dark`. The same widget every time, so that two displays show the same.
+        """
+        from kafka_ctl.views.frames import check_theme
+
+        check_theme(theme)
+        if self._live is None:
+            from kafka_ctl.views.widget.live import Live
+
+            self._live = Live(self, theme=theme)
+        self._live.refresh()
+        return self._live
+
+    def why(self, seq: int, lines: bool | None = None) -> Why:
+        """Why the record `seq` came about: the rule, its inputs, what it decided, what it would have otherwise.
+
+        The lines that ran are marked up to record 50,000, or with `lines` never or always: for that the story is
+        replayed twice, in eight times the time it took. Raises BadInput when there is no such record.
+        """
+        from kafka_ctl.views.explain.executed_lines import lines_of
+        from kafka_ctl.views.explain.why import MOST_REPLAYED, why
+
+        if lines is not None and not isinstance(lines, bool):
+            raise BadInput(f"lines cannot be {short(lines)}; it is True, False or None")
+        most = MOST_REPLAYED if lines is None else math.inf if lines else -1
+        return why(self.trace, seq, self.generation, lines_of(self), most)
+
+    def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Player:
+        """A player of the whole trace: step, rewind, jump, speed. Several views are kept in step.
+
+        `view` is `cluster`, `partition`, `replica`, `spacetime`, `zookeeper`, `queue` or `timeline`; for options such
+        as `start` (the first record's `seq`) and `limit` see `views/widget/player.py`. Raises UnknownName for another
+        view.
+        """
+        with needed_for("a player"):
+            from kafka_ctl.views.explain.executed_lines import lines_of
+            from kafka_ctl.views.frames import check_own
+            from kafka_ctl.views.widget.player import player
+
+        check_own("player", options)
+        return player(self.trace, view, generation=self.generation.name, lines=lines_of(self), **options)
+
+    def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
+        """Write the run as a file that plays by itself: `.svg` (no script), `.html` (one file, no network), `.gif`.
+
+        It begins where the first command was given, when the cluster had started; with `start=0` at the first record.
+        Raises BadInput for another ending, Unavailable when a tool is missing.
+        """
+        from kafka_ctl.views.explain.executed_lines import lines_of
+        from kafka_ctl.views.export import export
+        from kafka_ctl.views.frames import check_own
+
+        check_own("export", options)
+        if self.commands and self.commands[0].seq < len(self.trace):
+            options.setdefault("start", self.commands[0].seq)
+        return export(self.trace, path, view, generation=self.generation.name, lines=lines_of(self), **options)
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, object]]:
+        """In a notebook: the living cluster; where no widget can run, the cluster as it is now, and in words."""
+        if len(self.trace) > MOST_DRAWN:
+            return {"text/plain": repr(self)}, {}
+        try:
+            from kafka_ctl.views.frames import film
+            from kafka_ctl.views.svg import static_svg
+
+            shown = None if self.closed else self.live()
+            picture = static_svg((shown and shown.builder) or film(self.trace), caption=False)
+        except (ModuleNotFoundError, Unavailable):  # nothing to draw with: words will do
+            return {"text/plain": repr(self)}, {}
+        coded = base64.b64encode(picture.encode()).decode()
+        image = f'<img alt="{escape(repr(self))}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        bundle = {"text/html": image, "image/svg+xml": picture, "text/plain": repr(self)}
+        if shown is None:
+            return bundle, {}
+        made = shown._repr_mimebundle_(**options)
+        widget, meta = made if isinstance(made, tuple) else (made or {}, {})
+        return {**widget, **bundle}, meta
 
     def __repr__(self) -> str:
         up = [id for id, b in self._world.brokers.items() if b.state != DOWN]
@@ -247,7 +348,7 @@ class Lab(
         opening |= {"changes": self.generation.changes} if self.generation.changes else {}
         opening |= {"config": self._given_config} if self._given_config else {}
         opening |= {"costs": self._costs.changes} if self._costs.changes else {}
-        opening |= {"description": described_cluster.encode(self._described)} if self._described else {}
+        opening |= {"description": description.encode(self._described)} if self._described else {}
         opening |= {"plugins": self.plugins.names} if self.plugins.names else {}
         opening |= {"settle": False} if not self._settled_first else {}
         return opening
@@ -256,9 +357,11 @@ class Lab(
 
     def close(self) -> None:
         """Stop everything this lab started and remove what it made; closing twice is harmless."""
-        if not self.closed:
-            self.closed = True
-            self._world.close()
+        world = self._world
+        with world.clock.alone() if world.is_memory else nullcontext():
+            if not self.closed:
+                self.closed = True
+                world.close()
 
     def __enter__(self) -> Lab:
         return self
@@ -267,9 +370,9 @@ class Lab(
         self.close()
 
 
-def _checked(description: Description, racks: Mapping[int, object]) -> Description:
+def _checked(given: Description, racks: Mapping[int, object]) -> Description:
     """A description that can be, of brokers that there are."""
-    whole = check_description("described", description)
+    whole = check_description("described", given)
     if missing := sorted(set(whole.brokers) - racks.keys()):
         raise BadInput(f"brokers={short(sorted(racks))}: the description also has {', '.join(map(str, missing))}")
     return whole
@@ -286,13 +389,19 @@ def _asked(holds: Callable[..., bool], lab: Lab) -> Callable[[], bool]:
 
 
 COMMANDS = tuple(sorted(name for name in dir(Lab) if getattr(getattr(Lab, name), "is_command", False)))
-"""What a story can ask for."""
+"""The commands of a story."""
 
 
-def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool) -> World:
-    """The world for `memory`, `embedded` or an address; `join` goes with an address only, `wire` with real time."""
+def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool, fresh: bool) -> World:
+    """The world for `memory`, `embedded` or an address; `join` and `fresh` need an address, `wire` real time."""
     if join and zookeeper in (MEMORY, EMBEDDED):
         raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
+    if fresh and zookeeper in (MEMORY, EMBEDDED):
+        raise BadInput(f"fresh=True needs a zookeeper='host:port/chroot'; {zookeeper!r} is empty for every lab anyway")
+    if fresh and join:
+        raise BadInput(
+            "fresh=True begins with an empty chroot, join=True with what others have there: give one of them"
+        )
     if zookeeper == MEMORY and wire:
         check_not_in_browser("Lab(wire=True)")
         from kafka_ctl.simulation.real_time import MemoryInRealTime
@@ -304,4 +413,58 @@ def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool) -
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.simulation.real_world import RealWorld
 
-    return RealWorld(zookeeper, options, join, among=join and wire)
+    return RealWorld(zookeeper, options, join, among=join and wire, fresh=fresh)
+
+
+# The end of a lab that is not closed
+
+_exiting = False
+_on_real_time: set[weakref.finalize] = set()
+"""The ends of labs with threads, and perhaps servers, of their own."""
+
+
+class Keeper:
+    """Held by a lab and by nothing else: it is dropped with the lab, or moves to the lab that takes over its world."""
+
+
+def _keep(world: World) -> Keeper:
+    """Let the world end with the holder of the answer, or with the program, also by SIGTERM.
+
+    After kill -9 the znodes are left to their sessions, and an embedded server to its supervisor.
+    """
+    keeper = Keeper()
+    end = weakref.finalize(keeper, _end, world, os.getpid())
+    if not world.is_memory:
+        _on_real_time.difference_update([other for other in _on_real_time if not other.alive])
+        _on_real_time.add(end)
+        _heed_sigterm()
+    atexit.unregister(_note_exit)
+    atexit.register(_note_exit)  # after weakref has registered its own, so it comes before that
+    return keeper
+
+
+def _end(world: World, process: int) -> None:
+    if os.getpid() == process:  # a fork has copies of everything but the threads
+        world.dropped(_exiting)
+
+
+def _note_exit() -> None:
+    global _exiting
+    _exiting = True
+
+
+def _heed_sigterm() -> None:
+    """Let SIGTERM end the labs and then the program, unless somebody else has an answer to it."""
+    import threading  # here: a browser's Python has no threads, and needs no signals
+
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(number: int, frame: object) -> None:
+    _note_exit()
+    for end in list(_on_real_time):
+        end()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

@@ -1,14 +1,18 @@
-"""What JMX shows of a broker: gauges of its controller and its replicas, meters, and the timers of its event queue.
+"""Metrics of a broker as in JMX: gauges of its controller and its replicas, meters, and the timers of its event queue.
 
 Gauges are read from the actors, everything else from the trace. A meter or timer begins with the process. Times are
-milliseconds on the lab's clock. `METRICS` says where Kafka counts what, and in which generations.
+milliseconds on the lab's clock. `metrics.txt` says where Kafka counts what, and in which generations.
 Kafka 2.0.1: controller/ControllerEventManager.scala, ControllerEventManager; controller/ControllerState.scala
+
+Apart from `recorded_run.py` because the names are those of JMX, and no other code reads them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.brokers.broker import DOWN
@@ -16,22 +20,23 @@ from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.controller import events
 from kafka_ctl.controller.gauges import COUNTS
 from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
+from kafka_ctl.zookeeper.znodes import BrokerIdsZNode
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
 
-STATES = (
-    "Idle", "ControllerChange", "BrokerChange", "TopicChange", "TopicDeletion", "PartitionReassignment",
-    "AutoLeaderBalance", "ManualLeaderBalance", "ControlledShutdown", "IsrChange", "LeaderAndIsrResponseReceived",
-    "LogDirChange", "ControllerShutdown", "UncleanLeaderElectionEnable", "TopicUncleanLeaderElectionEnable",
-    "ListPartitionReassignment",
-)  # fmt: skip
+STATES = """
+    Idle ControllerChange BrokerChange TopicChange TopicDeletion PartitionReassignment AutoLeaderBalance
+    ManualLeaderBalance ControlledShutdown IsrChange LeaderAndIsrResponseReceived LogDirChange ControllerShutdown
+    UncleanLeaderElectionEnable TopicUncleanLeaderElectionEnable ListPartitionReassignment
+""".split()
 """Kafka's ControllerState: the metric of that name is the place in this list."""
 
 
 class Timer(NamedTuple):
-    """How often something happened, and how long it took in milliseconds: on average, mostly, at most."""
+    """A count, and times in milliseconds: the average, the median, the longest."""
 
     number: int
     mean: float
@@ -40,14 +45,14 @@ class Timer(NamedTuple):
 
 
 class Meter(NamedTuple):
-    """How often something has happened since the process started, and how often a second: JMX's Count and MeanRate."""
+    """A count since the process started, and its rate a second: JMX's Count and MeanRate."""
 
     number: int
     mean: float
 
 
 Shown = int | Timer | Meter | None
-"""What a metric shows; None for a gauge that Kafka fails to read."""
+"""The value of a metric; None for a gauge that Kafka fails to read."""
 
 
 class Metric(NamedTuple):
@@ -58,73 +63,33 @@ class Metric(NamedTuple):
     sources: Mapping[str, str]
 
 
-def _in(*sources: str) -> dict[str, str]:
-    """Sources of the newest generations, one each; for those before them the metric does not exist."""
-    return dict(zip(list(GENERATIONS)[-len(sources) :], sources, strict=True))
+def _read() -> Iterator[Metric]:
+    """The rows of `metrics.txt`."""
+    text = (resources.files(__package__) / "metrics.txt").read_text("utf-8")
+    for row in re.findall(r"^(\w.*(?:\n {4}.*)+)", text, re.MULTILINE):
+        head, *written = map(str.strip, row.split("\n"))
+        name, _, counts = head.partition(" | ")
+        counted = [source.split(" x ") if " x " in source else ["1", source] for source in written]
+        sources = [source for times, source in counted for _ in range(int(times))]
+        yield Metric(name, counts, dict(zip(list(GENERATIONS)[-len(sources) :], sources, strict=True)))
 
 
-CONTROLLER, MANAGER = "controller/KafkaController.scala", "server/ReplicaManager.scala, newGauge"
-OLD, UPDATED, PARTITION = f"{CONTROLLER}, newGauge", f"{CONTROLLER}, updateMetrics", "cluster/Partition.scala"
-STORE = f"{PARTITION}, ZkPartitionStateStore"
+METRICS = tuple(_read())
+"""Every metric of the lab, with its source in the release that each generation follows."""
 PRODUCE, FETCH = (
     tuple(f"{name},delayedOperation={kind}" for name in ("PurgatorySize", "NumDelayedOperations"))
     for kind in ("Produce", "Fetch")
 )
 """The gauges of the two purgatories: what is watched, and what waits."""
-METRICS = (
-    Metric("ActiveControllerCount", "1 where the broker takes itself for the controller", _in(OLD, OLD, OLD)),
-    Metric("OfflinePartitionsCount", "partitions without a live leader",
-           _in(OLD, UPDATED, "controller/ControllerContext.scala, updatePartitionStateMetrics")),
-    Metric("PreferredReplicaImbalanceCount", "partitions that their preferred replica does not lead",
-           _in(OLD, UPDATED, UPDATED)),
-    Metric("GlobalTopicCount", "topics", _in(UPDATED, UPDATED)),
-    Metric("GlobalPartitionCount", "partitions that have ever had a leader", _in(UPDATED, UPDATED)),
-    Metric("TopicsToDeleteCount", "topics queued for deletion", _in(UPDATED)),
-    Metric("ReplicasToDeleteCount", "replicas of these that are not deleted yet", _in(UPDATED)),
-    Metric("TopicsIneligibleToDeleteCount", "topics whose deletion must wait", _in(UPDATED)),
-    Metric("ReplicasIneligibleToDeleteCount", "replicas that cannot be deleted now", _in(UPDATED)),
-    Metric("LeaderCount", "partitions that the broker leads", _in(MANAGER, MANAGER, MANAGER)),
-    Metric("PartitionCount", "partitions that it has a copy of", _in(MANAGER, MANAGER, MANAGER)),
-    Metric("OfflineReplicaCount", "copies lost with a log directory", _in(MANAGER, MANAGER)),
-    Metric("UnderReplicatedPartitions", "partitions it leads whose ISR is smaller than the replicas",
-           _in(*[f"{PARTITION}, isUnderReplicated"] * 3)),
-    Metric("UnderMinIsrPartitionCount", "partitions it leads with fewer in sync than `min.insync.replicas`",
-           _in(*[f"{PARTITION}, isUnderMinIsr"] * 2)),
-    Metric("AtMinIsrPartitionCount", "partitions it leads with just as many", _in(f"{PARTITION}, isAtMinIsr")),
-    Metric("IsrShrinksPerSec", "ISRs it shrank; before 2.4 also attempts that met another version",
-           _in(*[f"{PARTITION}, maybeShrinkIsr"] * 2, STORE)),
-    Metric("IsrExpandsPerSec", "ISRs it expanded; before 2.4 also attempts that met another version",
-           _in(*[f"{PARTITION}, maybeExpandIsr"] * 2, STORE)),
-    Metric("FailedIsrUpdatesPerSec", "ISRs it could not write", _in(f"{PARTITION}, updateIsr", STORE)),
-    Metric("UncleanLeaderElectionsPerSec", "elections of a replica out of sync, as controller",
-           _in("controller/PartitionLeaderSelector.scala, OfflinePartitionLeaderSelector",
-               *["controller/PartitionStateMachine.scala, offlinePartitionLeaderElection"] * 2)),
-    Metric(PRODUCE[0], "entries on the watch lists for produce requests, also of answered ones",
-           _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
-    Metric(PRODUCE[1], "produce requests that wait for the high watermark",
-           _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
-    Metric(FETCH[0], "the same for fetches, of followers and of clients on the wire",
-           _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
-    Metric(FETCH[1], "fetches that wait for bytes", _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
-    Metric("ControllerState", "what the controller is at, as a number (0: idle)",
-           _in(*["controller/ControllerState.scala"] * 2)),
-    Metric("EventQueueSize", "events that wait", _in(*["controller/ControllerEventManager.scala"] * 2)),
-    Metric("EventQueueTimeMs", "how long events have waited", _in(*["controller/ControllerEventManager.scala"] * 2)),
-    Metric("LeaderElectionRateAndTimeMs", "how long changes of brokers have taken, and so for each other state",
-           _in(*[f"{CONTROLLER}, ControllerStats"] * 2)),
-)  # fmt: skip
-"""Every metric of the lab, with its source in the release that each generation follows."""
-
-
-REPLICA_MANAGER = (
-    "LeaderCount", "PartitionCount", "OfflineReplicaCount", "UnderReplicatedPartitions", "UnderMinIsrPartitionCount",
-    "AtMinIsrPartitionCount",
-)  # fmt: skip
+REPLICA_MANAGER = """
+    LeaderCount PartitionCount OfflineReplicaCount UnderReplicatedPartitions UnderMinIsrPartitionCount
+    AtMinIsrPartitionCount
+""".split()
 """The gauges in Kafka's order; `METRICS` says which of them exist in a generation."""
 
 
 def replica_manager(process: BrokerProcess, min_isr: Callable[[str], int]) -> dict[str, int]:
-    """What a broker counts of the partitions it holds, from what it knows itself.
+    """The counts of a broker about its partitions, from its own memory.
 
     By name; one that has lost its connection to the controller shows its last values. `min_isr` gives a topic's
     `min.insync.replicas`.
@@ -148,21 +113,21 @@ def metrics(broker: Broker, records: Iterable[Record], min_isr: Callable[[str], 
     generation, found = broker.world.generation, dict[str, Shown]()
     own = [] if broker.state == DOWN else _of_process(records, broker.id)
     if broker.state == DOWN:
-        found |= dict.fromkeys(("ActiveControllerCount", *COUNTS, *REPLICA_MANAGER, *PRODUCE, *FETCH), 0)
+        found |= dict.fromkeys(("ActiveControllerCount", "BrokerState", *COUNTS, *REPLICA_MANAGER, *PRODUCE, *FETCH), 0)
     else:
         found |= broker.controller.gauges.read()
-        found |= replica_manager(broker, min_isr)
+        found |= {"BrokerState": broker.broker_state.number} | replica_manager(broker, min_isr)
         leader = broker.as_leader
         for (size, delayed), purgatory in ((PRODUCE, leader.produce_purgatory), (FETCH, leader.fetch_purgatory)):
             found |= {size: purgatory.watched, delayed: purgatory.delayed}
     found |= _meters(own, broker.clock.now() * 1000, generation)
-    found |= queue_metrics(own, broker.id) if generation.gauges.times_events else {}
+    found |= queue_metrics(own, broker.id) if generation.gauges.times_events else listener_metrics(own, broker.id)
     missing = {metric.name for metric in METRICS if generation.name not in metric.sources}
     return {name: value for name, value in found.items() if name not in missing}
 
 
 def _of_process(records: Iterable[Record], broker: int) -> list[Record]:
-    """What a broker and its controller have left in the trace since the broker's process was started."""
+    """The records of a broker and its controller since the broker's process was started."""
     own: list[Record] = []
     for r in records:
         if r.actor in (f"broker-{broker}", f"controller-{broker}"):
@@ -225,6 +190,26 @@ def queue_metrics(records: Iterable[Record], broker: int) -> dict[str, Shown]:
             running = None
     state = STATES.index(_state(running.action)) if running else 0
     return {"ControllerState": state, "EventQueueSize": len(queued)} | {n: timer(t) for n, t in sorted(times.items())}
+
+
+def listener_metrics(records: Iterable[Record], broker: int) -> dict[str, Shown]:
+    """The timer of 0.10, which has no queue: changes of brokers, from the lock on to the end.
+
+    The listener has read `/brokers/ids` by then.
+    Kafka 0.10.2.2: controller/ReplicaStateMachine.scala, BrokerChangeListener.doHandleChildChange
+    """
+    begun: dict[int, float] = {}
+    times: list[float] = []
+    for r in records:
+        if (r.kind, r.path, r.action) == ("zk", BrokerIdsZNode.path(), "children") and r.cause in begun:
+            begun[r.cause] = r.time_ms
+        elif (r.kind, r.action, r.actor) == ("event", "BrokerChange", f"controller-{broker}"):
+            if r.target == "started":
+                begun[r.seq] = r.time_ms
+            elif r.target == "done" and (start := begun.pop(r.cause or 0, None)) is not None:
+                waited = details.named(r.detail).get("waited", "0ms").removesuffix("ms")
+                times.append(r.time_ms - start - float(waited))
+    return {name_of_timer("BrokerChange"): timer(times)} if times else {}
 
 
 def _state(event: str) -> str:

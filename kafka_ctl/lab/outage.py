@@ -1,4 +1,4 @@
-"""What a failure costs a producer: the longest time without an acknowledgement."""
+"""The cost of a failure to a producer: the longest time without an acknowledgement."""
 
 from __future__ import annotations
 

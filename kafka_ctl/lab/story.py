@@ -16,15 +16,17 @@ import inspect
 import json
 import math
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from numbers import Integral
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote_plus
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.lab.calls import bind, form, signature
+from kafka_ctl.lab.validate import bind, form, signature
 from kafka_ctl.plugins import Plugins, wanted
 
 Opening = dict[str, Any]
@@ -37,13 +39,13 @@ KINDS = {
     "costs": (dict, MAPPING),
     "changes": (dict, MAPPING),
 }
-"""What the words of a story's first line may be."""
+"""The possible words of a story's first line."""
 QUIET, SHOWN = "quiet", ("show", "check")
-"""What golden stories put before a command whose output is not wanted, and their commands that only look."""
+"""The mark of golden stories before a command whose output is not wanted, and their commands that only look."""
 MOST_ELEMENTS = 1_000_000
 """The most elements of an argument that are looked at: some iterables have no end."""
 UNTIL, REFUSED = "until", "refused"
-"""What stories say of the command before (it ended there), and before one that was refused after it had been begun."""
+"""The remarks of stories on the command before (it ended there), and before one that was refused after it had begun."""
 
 
 class Command(NamedTuple):
@@ -54,7 +56,7 @@ class Command(NamedTuple):
     kwargs: Mapping[str, Any]
     line: int = 0
     seq: int = 0
-    """How many records the trace had."""
+    """The number of records of the trace."""
     time: float = 0.0
     """Seconds since the lab was opened."""
 
@@ -97,7 +99,7 @@ def command(method: Callable[..., object], args: tuple[object, ...], kwargs: Map
 
 
 def _is_default(value: object, default: object) -> bool:
-    """Whether a story may leave the value out; 3600 is 3600.0, but True is not 1."""
+    """True if a story may leave the value out; 3600 is 3600.0, but True is not 1."""
     kinds = (type(default), int) if isinstance(default, float) else (type(default),)
     return type(value) in kinds and bool(value == default)
 
@@ -110,7 +112,7 @@ def _write(value: object, bare: bool = False) -> str:
 
 
 def _stands(text: str, bare: bool) -> bool:
-    """Whether a text needs no quotes of JSON: it is no number, no line of its own, and does not look like `name=`."""
+    """True if a text needs no quotes of JSON: it is no number, no line of its own, and does not look like `name=`."""
     named = bare and text.partition("=")[1] and text.partition("=")[0].isidentifier()
     return text.isprintable() and not named and _read(text) == text
 
@@ -149,7 +151,40 @@ def _key(key: object) -> str:
     return f"{key[0]}-{key[1]}" if isinstance(key, tuple) and _names_partition(key) else str(key)
 
 
-def _read(word: str) -> Any:
+def split_words(line: str) -> list[str]:
+    """The words of a line as a shell reads them, up to a `#`; ValueError for a quote or a backslash without its end.
+
+    The answer is that of `shlex.split(line, comments=True)`, which takes time by the square of a word's length.
+    """
+    words: list[str] = []
+    parts: list[str] | None = None
+    """Of the word that is read; None between two."""
+    place = 0
+    while place < len(line):
+        found = PART.match(line, place)
+        if found is None:
+            raise ValueError("No escaped character" if line[place] == "\\" else "No closing quotation")
+        place, kind, part = found.end(), found.lastgroup, found[found.lastgroup or 0]
+        if kind in ("space", "comment"):
+            words += [] if parts is None else ["".join(parts)]
+            parts = None
+            continue
+        parts = [] if parts is None else parts
+        parts.append(ESCAPED.sub(r"\1", part) if kind == "double" else part)
+    return words if parts is None else [*words, "".join(parts)]
+
+
+PART = re.compile(
+    r"""(?P<space>[ \t\r\n]+)|(?P<comment>\#.*)|(?P<plain>[^ \t\r\n'"\\\#]+)|\\(?P<escaped>.)
+    |'(?P<single>[^']*)'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)\"""",
+    re.DOTALL | re.VERBOSE,
+)
+"""The parts of a line."""
+ESCAPED = re.compile(r"""\\(["\\])""")
+"""The characters that a backslash takes the meaning from between double quotes."""
+
+
+def _read(word: str) -> object:
     """A word as JSON, or as itself: so is `0.10`, which names a generation and is no number."""
     try:
         value = json.loads(word)
@@ -172,13 +207,14 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
         if not stripped or stripped.startswith("#"):
             continue
         try:
-            words = shlex.split(stripped, comments=True)
+            words = split_words(stripped)
         except ValueError as error:
             raise BadInput(f"line {number}: {short(stripped)} is no command: {error}") from None
         words = words[1:] if words[0] == QUIET and len(words) > 1 else words
         if words[0] in SHOWN and not looks:
             continue
-        args, kwargs = [], {}
+        args: list[object] = []
+        kwargs: dict[str, object] = {}
         for word in words[1:]:
             name, equals, value = word.partition("=")
             if equals and name.isidentifier():
@@ -213,7 +249,7 @@ def opening(line: Command, plugins: Plugins | None = None) -> Opening:
     Raises BadInput for what cannot be read, and where the story names plug-ins that are not given.
     """
     from kafka_ctl.generation import Generation
-    from kafka_ctl.lab.described_cluster import decode
+    from kafka_ctl.lab.description import decode
     from kafka_ctl.latencies import Costs
 
     known = ("brokers", "generation", "seed", "config", "costs", "settle", "changes", "description", "plugins")
@@ -241,3 +277,37 @@ def opening(line: Command, plugins: Plugins | None = None) -> Opening:
     wanted(given.pop("plugins", []), plugins)
     changes = given.pop("changes", {})
     return given | plugins.given | {"generation": Generation(str(given.get("generation", "2.0")), **changes)}
+
+
+# In an address
+
+PAGE = "try.html"
+"""The page of the site that opens a run."""
+
+
+class Link(NamedTuple):
+    """A run as the end of an address: `try.html#story=lab+brokers%3D3...&step=12`, opened by the site's try-it page.
+
+    The text is the story, percent-encoded, and `step` the number of the picture to begin with: 0 is the first, None the
+    last. It can be read, cut and changed by hand; no server sees it, for what follows `#` is not sent.
+    """
+
+    story: str
+    step: int | None = None
+
+    def fragment(self) -> str:
+        """The text after `#`."""
+        step = "" if self.step is None else f"&step={self.step}"
+        return f"story={quote_plus(self.story.strip(), safe='/:,')}{step}"
+
+
+def parse_fragment(text: str) -> Link | None:
+    """The link behind a `#`; None where there is no story. Raises BadInput for a step that is no number."""
+    given = dict(parse_qsl(text.removeprefix("#")))
+    if not given.get("story", "").strip():
+        return None
+    step = given.get("step")
+    number = None if step is None else parse_int(step)
+    if step is not None and (number is None or number < 0):
+        raise BadInput(f"step cannot be {short(step)}; it is the number of a picture, 0 for the first")
+    return Link(given["story"] + "\n", number)

@@ -1,4 +1,4 @@
-"""What a topic can be called, and which topics are Kafka's own.
+"""Valid names of topics, and the topics that are Kafka's own.
 
 One check serves the tool and the broker: `kafka-topics` calls it before it writes to ZooKeeper, and a broker asked
 to create a topic (0.10.1 and later, KIP-4) calls the same method. What was written past it, by hand or by two tools at
@@ -107,7 +107,7 @@ def check_new(topic: str, topics: Iterable[str]) -> None:
 
 
 def warning(topic: str) -> str | None:
-    """What the tool prints when the name has one of the characters that collide."""
+    """The warning of the tool about a name with one of the characters that collide."""
     return WARNING if "." in topic or "_" in topic else None
 
 

@@ -1,15 +1,28 @@
-"""What a person may give a lab: each check returns the value it was given, or says in one sentence what is wrong."""
+"""Checks of what a lab is given: each names the fault in one sentence.
+
+Checks of one argument return its value. All public calls share two things: arguments that fit, and errors that name the
+wrong call. A call with too many, too few or unknown arguments, or with anything but true or false where these are
+wanted, is refused with its signature. What a command is given is read back from the line that the story keeps of it, so
+that a replay is given the very same.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import NoneType
+from typing import Any, TypeVar, cast
 
 from kafka_ctl.cluster import TopicPartition, parse_int
-from kafka_ctl.errors import BadInput, short
+from kafka_ctl.errors import ApiException, BadInput, UnknownName, short
+from kafka_ctl.generation import Config, Generation
 
 F = TypeVar("F")
+T = TypeVar("T")
+MAX_ID = 2**31 - 1
+"""The largest broker id, and the largest number in a configuration: Kafka's are 32-bit integers."""
 MOST_CHARACTERS = 1000
 """The longest name: Kafka's topics have 249 characters at most."""
 MOST_SECONDS = 1_000_000
@@ -122,3 +135,138 @@ def topic_partitions(what: str, value: object) -> list[TopicPartition]:
 def list_or_pair(given: object) -> object:
     """A story's text has pairs as lists."""
     return tuple(given) if isinstance(given, list) else given
+
+
+# The settings that open a lab
+
+ZERO_IS_FINE = (
+    "controlled.shutdown.retry.backoff.ms",
+    "leader.imbalance.per.broker.percentage",
+    "reserved.broker.max.id",
+)
+"""Configuration keys that may be 0; the others are intervals, sizes and counts."""
+
+
+def parse_config(generation: Generation, given: Mapping[str, object] | None) -> Config:
+    """Kafka's configuration with the generation's defaults; UnknownName or BadInput for what it cannot be."""
+    config: dict[str, object] = dict(generation.config)
+    for key, value in (given or {}).items():
+        if key not in config:
+            raise UnknownName("configuration key", key, sorted(config))
+        default = config[key]
+        if isinstance(default, bool) is not isinstance(value, bool) or not isinstance(value, (bool, int)):
+            wanted = "True or False" if isinstance(default, bool) else "a whole number"
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {wanted}")
+        least = 0 if key in ZERO_IS_FINE else 1
+        if not isinstance(value, bool) and value < least:
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {least} or more")
+        if value > MAX_ID:
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {MAX_ID} or less")
+        config[key] = value
+    return cast(Config, config)  # each value is of its default's type
+
+
+def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> dict[int, str | None]:
+    """Broker ids and their racks: 3 means 1, 2, 3; or a list of ids; or {id: rack}.
+
+    In a list, None is a broker that gets its id from ZooKeeper; a number below 0 keeps its place here.
+    """
+    if isinstance(brokers, int) and not isinstance(brokers, bool):
+        if not 1 <= brokers <= 1000:
+            raise BadInput(f"brokers={short(brokers)}: a lab has 1 to 1000 brokers; give their number or a list of ids")
+        return dict.fromkeys(range(1, brokers + 1))
+    if isinstance(brokers, (str, bytes)) or not isinstance(brokers, Iterable):
+        raise BadInput(f"brokers={short(brokers)}: give a number, a list of ids, or a mapping of ids to racks")
+    listed = brokers if isinstance(brokers, Mapping) else list(brokers)
+    unnamed: dict[int, str | None] = {}
+    if isinstance(listed, list):
+        known = [broker for broker in listed if broker is not None]
+        unnamed, listed = dict.fromkeys(range(len(known) - len(listed), 0)), known
+    for broker in listed:
+        if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
+            raise BadInput(f"broker id {short(broker)}: an id is a whole number, 0 or more, or None in a list")
+        if broker > MAX_ID:
+            raise BadInput(f"broker id {short(broker)}: an id is {MAX_ID} or less")
+    racks = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
+    if not racks and not unnamed:
+        raise BadInput("brokers: a lab needs at least one broker")
+    for broker, rack in racks.items():
+        if not isinstance(rack, (str, NoneType)):
+            raise BadInput(f"broker {broker} cannot be in rack {short(rack)}; a rack is a name or None")
+        utf8("a rack", rack or "")
+    if len(racks) != len(listed):
+        raise BadInput(f"brokers={short(listed)}: an id is given twice")
+    return dict(sorted(racks.items())) | unnamed
+
+
+# Calls
+
+signature = functools.lru_cache(1024)(inspect.signature)
+
+
+def form(method: Callable[..., object], name: str | None = None) -> str:
+    """A method as it is called: `kill(broker: int)`."""
+    parameters = [p for p in signature(method).parameters.values() if p.name not in ("self", "cls")]
+    shown = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    typed = []
+    for parameter, bare in zip(parameters, shown, strict=True):
+        head, equals, default = str(bare).partition("=")
+        annotated = parameter.annotation is not inspect.Parameter.empty
+        typed.append(f"{head}: {parameter.annotation}{f' = {default}' if equals else ''}" if annotated else f"{bare}")
+    return f"{name or method.__name__}({', '.join(typed)})"
+
+
+def bind(
+    method: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], name: str = ""
+) -> dict[str, object]:
+    """The arguments of a call by name, `self` among them; BadInput with its signature where they do not fit."""
+    called = name or method.__name__
+    try:
+        given = signature(method).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise BadInput(f"{called}: {error}; the call is {form(method, called)}") from None
+    for parameter in signature(method).parameters.values():
+        if parameter.annotation == "bool" and not isinstance(given.get(parameter.name, True), bool):
+            value = short(given[parameter.name])
+            raise BadInput(f"{called}: {parameter.name} cannot be {value}; it is True or False")
+    return given
+
+
+def name_call(error: BadInput, name: str) -> None:
+    """Let an error begin with the outermost call that it is about, unless it names that, or a line of a story, anyway.
+
+    Kafka's own words are left as they are.
+    """
+    if isinstance(error, ApiException) or re.match(r"line \d", str(error)):
+        return
+    text = error.unnamed = getattr(error, "unnamed", None) or str(error)
+    error.args = (text if re.search(rf"\b{name}\b", text) else f"{name}: {text}",)
+
+
+def call(method: Callable[..., T], name: str = "") -> Callable[..., T]:
+    """A public call that is no command."""
+
+    @functools.wraps(method)
+    def checked(*args: object, **kwargs: object) -> T:
+        bind(method, args, kwargs, name)
+        try:
+            return method(*args, **kwargs)
+        except BadInput as error:
+            if not hasattr(method, "names_itself"):
+                name_call(error, name or method.__name__)
+            raise
+
+    return checked
+
+
+def calls(cls: type[T]) -> type[T]:
+    """Make every public method a `call` unless it is a command; a constructor is named as its class."""
+    for name in dir(cls):
+        found = inspect.getattr_static(cls, name)
+        method = found.__func__ if isinstance(found, classmethod) else found
+        if name == "__init__":
+            setattr(cls, name, call(method, cls.__name__))
+        elif inspect.isfunction(method) and not name.startswith("_") and not hasattr(method, "is_command"):
+            wrapped = call(method)
+            setattr(cls, name, classmethod(wrapped) if isinstance(found, classmethod) else wrapped)
+    return cls

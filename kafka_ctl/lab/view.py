@@ -1,4 +1,4 @@
-"""What a person sees when looking at the lab: plain values, read from ZooKeeper and from the acting controller.
+"""The views of a lab: plain values, read from ZooKeeper and from the acting controller.
 
 What is stored (leader, ISR, epochs) is read from the znodes; what only the controller believes (states) is read from
 the controller that acts.
@@ -16,6 +16,7 @@ from kafka_ctl.brokers.identity import BrokerMetadata
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.display import KeyedRows, Table, table
 from kafka_ctl.errors import BadInput, IdentityError
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
@@ -25,11 +26,21 @@ from kafka_ctl.zookeeper.znodes import (
     BrokerSequenceIdZNode,
     ConfigEntityZNode,
     ControllerZNode,
+    ReassignPartitionsZNode,
     TopicPartitionStateZNode,
     TopicZNode,
 )
 
 Znodes = dict[str, tuple[bytes, int, int]]
+
+
+class ZnodeTable(KeyedRows[str, tuple[bytes, int, int]]):
+    """Znodes by path, shown as a table."""
+
+    def table(self) -> Table:
+        """A row for each znode; its data as text."""
+        rows = ((path, data, version, f"{owner:#x}" if owner else "") for path, (data, version, owner) in self.items())
+        return table(("path", "data", "version", "ephemeral_owner"), rows, len(self))
 
 
 class ControllerView(NamedTuple):
@@ -40,7 +51,7 @@ class ControllerView(NamedTuple):
 
 
 class ControllerMemory(NamedTuple):
-    """What the acting controller has in memory of requests: topics to be deleted, and partitions that it moves."""
+    """The requests in the acting controller's memory: topics to be deleted, and partitions that it moves."""
 
     deleting: tuple[str, ...]
     reassigning: dict[str, tuple[int, ...]]
@@ -81,20 +92,26 @@ class LogView(NamedTuple):
     end: int
     high_watermark: int
     entries: tuple[Entry, ...]
+    """The records from the log start offset on."""
+    start: int = 0
+    """The log start offset: records below it are deleted."""
 
     @property
     def content(self) -> str:
-        """`1@0 2@0 | 3@1`: value and leader epoch of each record; before the bar those below the high watermark."""
+        """`1@0 2@0 | 3@1`: value and leader epoch of each record; before the bar those below the high watermark.
+
+        Where records were deleted, the log start offset comes first: `from 2: 3@1 |`.
+        """
         texts = [f"{entry.value}@{entry.leader_epoch}" for entry in self.entries]
-        texts.insert(self.high_watermark, "|")
-        return " ".join(texts)
+        texts.insert(self.high_watermark - self.start, "|")
+        return " ".join([f"from {self.start}:", *texts] if self.start else texts)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}@{self.broker}  {self.content}"
 
 
 class IdentityView(NamedTuple):
-    """What says which id a broker has: its configuration (-1: nothing) and the file in each log directory.
+    """The sources of a broker's id: its configuration (-1: none) and the file in each log directory.
 
     `generated` is how many ids `/brokers/seqid` has given out; `problem` is why the broker would not start now, in
     Kafka's words, None where it would.
@@ -118,6 +135,17 @@ class BrokerView(NamedTuple):
     leads: tuple[TopicPartition, ...]
     follows: tuple[TopicPartition, ...]
     live_brokers: tuple[int, ...]
+    broker_state: str
+    """Kafka's name of the state: `RunningAsBroker`."""
+
+
+class BrokerTable(KeyedRows[int, BrokerView]):
+    """Brokers by id, shown as a table."""
+
+    def table(self) -> Table:
+        """A row for each broker; its metadata cache is left out."""
+        head = tuple(field for field in BrokerView._fields if field != "metadata")
+        return table(head, ([getattr(view, name) for name in head] for view in self.values()), len(self))
 
 
 def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | None:
@@ -199,14 +227,14 @@ def replicas(acting: Controller | None) -> list[ReplicaView]:
 def logs(brokers: Mapping[int, Broker]) -> list[LogView]:
     """Every log that was ever written to, by topic, partition and broker."""
     return sorted(
-        LogView(*tp, id, log.end, log.high_watermark, tuple(log.entries))
+        LogView(*tp, id, log.end, log.high_watermark, tuple(log.entries[log.start :]), log.start)
         for id, process in brokers.items()
         for tp, log in process.disk.logs.items()
     )
 
 
 def identity_of(process: Broker, znodes: Znodes) -> IdentityView:
-    """What a broker would find out about itself if it started now."""
+    """The id that a broker would find if it started now."""
     problem = None
     try:
         stored = identity.remembered(process.disk.meta, process.generation)
@@ -218,7 +246,7 @@ def identity_of(process: Broker, znodes: Znodes) -> IdentityView:
 
 
 def broker(process: Broker) -> BrokerView:
-    """What a broker process does, knows, leads and follows at this moment."""
+    """The state of a broker process, its metadata, and the partitions it leads and follows at this moment."""
     hosted = process.hosted if process.state != "down" else {}
     return BrokerView(
         process.id,
@@ -229,4 +257,57 @@ def broker(process: Broker) -> BrokerView:
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader == process.id)),
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader != process.id)),
         process.live_brokers,
+        process.broker_state.name,
     )
+
+
+# Reassignments
+
+
+class ReassignmentView(NamedTuple):
+    """A reassignment under way: the replicas now, those there shall be, and which of these are not in sync yet."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    target: tuple[int, ...]
+    waiting: tuple[int, ...]
+
+
+class LogDirView(NamedTuple):
+    """The log directory of a broker's copy of a partition, and of its future copy; None for a failed disk."""
+
+    topic: str
+    partition: int
+    broker: int
+    path: str | None
+    future: str | None
+
+
+def log_dirs(brokers: Mapping[int, Broker]) -> list[LogDirView]:
+    """The log directory of every copy, by topic, partition and broker."""
+    return [
+        LogDirView(*tp, id, *process.log_dirs.describe([tp])[tp])
+        for tp, id, process in sorted(
+            ((tp, id, process) for id, process in brokers.items() for tp in process.disk.places), key=lambda at: at[:2]
+        )
+    ]
+
+
+def reassignments(znodes: Znodes) -> list[ReassignmentView]:
+    """The reassignments that the znodes ask for, by topic and partition."""
+    stored = znodes.get(ReassignPartitionsZNode.path())
+    targets = ReassignPartitionsZNode.decode(stored[0]) if stored else {}
+    found = []
+    for path, (data, *_) in sorted(znodes.items()):
+        parts = path.split("/")
+        if path.startswith("/brokers/topics/") and len(parts) == 4:
+            for number, assignment in TopicZNode.decode(data, parts[3]).items():
+                tp = TopicPartition(parts[3], number)
+                target = assignment.target if assignment.is_being_reassigned else targets.get(tp)
+                if target is not None:
+                    state = znodes.get(TopicPartitionStateZNode.path(tp))
+                    isr = TopicPartitionStateZNode.decode(state[0], partition=tp).isr if state else ()
+                    waiting = tuple(r for r in target if r not in isr)
+                    found.append(ReassignmentView(*tp, assignment.replicas, target, waiting))
+    return found

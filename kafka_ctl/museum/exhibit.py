@@ -85,7 +85,7 @@ class Exhibit:
 
     @property
     def description(self) -> str:
-        """What happens in the story, in plain words."""
+        """The story in plain words."""
         return "\n\n".join(self._paragraphs[2:-1])
 
     @property
@@ -133,7 +133,7 @@ class ExhibitRun:
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """How the run with the bug breaks the exhibit's invariant; none if a question is asked."""
+        """The violations of the exhibit's invariant in the run with the bug; none if a question is asked."""
         return tuple(v for v in self.broken.violations if v.invariant == self.exhibit.caught_by)
 
     @property
@@ -144,12 +144,12 @@ class ExhibitRun:
 
     @property
     def is_caught(self) -> bool:
-        """Whether the bug shows."""
+        """True if the bug shows."""
         return self.answers[0] != self.answers[1] if self.answers else bool(self.violations)
 
     @property
     def is_sound(self) -> bool:
-        """Whether the run without the bug breaks no invariant."""
+        """True if the run without the bug breaks no invariant."""
         return not self.fixed.violations
 
     def seen(self, lab: Lab) -> list[int]:
@@ -173,7 +173,7 @@ class ExhibitRun:
 
     @staticmethod
     def start(lab: Lab) -> int:
-        """Where the trouble begins in one of the two labs: the first record after the cluster was set up."""
+        """The first record after the cluster was set up, in one of the two labs."""
         return next(c.seq for c in lab.commands if c.name not in ("create_topic", "settle"))
 
     def decisive(self, lab: Lab) -> list[str]:

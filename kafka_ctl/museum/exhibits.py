@@ -94,7 +94,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         caught_by="I19",
         decisive=r"fault |RegisterBrokerAndReelect|/controller .*brokerid|elected|resigned|skipped|violation",
         visible=r"^znode:/controller .*not acting",
-        source="controller/leadership.py",
+        source="controller/failover.py",
     ),
     Exhibit(
         "KAFKA-5310", {"forgets_on_resignation": True},
@@ -110,7 +110,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         caught_by="I4",
         decisive=r"fault |Produce|append|  copy|high-water|trunc|election .*orders|orders-0 +become-leader|violation",
         visible=r"^role:orders-0@2 .*leads, .*end 0",
-        source="brokers/copying.py",
+        source="brokers/follower.py",
     ),
     Exhibit(
         "KAFKA-6879", {"fails_waiters_at_expiry": True},
@@ -142,13 +142,13 @@ EXHIBITS: tuple[Exhibit, ...] = (
         caught_by="I8",
         decisive=r"delete_contr|broker-. .*partitions/(8|9|10)/state|controller  elected|moved|resigned|violation",
         visible=r"^token .*stale controller",
-        source="controller/leadership.py",
+        source="controller/failover.py",
     ),
     Exhibit(
         "KAFKA-7482", {"shutdown_tells_leaving_broker": True},
         releases="1.1.0 to 2.0.1; fixed in 2.1.0",
         caught_by=Question("For how long did two brokers lead the same partition?", double_leadership),
-        decisive=r"admin .*shutdown|election|LeaderAndIsr.*leader=2|orders-0 +become.*leader=2|stopped",
+        decisive=r"admin .*shutdown|elect.*ord|LeaderAndIsr.*ord.*leader=2|orders-0 +become.*leader=2|shutting-down",
         visible=r"^role:orders-0@1 .*leads, epoch 0$(.|\n)*^role:orders-0@2 .*leads, epoch 1$",
         source="controller/partition_machine.py",
     ),

@@ -10,14 +10,14 @@ from kafka_ctl.lab.lab import Lab
 
 
 class Question(NamedTuple):
-    """What is asked, and how a lab answers it."""
+    """A question, and the function by which a lab answers it."""
 
     text: str
     ask: Callable[[Lab], str]
 
 
 def leaders(lab: Lab) -> str:
-    """Who leads each partition at the end."""
+    """The leader of each partition at the end."""
     return ", ".join(f"{p.topic}-{p.partition}: {p.leader}" for p in lab.partitions())
 
 
@@ -37,12 +37,12 @@ def replicas(lab: Lab) -> str:
 
 
 def fruitless_elections(lab: Lab) -> str:
-    """How many elections ended without a leader."""
+    """The number of elections without a leader."""
     return str(sum(r.kind == "election" and r.error is not None for r in lab.trace))
 
 
 def requests(name: str) -> Callable[[Lab], str]:
-    """How many requests of this name controllers have sent, and how many of them named no partition."""
+    """The number of requests of this name from controllers, and of those that named no partition."""
 
     def ask(lab: Lab) -> str:
         sent = [r for r in lab.trace if r.kind == "request" and r.action == name and r.target == "sent"]
@@ -65,7 +65,7 @@ def double_leadership(lab: Lab) -> str:
                 since[r.broker] = r.time_ms
             ended = [since] if r.action == "become-follower" else []
         else:
-            ended = list(leads.values()) if r.action == "stopped" else []
+            ended = list(leads.values()) if r.action in ("shutting-down", "stopped") else []
         for since in ended:
             if since.pop(r.broker, None) is not None and since:
                 double += r.time_ms - max(since.values())

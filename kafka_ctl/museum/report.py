@@ -1,4 +1,7 @@
-"""An exhibit as text: what happened, the lines that decide it, what noticed it, and the same story with the fix."""
+"""An exhibit as text: what happened, the lines that decide it, what noticed it, and the same story with the fix.
+
+Apart from `commands.py` because an exhibit is put into words without a terminal, too.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from kafka_ctl.museum.questions import Question
 
 WIDTH = 100
 LINE, MOST_LINES = 180, 16
-"""How many characters of a trace's line are shown, and how many of the decisive lines."""
+"""The number of characters of a trace's line, and of decisive lines, that are shown."""
 
 
 def index() -> str:
@@ -52,7 +55,7 @@ def verdict(run: ExhibitRun) -> str:
 
 
 def _caught(run: ExhibitRun) -> Iterator[str]:
-    """What noticed the bug."""
+    """The invariant or question that noticed the bug."""
     asked = run.exhibit.caught_by
     if isinstance(asked, Question):
         assert run.answers is not None
@@ -67,7 +70,7 @@ def _caught(run: ExhibitRun) -> Iterator[str]:
 
 
 def _fixed(run: ExhibitRun) -> Iterator[str]:
-    """What the other run has to say to that."""
+    """The verdict of the other run."""
     if isinstance(run.exhibit.caught_by, Question):
         assert run.answers is not None
         yield f"{run.exhibit.caught_by.text}\n  {run.answers[1]}"

@@ -1,4 +1,4 @@
-"""What the reassignment tool asks of brokers whose copies are to lie in a certain log directory (KIP-113).
+"""The requests of the reassignment tool to brokers whose copies shall lie in a certain log directory (KIP-113).
 
 Kafka 2.0.1: admin/ReassignPartitionsCommand.scala, alterReplicaLogDirsIgnoreReplicaNotAvailable,
 checkIfReplicaReassignmentSucceeded
@@ -22,7 +22,7 @@ from kafka_ctl.requests import (
 )
 
 TIMEOUT, RETRY_BACKOFF = 10.0, 0.1
-"""Seconds that the tool gives the brokers to take up a plan, and between two attempts."""
+"""Seconds that the tool gives the brokers to take up a plan (`--timeout`), and between two attempts."""
 NOT_YET = "REPLICA_NOT_AVAILABLE"
 """The answer of a broker that has no copy yet; it makes one in the directory that it was asked for."""
 
@@ -39,7 +39,7 @@ class Clock(Protocol):
 
 
 class Move(NamedTuple):
-    """How far a copy is on its way to its directory, and what the tool complains of."""
+    """The progress of a copy to its directory, and the tool's complaint."""
 
     replica: Replica
     status: str
@@ -47,14 +47,14 @@ class Move(NamedTuple):
 
 
 class LogDirs:
-    """The tool's way to the brokers."""
+    """The tool's way to the brokers; `timeout` is in seconds."""
 
-    def __init__(self, call: Call, clock: Clock) -> None:
-        self._call, self._clock = call, clock
+    def __init__(self, call: Call, clock: Clock, timeout: float = TIMEOUT) -> None:
+        self._call, self._clock, self._timeout = call, clock, timeout
 
     def deadline(self) -> float:
-        """When the tool gives up, if it begins now."""
-        return self._clock.now() + TIMEOUT
+        """The time at which the tool gives up, if it begins now."""
+        return self._clock.now() + self._timeout
 
     async def alter(self, wanted: Mapping[Replica, str], until: float) -> set[Replica]:
         """Ask each broker once to move its copies; which of them lie there or are on their way.
@@ -84,7 +84,7 @@ class LogDirs:
         return not waiting
 
     async def statuses(self, wanted: Mapping[Replica, str]) -> list[Move]:
-        """How far each copy has come, by topic, partition and broker."""
+        """The progress of each copy, by topic, partition and broker."""
         found: dict[Replica, LogDirDescription] = {}
         until = self.deadline()
         for broker, replicas in _by_broker(wanted).items():
@@ -101,7 +101,7 @@ class LogDirs:
                     return await self._call(broker, request)
             except (ConnectionError, TimeoutError):
                 if self._clock.now() >= until:
-                    text = f"broker {broker} did not answer {request.name} within {TIMEOUT:g} s"
+                    text = f"broker {broker} did not answer {request.name} within {self._timeout:g} s"
                     raise ApiException("REQUEST_TIMED_OUT", text) from None
             await self._clock.sleep(RETRY_BACKOFF)
 

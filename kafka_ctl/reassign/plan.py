@@ -19,13 +19,13 @@ from kafka_ctl.assignment import assign
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
-from kafka_ctl.scala_order import set_order
+from kafka_ctl.scala_order import case_hash, java_hash, map_order, set_order, set_order_by, text_hash
 
 T = TypeVar("T")
 ANY = "any"
 """The log directory of a replica that may lie in any."""
 COMPLETED, IN_PROGRESS, FAILED = "completed successfully", "is still in progress", "failed"
-"""How far what was planned has come."""
+"""The progress of a plan."""
 Assignment = Mapping[TopicPartition, tuple[int, ...]]
 
 
@@ -81,6 +81,21 @@ def check_exists(plan: Iterable[TopicPartition], existing: Collection[TopicParti
     if missing := [name(tp, generation) for tp in plan if tp not in existing]:
         listed = "ListBuffer" if generation.log_dirs.moves_between_log_dirs else "List"
         raise BadInput(f"The proposed assignment contains non-existent partitions: {listed}({', '.join(missing)})")
+
+
+def as_written(plan: Assignment, generation: Generation) -> dict[TopicPartition, tuple[int, ...]]:
+    """A plan in the order in which the tool writes it into ZooKeeper: that of Scala's immutable maps.
+
+    Since KAFKA-5928 it groups the partitions by topic before.
+    Kafka 2.4.1, 2.0.1, 0.10.2.2: admin/ReassignPartitionsCommand.scala, executeAssignment, reassignPartitions
+    """
+    hash_of = java_hash if generation.log_dirs.moves_between_log_dirs else case_hash
+    order = set_order_by(plan, hash_of)
+    if generation.tool.groups_plans_by_topic:
+        topics = set_order_by(map_order((tp.topic for tp in order), text_hash), text_hash)
+        groups = (set_order_by((tp for tp in order if tp.topic == topic), hash_of) for topic in topics)
+        order = set_order_by((tp for group in groups for tp in group), hash_of)
+    return {tp: plan[tp] for tp in order}
 
 
 def read_topics(text: str, generation: Generation) -> list[str]:

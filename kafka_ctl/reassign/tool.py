@@ -1,4 +1,4 @@
-"""What the reassignment tool does in ZooKeeper and what it prints, in the words of each generation.
+"""The reassignment tool: its acts in ZooKeeper and its output, in the words of each generation.
 
 The tools of 0.10 to 2.4 write `/admin/reassign_partitions` and read ZooKeeper; to list and to cancel came with
 Kafka 2.4 (KIP-455), in its API at first and in the tool with 2.6, whose words are used here.
@@ -11,6 +11,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from random import Random
 from typing import NamedTuple
 
+from kafka_ctl.brokers.replication_quota import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIRS_RATE,
+)
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
@@ -22,12 +29,10 @@ from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.store import Create
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
-RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-"""What a broker's configuration says while partitions move: bytes a second."""
-LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-"""The same for copies that move between the log directories of a broker (Kafka 1.1)."""
-REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-"""What a topic's configuration says meanwhile: `partition:broker,...`."""
+RATES = (LEADER_RATE, FOLLOWER_RATE)
+"""The settings of a broker while partitions move."""
+REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+"""The settings of a topic meanwhile: `partition:broker,...`."""
 Cancel = Callable[[Mapping[TopicPartition, None]], Awaitable[Mapping[TopicPartition, object]]]
 """Asks a controller to cancel, and brings its refusals."""
 Moving = Callable[[], Awaitable[Mapping[TopicPartition, ReplicaAssignment]]]
@@ -35,7 +40,7 @@ Moving = Callable[[], Awaitable[Mapping[TopicPartition, ReplicaAssignment]]]
 
 
 class Outcome(NamedTuple):
-    """What the tool printed, and whether all is done that was asked."""
+    """The output of the tool, and True if all is done that was asked."""
 
     text: str
     done: bool
@@ -92,13 +97,15 @@ class Tool:
         """Start the reassignment in a plan; while one is running, only its throttles are changed.
 
         `throttle` (between brokers) and `log_dirs_throttle` (between the log directories of a broker) are in bytes a
-        second. Raises BadInput in the tool's words.
+        second; a negative one is no throttle, and leaves those that are set. Raises BadInput in the tool's words.
+        Kafka 0.10.2.2, 2.0.1, 2.4.1: admin/ReassignPartitionsCommand.scala, executeAssignment, maybeLimit
         """
         if log_dirs_throttle is not None and not self.generation.log_dirs.moves_between_log_dirs:
             raise BadInput(
                 f"Kafka {self.generation.kafka} cannot move copies between log directories, so there is nothing to "
                 "throttle; that came with 1.1 (KIP-113)"
             )
+        throttle, log_dirs_throttle = (r if r is not None and r >= 0 else None for r in (throttle, log_dirs_throttle))
         plan = await self._checked(plan_file)
         if (await self.zk.read(ReassignPartitionsZNode.path())).error is None:
             output = ["There is an existing assignment running.", *await self._limit(plan, throttle, log_dirs_throttle)]
@@ -135,13 +142,12 @@ class Tool:
     def _needs_brokers(self) -> LogDirs:
         if self.log_dirs is None:
             raise BadInput(
-                "bootstrap-server needs to be provided in order to reassign replica to the specified log directory; "
-                'this tool speaks with ZooKeeper only: write "any" for every log directory, or let Kafka\'s tool do it'
+                "bootstrap-server needs to be provided in order to reassign replica to the specified log directory"
             )
         return self.log_dirs
 
     async def verify(self, plan_file: str) -> Outcome:
-        """How far the reassignment in a plan has come; throttles go when all of it is done."""
+        """The progress of the reassignment in a plan; throttles are removed when all of it is done."""
         plan = plans.read_plan(plan_file, self.generation)
         output, statuses = ["Status of partition reassignment: "], []
         requested, current = await self._requests(), await self.assignment(tp.topic for tp in plan.partitions)
@@ -229,7 +235,9 @@ class Tool:
 
     async def _write(self, targets: Assignment) -> None:
         path = ReassignPartitionsZNode.path()
-        answer = await self.zk.write(Create(path, ReassignPartitionsZNode.encode(targets)))
+        answer = await self.zk.write(
+            Create(path, ReassignPartitionsZNode.encode(plans.as_written(targets, self.generation)))
+        )
         if answer.error == "NODEEXISTS":
             running = ", ".join(
                 f"{name(tp, self.generation)} -> List({', '.join(map(str, replicas))})"

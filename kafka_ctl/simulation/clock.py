@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context
 from typing import TypeVar, TypeVarTuple
 
@@ -31,13 +31,27 @@ class Halted(ConditionNotMet):
 
 
 class Clock:
-    """What actors ask of time: `now`, `sleep`, `later`, `spawn`; and what the lab asks: to run."""
+    """The clock: `now`, `sleep`, `later`, `spawn` for actors, and methods that let a lab run."""
 
     loop: asyncio.AbstractEventLoop
 
     def __init__(self) -> None:
         self.tasks: dict[asyncio.Task[object], None] = {}
         """Those that were spawned and have not ended."""
+        self._user = threading.RLock()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep all other threads from what is done inside; BadInput where another thread is inside."""
+        if not self._user.acquire(blocking=False):
+            raise BadInput(
+                "another thread is using this lab; a lab is used by one thread at a time: wait until the other is done,"
+                " or give each thread a lab of its own, such as lab.fork()"
+            )
+        try:
+            yield
+        finally:
+            self._user.release()
 
     def now(self) -> float:
         """Seconds since the clock was made."""
@@ -111,15 +125,19 @@ class Clock:
                 await task
 
     def uninterrupted(self) -> AbstractContextManager[None]:
-        """What is done inside is not torn apart by Ctrl-C, as far as this clock can see to that."""
+        """Defer KeyboardInterrupt in this block, as far as this clock can."""
         return nullcontext()
 
     def interruptible(self) -> AbstractContextManager[None]:
-        """What is done inside may be torn apart all the same."""
+        """Allow KeyboardInterrupt in this block again."""
         return nullcontext()
 
+    def interrupted(self, error: KeyboardInterrupt) -> None:
+        """Ctrl-C has interrupted what an actor called: raise it again where no actor is torn apart."""
+        self.failed(error)
+
     def stopped_by(self, error: BaseException) -> bool:
-        """Whether this is what an interrupt raised between two callbacks."""
+        """True if this is what an interrupt raised between two callbacks."""
         return isinstance(error, KeyboardInterrupt)
 
     def close(self) -> None:
@@ -166,7 +184,8 @@ class VirtualClock(Clock):
         """Run until `until()` holds, until quiet, or up to `deadline` (seconds on this clock); Halted by `halt`."""
         halt = self.halt
         stop = until if halt is None else lambda: halt() or until()
-        self.loop.drive(stop, deadline)
+        with self.alone():
+            self.loop.drive(stop, deadline)
         if halt is not None and halt():
             raise Halted
 
@@ -203,13 +222,17 @@ class VirtualClock(Clock):
             raise ConditionNotMet(f"the lab is still busy after {limit:g} s of virtual time")
 
     def call(self, function: Callable[[], T]) -> T:
-        return function()
+        with self.alone():
+            return function()
 
     def uninterrupted(self) -> AbstractContextManager[None]:
         return self.loop.interrupts.held()
 
     def interruptible(self) -> AbstractContextManager[None]:
         return self.loop.interrupts.at_once()
+
+    def interrupted(self, error: KeyboardInterrupt) -> None:
+        self.loop.interrupts.later(error)
 
     def stopped_by(self, error: BaseException) -> bool:
         return error is self.loop.interrupts.stopped

@@ -1,4 +1,7 @@
-"""Ctrl-C while a lab runs: taken between two callbacks, so that it interrupts no actor, or when the command is done."""
+"""Ctrl-C while a lab runs: taken between two callbacks, so that it interrupts no actor, or when the command is done.
+
+Apart from `loop.py` because a loop without signals, as in a browser, needs none of it.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,16 @@ from types import FrameType
 
 
 class Interrupts:
-    """What signals have asked of one loop."""
+    """The signals that reached one loop."""
 
     def __init__(self) -> None:
         self.pending: Callable[[], object] | None = None
-        """What to do between two callbacks."""
+        """The call between two callbacks; kept until it has been done."""
         self.stopped: BaseException | None = None
-        """What that raised, the last time it raised anything."""
+        """The last exception of that call."""
         self._at_once = False
+        self._holder: object = None
+        """The handler of the signal while it is held back."""
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -39,22 +44,35 @@ class Interrupts:
             else:
                 self.pending = functools.partial(handler, number, None)
 
-        self.pending, self._at_once = None, False
+        # One command may be given within another: what has been asked for meanwhile, and how, belongs to the outer one.
+        outer, before = self._holder, self._at_once
+        if outer is not handler:  # the outermost: what came while the last one ended has been raised then
+            self.pending = None
         signal.signal(signal.SIGINT, note)
+        self._holder, self._at_once = note, False
         try:
             yield
         finally:
+            self._holder, self._at_once = outer, before
             signal.signal(signal.SIGINT, handler)
             self.take()
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Let Ctrl-C through after all: here runs what somebody else has written."""
-        self._at_once = True
+        """Let Ctrl-C through after all: here runs a learner's function, which may never end."""
+        before, self._at_once = self._at_once, True
         try:
             yield
         finally:
-            self._at_once = False
+            self._at_once = before
+
+    def later(self, error: BaseException) -> None:
+        """Raise this between two callbacks: an actor called what Ctrl-C has interrupted, and goes on without it."""
+
+        def stop() -> None:
+            raise error
+
+        self.pending = stop
 
     def take(self) -> None:
         """Do what a signal has asked for, if one has; raises what that raises, such as KeyboardInterrupt."""

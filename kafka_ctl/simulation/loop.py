@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import Context
+from contextvars import Context, ContextVar
 from typing import TypeVar, TypeVarTuple
 
 from kafka_ctl.ports import PROCESS
@@ -20,6 +21,14 @@ from kafka_ctl.simulation.interrupt import Interrupts
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
+
+
+LONGEST: ContextVar[float | None] = ContextVar("longest", default=None)
+"""Seconds of the wall's clock after which the loops made now give up; None, the usual: never."""
+
+
+class RunTooLong(BaseException):
+    """A loop has run for as long as it may; no handler of errors within the run takes this for one of them."""
 
 
 class Timer:
@@ -47,27 +56,38 @@ class Timer:
 
 
 def _nothing() -> None:
-    """What a cancelled timer does."""
+    """Do nothing: the callback of a cancelled timer."""
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
-    """The least an event loop must do for asyncio's tasks and futures, on a heap of (time, order)."""
+    """The least an event loop must do for asyncio's tasks and futures, on a heap of (time, order).
+
+    `tests/unit/test_relations.py` asserts the relations named below.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
+        """It never falls: a timer whose moment has passed runs now."""
         self.foreground = 0
-        """Timers pending that are not background ones."""
+        """Timers in `_timers` that are neither background ones nor cancelled: 0 where `pending` is empty."""
         self._ready: deque[tuple[Callable[..., object], tuple[object, ...], Context | None]] = deque()
+        """Callbacks that are due; they run before any timer, first in, first out."""
         self._timers: list[tuple[float, int, Timer]] = []
+        """A heap of (time, order, timer). A cancelled timer stays until it is the first; one that has run is gone."""
         self._order = 0
+        """Rises with every timer, so that timers of one time run in the order they were asked for."""
         self.callbacks_run = 0
         """Callbacks run so far."""
+        longest = LONGEST.get()
+        self.ends = None if longest is None else time.monotonic() + longest
+        """The time at which it gives up, on the wall's clock."""
         self.interrupts = Interrupts()
         self.failures: list[BaseException] = []
         self.choose: Callable[[list[Timer]], Timer | None] | None = None
         """Picks the next of the foreground timers, whenever it is due; the earliest of all comes next for None."""
         self.held: dict[int | None, list[tuple[Callable[..., object], tuple[object, ...], Context]]] = {}
-        """By process that stands still: what it would have done meanwhile."""
+        """By process that stands still: what it would have done meanwhile, in order; released, it is at the end of
+        `_ready`."""
 
     def time(self) -> float:
         return self.now
@@ -115,7 +135,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     @property
     def next_time(self) -> float | None:
-        """When something happens next; None when nothing ever will."""
+        """The time of the next event; None when there will be none."""
         while self._timers and self._timers[0][2].cancelled:
             heapq.heappop(self._timers)
         if self._ready:
@@ -124,7 +144,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     @property
     def ready(self) -> bool:
-        """Whether callbacks wait that are due now."""
+        """True if callbacks wait that are due now."""
         return bool(self._ready)
 
     @property
@@ -200,6 +220,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             while not until():
                 if interrupts.pending is not None:
                     interrupts.take()
+                if self.ends is not None and time.monotonic() > self.ends:
+                    self.ends = None  # the lab can be closed
+                    raise RunTooLong
                 if not self._ready:
                     when = self.next_time
                     if when is None or (deadline is not None and when > deadline):

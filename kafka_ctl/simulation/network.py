@@ -22,12 +22,14 @@ from kafka_ctl.brokers.fetches import (
     EpochEndOffset,
     FetchRequest,
     FetchResponse,
-    FetchState,
+    FetchResult,
+    Finds,
+    FollowerLag,
+    NextFetch,
     OffsetsForLeaderEpochRequest,
     WaitingFetch,
 )
 from kafka_ctl.brokers.leader import LeaderRole
-from kafka_ctl.brokers.process import FollowerPeer
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.ports import PROCESS, Clock
 from kafka_ctl.requests import ControlRequest, Request, Response
@@ -36,15 +38,15 @@ from kafka_ctl.trace.record import CAUSE
 
 @dataclass
 class Link:
-    """What is wrong with the link from one broker to another, in that direction."""
+    """The faults of the link from one broker to another, in that direction."""
 
     cut_since: float = math.inf
     delay: float = 0.0
     loses: str | None = None
-    """What is lost next: the `request` sent over it, or the `answer` to that."""
+    """The next loss: of the `request` sent over it, or of the `answer`."""
     waiting: list[asyncio.Future] = field(default_factory=list)
     closed: bool = False
-    """Whether the sender has given up the connection; it makes no other while the link is too slow for an answer."""
+    """True if the sender has given up the connection; it makes no other while the link is too slow for an answer."""
 
 
 class Network:
@@ -57,6 +59,8 @@ class Network:
         """By source and target: the links that something is wrong with."""
         self.cuts: Counter[tuple[int, int]] = Counter()
         """By source and target: how often the link was cut."""
+        self.fetch_listeners: list[Callable[[int, FetchRequest], None]] = []
+        """Called with the leader and the request whenever a follower fetches, reached or not."""
         self.unanswered: defaultdict[int, dict[asyncio.Timeout, float]] = defaultdict(dict)
         """By target: what a controller was not answered, with the time at which it was sent."""
 
@@ -104,7 +108,7 @@ class Network:
         except TimeoutError:
             raise ConnectionAbortedError(f"no answer came from broker {target} to broker {source} in time") from None
         finally:
-            del unanswered[limit]
+            unanswered.pop(limit, None)  # a Ctrl-C may come before it is put there
 
     def paused(self, target: int) -> None:
         """The process of a broker pauses: what it does not answer in time is given up."""
@@ -145,7 +149,7 @@ class Network:
             raise
 
     def _detached(self, coro: Coroutine[object, None, tuple[Response, int]]) -> asyncio.Future:
-        """What is on its way arrives even if its sender has died or given up."""
+        """A message on its way arrives even if its sender has died or given up."""
         answered = self.clock.loop.create_future()
 
         async def carry() -> None:
@@ -201,6 +205,7 @@ class Network:
 
     def fetch(self, leader: int, request: FetchRequest) -> FetchResponse | None:
         """Bring a fetch to a leader and the answer back; None where it is not answered."""
+        self._heed(leader, request)
         there = self._reached(request.replica, leader)
         return there.fetch(request) if there else None
 
@@ -209,33 +214,52 @@ class Network:
         there = self._reached(request.replica, leader)
         return there.end_of_epoch(request) if there else None
 
+    def _heed(self, leader: int, request: FetchRequest) -> None:
+        for listener in self.fetch_listeners:
+            listener(leader, request)
+
     def _reached(self, follower: int, leader: int) -> LeaderRole | None:
         there = self.brokers.get(leader)
         return there.as_leader if there and self.unreachable_since(leader, follower) == math.inf else None
 
-    def hold(self, leader: int, request: FetchRequest, answered: Callable[[bool], object]) -> WaitingFetch | None:
-        """Let a fetch wait at a leader, and call `answered` with whether it brings something; None without a leader."""
+    def hold(self, leader: int, request: FetchRequest, respond: Callable[[bool], object]) -> WaitingFetch | None:
+        """Let a fetch wait at a leader, and bring the answer to `respond`: whether it brings something. None without a
+        leader."""
+        self._heed(leader, request)
         there = self.brokers.get(leader)
-        return there.as_leader.hold(request, answered) if there else None
+        return there.as_leader.hold(request, respond) if there else None
 
-    def fetch_state(self, leader: int, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchState | None:
-        """What a fetch would find at a leader that is reached; None where there is no such broker."""
+    def fetch_result(self, leader: int, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchResult | None:
+        """The result of a fetch from a leader that is reached; None where there is no such broker."""
         there = self.brokers.get(leader)
-        return there.as_leader.fetch_state(tp, replica, leader_epoch) if there else None
+        return there.as_leader.fetch_result(tp, replica, leader_epoch) if there else None
 
     def connection(self, follower: int, leader: int) -> tuple[int, int]:
-        """How often a leader's process has started, and the connection to it been cut: another pair, another one."""
+        """The number of starts of a leader's process and of cuts of the connection to it; it names a connection."""
         there, cuts = self.brokers.get(leader), self.cuts
         return there.starts if there else 0, cuts[follower, leader] + cuts[leader, follower] if cuts else 0
 
-    def follower(self, broker: int) -> FollowerPeer | None:
-        """Who fetches on that broker; None where its process does not run."""
-        there = self.brokers.get(broker)
-        return there.as_follower if there and there.listening else None
+    def next_fetch(self, follower: int, fetch: NextFetch) -> None:
+        """Let a follower send its next fetch now, if its process runs; where the ISR is concerned, if it is reached."""
+        there = self.brokers.get(follower)
+        if there is None or not there.listening:
+            return
+        needs_way = fetch.finds in (Finds.NEW_LEADER, Finds.EXPELLED)
+        if not needs_way or self.unreachable_since(follower, fetch.leader) == math.inf:
+            there.as_follower.next_fetch(fetch)
 
-    def followers(self) -> list[tuple[int, FollowerPeer]]:
-        """Every broker's, also of those whose process does not run."""
-        return [(id, broker.as_follower) for id, broker in self.brokers.items()]
+    def followers(self, leader: int) -> list[tuple[int, bool]]:
+        """All other brokers of the lab, and whether each may be late somewhere, also those that do not run."""
+        return [
+            (id, broker.as_follower.is_suspect or self.unreachable_since(id, leader) != math.inf)
+            for id, broker in self.brokers.items()
+            if id != leader
+        ]
+
+    def lag(self, follower: int, leader: int, tp: TopicPartition) -> FollowerLag:
+        """Lateness of a follower in a partition of this leader."""
+        late_since, stopped_since = self.brokers[follower].as_follower.lag(tp)
+        return FollowerLag(late_since, min(stopped_since, self.unreachable_since(follower, leader)))
 
     def unreachable_since(self, follower: int, leader: int) -> float:
         """Time in seconds since which the two brokers cannot reach each other; infinity if they can."""

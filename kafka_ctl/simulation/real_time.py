@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from kafka_ctl.brokers.broker import DOWN, STARTING, Broker
+from kafka_ctl.brokers.broker import DOWN, RECOVERING, SHUTTING_DOWN, STARTING, Broker
 from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.latencies import Costs
 from kafka_ctl.simulation.clock import RealClock
@@ -21,14 +21,23 @@ from kafka_ctl.zookeeper.memory.session import MemorySession
 from kafka_ctl.zookeeper.store import Session
 from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode
 
-COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, byte=0.0, boot=0.0, catch_up=0.2)
+COSTS = Costs(
+    zookeeper_round_trip=0.0,
+    request=0.0,
+    request_state=0.0,
+    deletion=0.0,
+    first_deletion=0.0,
+    byte=0.0,
+    boot=0.0,
+    catch_up=0.2,
+)
 """On real time the machine itself takes its time."""
 LOOK = 0.01
 """Seconds between two looks at a condition."""
 SETTLE_SECONDS = 60.0
-"""How long `settle` and `run_until` wait, beside twice what Kafka itself waits, by default."""
+"""The default wait of `settle` and `run_until`, beside twice Kafka's own longest wait."""
 END_SECONDS = 20.0
-"""How long a program that ends waits for a lab to end."""
+"""The wait of an ending program for a lab to end."""
 
 
 class RealTimeWorld(World):
@@ -83,7 +92,7 @@ class RealTimeWorld(World):
         raise NotImplementedError
 
     def _is_connected(self, session: Session) -> bool:
-        """Whether a session has a connection, and waits for nothing."""
+        """True if a session has a connection, and waits for nothing."""
         raise NotImplementedError
 
     def settle(self, limit: float | None = None) -> None:
@@ -110,7 +119,7 @@ class RealTimeWorld(World):
         return not self._busy()
 
     def _busy(self) -> str:
-        """Who still has something to do; empty when nobody has."""
+        """Busy actors, by name."""
         self._expected = [happened for happened in self._expected if not happened()]
         up = [broker for broker in self.brokers.values() if broker.state != DOWN]
         busy = [f"broker {broker.id} {what}" for broker in up if (what := self._does(broker))]
@@ -126,7 +135,7 @@ class RealTimeWorld(World):
         return "; ".join(busy)
 
     def _expects_a_shrink(self) -> bool:
-        """Whether a leader will soon take a follower out of an ISR; one that has failed to for long is left alone."""
+        """True if a leader will soon take a follower out of an ISR; one that has failed to for long is left alone."""
         if not self._somebody_is_late():
             self._late_since = None
             return False
@@ -135,7 +144,7 @@ class RealTimeWorld(World):
         return now - self._late_since <= 2 * patience + 1
 
     async def _still_quiet(self) -> bool:
-        """Whether all are quiet also after each session has received what ZooKeeper had sent until now."""
+        """True if all are quiet also after each session has received what ZooKeeper had sent until now."""
         before = len(self.trace)
         znodes = await self.dump()
         await self._caught_up()
@@ -155,10 +164,10 @@ class RealTimeWorld(World):
         return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
 
     def _does(self, broker: Broker) -> str:
-        """What keeps a broker from being quiet; empty when nothing does."""
+        """The reason why a broker is not quiet; empty when there is none."""
         controller, session = broker.controller, broker.zk.session
-        if broker.state == STARTING:
-            return "is starting"
+        if broker.state in (STARTING, RECOVERING, SHUTTING_DOWN):
+            return f"is {broker.state}"
         if session is None or not self._is_connected(session):
             return "has no connection to ZooKeeper"
         if len(controller.queue) or controller.state != "Idle":

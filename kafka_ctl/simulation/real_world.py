@@ -1,4 +1,7 @@
-"""The world on real time and a real ZooKeeper: whose chroot it lives in, and what if the server goes away."""
+"""The world on real time and a real ZooKeeper: whose chroot it lives in, and what if the server goes away.
+
+Apart from `lab.py` because it needs kazoo and a server, and the memory world neither.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext, suppress
 from typing import TypeVar
 
-from kafka_ctl.errors import BadInput, ConnectionLoss, Unavailable
+from kafka_ctl.errors import BadInput, ConnectionLoss, SessionExpired, Unavailable
 from kafka_ctl.simulation.real_time import RealTimeWorld
 from kafka_ctl.simulation.world import EMBEDDED, WorldOptions
 from kafka_ctl.zookeeper.malformed import malformed
@@ -23,14 +26,35 @@ PATIENCE = 20.0
 """Seconds without a connection to ZooKeeper after which a call of the lab gives up: a server that somebody starts
 again takes half a second, and ten on a busy machine."""
 CERTAIN = 2.0
-"""The same where the lab knows better: it is its own server, and was killed."""
+"""The same where the lab knows better: it is its own server, and was killed or has ended."""
+STEADY = 1.0
+"""Seconds for which a connection must have held to count as back: a server on a full disk may answer until the first
+write, end, be started again, and so on."""
 SHORTEST_SESSION = 1000
 """The shortest session timeout, in milliseconds, that a client which pings once a second can keep alive."""
 
 
+class Outage:
+    """Since when ZooKeeper has not been reached; a connection that holds for less than `STEADY` does not end it."""
+
+    def __init__(self) -> None:
+        self._lost: float | None = None
+        self._back: float | None = None
+
+    def lasts(self, connected: bool, now: float) -> float:
+        """The seconds that it has lasted, 0 where there is none; `now` is in seconds."""
+        if not connected:
+            self._lost, self._back = now if self._lost is None else self._lost, None
+            return now - self._lost
+        self._back = now if self._back is None else self._back
+        if now - self._back >= STEADY:
+            self._lost = None
+        return 0.0
+
+
 class RealWorld(RealTimeWorld):
     """`zookeeper` is `embedded` or `host:port/chroot`; with `join`, that chroot may hold what no lab has made, and with
-    `among`, others' brokers may live there.
+    `among`, others' brokers may live there. With `fresh`, what other labs have left there is removed first.
 
     Raises Unavailable when the server does not answer, BadInput for an address that cannot be read or where the
     lab may not live.
@@ -38,7 +62,9 @@ class RealWorld(RealTimeWorld):
 
     store: LabStore
 
-    def __init__(self, zookeeper: str, options: WorldOptions, join: bool = False, among: bool = False) -> None:
+    def __init__(
+        self, zookeeper: str, options: WorldOptions, join: bool = False, among: bool = False, fresh: bool = False
+    ) -> None:
         shortest = options.config["zookeeper.session.timeout.ms"]
         if shortest < SHORTEST_SESSION:
             raise BadInput(
@@ -51,7 +77,7 @@ class RealWorld(RealTimeWorld):
                 self.server = EmbeddedServer().start()
             address = self.server.address if self.server else zookeeper
             self.store = LabStore(address, self.clock, self.trace, self.server, shortest / 1000, join, among)
-            self.run(self.store.claim(self._workable))
+            self.run(self.store.claim(self._workable, fresh))
         except BaseException:
             self._give_up()
             raise
@@ -71,7 +97,8 @@ class RealWorld(RealTimeWorld):
         if problems := list(malformed(found)):
             raise BadInput(
                 f"ZooKeeper {self.address} holds what no controller can work with: {'; '.join(problems[:3])}. "
-                "Delete it, or give the lab a chroot of its own, such as host:port/kit"
+                "Delete it (Lab(fresh=True) does where labs made it), or give the lab a chroot of its own, such as "
+                "host:port/kit"
             )
         if (there := found.get(ClusterIdZNode.path())) is not None:
             with suppress(BadInput):
@@ -101,7 +128,7 @@ class RealWorld(RealTimeWorld):
         return self.clock.run(self._while_connected(coro))
 
     async def _while_connected(self, coro: Coroutine[object, None, T]) -> T:
-        """The result of `coro`; Unavailable when the connection is lost meanwhile, and stays lost."""
+        """The result of `coro`; Unavailable when its session ends, or the connection is lost and stays lost."""
         task, check = asyncio.create_task(coro), self._patience()
         try:
             while not task.done():
@@ -111,6 +138,11 @@ class RealWorld(RealTimeWorld):
             return task.result()
         except ConnectionLoss as lost:
             raise self._unavailable() from lost
+        except SessionExpired as expired:
+            raise Unavailable(
+                f"ZooKeeper at {self.address} ended the command's session before it had answered; lab.znodes() shows "
+                "what of the command is done, and the next command opens another session"
+            ) from expired
         finally:
             task.cancel()
             await asyncio.wait({task})
@@ -121,37 +153,40 @@ class RealWorld(RealTimeWorld):
         Also when only some sessions have none: a server that has just started may leave a client waiting. BadInput
         when the chroot is another lab's now: our sessions are abandoned then, and answer nobody.
         """
-        lost: float | None = None
+        outage = Outage()
 
         def check() -> None:
-            nonlocal lost
             if self.store.lost:
                 raise BadInput(self.store.lost)
-            states = {session.state == CONNECTED for session in self.store.sessions if not session.over}
-            if False not in states:
-                lost = None
-                return
-            lost = self.clock.now() if lost is None else lost
-            if self.clock.now() - lost > self._seconds_of_patience():
+            connected = all(session.state == CONNECTED for session in self.store.sessions if not session.over)
+            if outage.lasts(connected, self.clock.now()) > self._seconds_of_patience():
                 raise self._unavailable()
 
         return check
 
     def _seconds_of_patience(self) -> float:
-        return PATIENCE if self.server is None or self.server.wanted else CERTAIN
+        return PATIENCE if self.server is None or (self.server.wanted and self.server.running) else CERTAIN
 
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:
         start = self.clock.now()
         while True:
             try:
                 return await self.store.dump()
-            except ConnectionLoss:
+            except (ConnectionLoss, SessionExpired):  # the next attempt opens another session
                 if self.clock.now() > start + self._seconds_of_patience():
                     raise
 
     def _unavailable(self) -> Unavailable:
-        hint = "start it again with lab.zookeeper_server.restart()" if self.server else "start it again"
-        return Unavailable(f"ZooKeeper at {self.address} does not answer any more; {hint}, and the lab goes on")
+        if self.server is None:
+            return Unavailable(
+                f"ZooKeeper at {self.address} does not answer any more; start it again (its log says why it ended: a "
+                "full disk, for example), and the lab goes on"
+            )
+        hint = "start it again with lab.zookeeper_server.restart(), and the lab goes on"
+        if self.server.wanted and not self.server.running:
+            why = self.server.last_exception()
+            return Unavailable(f"ZooKeeper at {self.address} has ended{why and f' ({why})'}; cure that, then {hint}")
+        return Unavailable(f"ZooKeeper at {self.address} does not answer any more; {hint}")
 
     async def _caught_up(self) -> None:
         await asyncio.gather(*(session.caught_up() for session in self.store.sessions))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from kafka_ctl.brokers.broker import DOWN, Broker
-from kafka_ctl.brokers.copying import FETCH_BACKOFF
+from kafka_ctl.brokers.fetches import FETCH_BACKOFF
 from kafka_ctl.brokers.process import Listeners
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller.controller import Controller
@@ -27,7 +27,7 @@ from kafka_ctl.simulation.clock import LIMIT, Clock, Halted, VirtualClock
 from kafka_ctl.simulation.network import Network
 from kafka_ctl.trace.record import Columns, Recorder
 from kafka_ctl.zookeeper.memory.server import MemorySession, MemoryStore
-from kafka_ctl.zookeeper.store import Session, Store
+from kafka_ctl.zookeeper.store import Session, Stat, Store
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def named_controller(data: bytes) -> int | None:
 
 
 class WorldOptions(NamedTuple):
-    """What every world is made with; `costs` of None are the usual ones of that world."""
+    """The arguments of every world; `costs` of None are the usual ones of that world."""
 
     generation: Generation
     config: Config
@@ -66,9 +66,9 @@ class World:
     server: EmbeddedServer | None = None
     """A real ZooKeeper that was started for this world and is stopped with it."""
     listeners: Listeners | None = None
-    """Where the brokers listen, if programs outside can reach them."""
+    """The listeners of the brokers, if programs outside can reach them."""
     watches_configs = False
-    """Whether brokers watch for changes of configurations: on virtual time from the first change on."""
+    """True if brokers watch for changes of configurations: on virtual time from the first change on."""
     registration_retry = 0.5
     """Seconds a broker waits before it tries again to register where an older session's znode still is."""
 
@@ -107,7 +107,8 @@ class World:
     def plug(self, plugins: Plugins) -> None:
         """Let these functions take part; an error in one of them ends what the lab is doing."""
         self.plugins = plugins
-        plugins.failed = self.clock.failed
+        plugins.failed, plugins.interrupted = self.clock.failed, self.clock.interrupted
+        plugins.interruptible = self.clock.interruptible
 
     def watch_configs(self) -> None:
         """A configuration is about to be changed: let every broker watch for that, from now on."""
@@ -129,7 +130,7 @@ class World:
         return self.trace.add("fault", "fault", name, topic, partition, broker, **columns)
 
     def boot_delay(self) -> float:
-        """How long the next broker takes to start: the seed decides who is first."""
+        """The start time of the next broker: the seed decides which one is first."""
         return self.costs.boot * (1 + self.random.random())
 
     def acting(self) -> Controller | None:
@@ -148,24 +149,24 @@ class World:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing is broken but processes that are down."""
+        """True if nothing is broken but processes that are down."""
         paused = any(broker.paused_since != math.inf for broker in self.brokers.values())
         return not paused and not self.network.links
 
     def _somebody_is_late(self) -> bool:
-        """Whether an ISR still contains a lagging follower that its leader will remove."""
+        """True if an ISR still contains a lagging follower that its leader will remove."""
         now = self.clock.now()
-        return any(broker.listening and broker.as_leader.lags.late_since(now) for broker in self.brokers.values())
+        return any(broker.listening and broker.as_leader.late_since(now) for broker in self.brokers.values())
 
     def _somebody_will_fetch(self) -> bool:
-        """Whether a follower that waits for its next attempt will succeed then."""
+        """True if a follower that waits for its next attempt will succeed then."""
         return any(broker.listening and broker.as_follower.will_fetch() for broker in self.brokers.values())
 
     # What the lab asks of a world.
 
     @property
     def callbacks_run(self) -> int | None:
-        """How many callbacks have run: what a point of a run is known by; None where no run comes to it again."""
+        """The number of callbacks so far, which identifies a point of a run; None where no run comes to it again."""
         return None
 
     def look(self, at: Callable[[dict[str, tuple[bytes, int, int]]], T]) -> T:
@@ -178,7 +179,7 @@ class World:
 
     @property
     def address(self) -> str | None:
-        """Where the ZooKeeper is, as `host:port/chroot`; None where no other program can reach it."""
+        """The address of the ZooKeeper, as `host:port/chroot`; None where no other program can reach it."""
         return None
 
     def run(self, coro: Coroutine[object, None, T]) -> T:
@@ -188,6 +189,10 @@ class World:
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:
         """Every znode: path -> (data, version, ephemeral owner)."""
         return await self.store.dump()
+
+    def stat(self, path: str) -> Stat | None:
+        """The Stat of a znode; None where there is none."""
+        return self.run(self.store.stat(path))
 
     def expire(self, session: Session) -> None:
         """Make ZooKeeper expire a session whose client is alive."""
@@ -252,7 +257,10 @@ class MemoryWorld(World):
                 task.get_coro().close()
 
     def look(self, at: Callable[[dict[str, tuple[bytes, int, int]]], T]) -> T:
-        return at(dict(self.store.snapshot()))
+        return self.clock.call(lambda: at(dict(self.store.snapshot())))
+
+    def stat(self, path: str) -> Stat | None:
+        return self.store.stat_now(path)
 
     def expire(self, session: Session) -> None:
         assert isinstance(session, MemorySession)

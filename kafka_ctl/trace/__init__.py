@@ -9,25 +9,41 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kafka_ctl.display import table
 from kafka_ctl.errors import needed_for
 from kafka_ctl.trace.record import CAUSE, KINDS, SET, Record, Recorder
-from kafka_ctl.trace.text import text
+from kafka_ctl.trace.text import subject_and_change, text
 
 if TYPE_CHECKING:
-    from kafka_ctl.views.player import Player
+    from kafka_ctl.views.widget.player import Player
 
 __all__ = ["CAUSE", "KINDS", "SET", "Record", "Recorder", "Trace"]
 
 
 class Trace(Recorder):
-    """The records of one history, in order; a sequence that can be sliced, filtered, printed and saved."""
+    """The records of one history, in order; a sequence that can be sliced, filtered, printed and saved.
+
+        from kafka_ctl import Lab
+        trace = Lab(brokers=3).trace
+        trace.slice(kind="event", action="Startup", target="done")[0].actor.partition("-")[0]  # 'controller'
+        print(trace.text())
+        print(trace.kafka_log("controller"))
+
+    The trace of a lab grows while the lab runs.
+    """
 
     def text(self, level: str = "story") -> str:
         """The trace as aligned text, one fact a line; `level` is one of `LEVELS`."""
         return text(self.records, level)
 
+    def _repr_html_(self) -> str:
+        """The first records as a table."""
+        head = ("seq", "time_ms", "actor", "kind", "subject", "change", "cause")
+        rows = ((r.seq, r.time_ms, r.actor, r.kind, *subject_and_change(r), r.cause) for r in self)
+        return table(head, rows, len(self)).html()
+
     def kafka_log(self, name: str = "state-change", generation: str | None = None) -> str:
-        """What Kafka of a generation (the lab's own) would have written to `state-change.log` or `controller.log`."""
+        """`state-change.log` or `controller.log` as Kafka of a generation (the lab's own) would have written it."""
         from kafka_ctl.kafka_log.write import kafka_log
 
         return kafka_log(self.records, name, generation or self.generation)

@@ -1,4 +1,4 @@
-"""What controllers and brokers believe of partitions, folded from records: parts of `ClusterModel`.
+"""The memory of controllers and brokers, folded from records: parts of `ClusterModel`.
 
 A controller believes what is in its context: Kafka 2.0.1, controller/ControllerContext.scala. A broker believes the
 last LeaderAndIsr of each partition it holds (server/ReplicaManager.scala) and the last UpdateMetadata of every
@@ -18,7 +18,7 @@ Key = tuple[str, int]
 
 
 class Led(NamedTuple):
-    """Who leads a partition, the ISR in its order, and the leader epoch, as somebody has them."""
+    """A partition in the memory of a broker or controller: its leader, its ISR in order, its leader epoch."""
 
     leader: int
     isr: tuple[int, ...]
@@ -29,15 +29,15 @@ MESSAGES = frozenset(
     "elected epoch_incremented ready resigned initializing_context active_brokers brokers_changed all_shutting_down "
     "removed_from_shutting_down topics_changed".split()
 )
-"""What controllers log when their context changes."""
+"""The messages of controllers whose context changes."""
 DEEDS = frozenset("become-leader become-follower shrink-isr expand-isr stop-replica uncached".split())
-"""What brokers do that changes what they have of a partition."""
+"""The acts of brokers that change their memory of a partition."""
 UNKNOWN_LEADER = Led(NO_LEADER, (), -1)
-"""What a broker has of a partition after a request that names a leader it does not know."""
+"""The state of a partition in a broker after a request that names a leader it does not know."""
 
 
 def led(record: Record) -> Led | None:
-    """What a record says of a partition's leadership; None where it says nothing."""
+    """The leadership that a record states; None where it states none."""
     if record.leader is None:
         return None
     return Led(record.leader, record.isr or (), -1 if record.leader_epoch is None else record.leader_epoch)
@@ -49,7 +49,7 @@ class ControllerSeen:
 
     id: int
     acts: bool = False
-    """Whether it has been elected and has not resigned: several may act at once."""
+    """True from its election until it resigns: several may act at once."""
     epoch: int | None = None
     """Its epoch; None until it has raised `/controller_epoch`."""
     leadership: dict[Key, Led] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class ControllerSeen:
     """Brokers that it takes for registered, those that shut down included; None before it has read them."""
     shutting_down: frozenset[int] = frozenset()
     reads: bool = False
-    """Whether it fills its context from ZooKeeper just now."""
+    """True while it fills its context from ZooKeeper."""
 
     def forget(self) -> None:
         """It resigned, or its process ended."""
@@ -112,7 +112,7 @@ class ControllerSeen:
 
 @dataclass
 class BrokerBeliefs:
-    """What a broker's process has in memory; nothing of it outlives the process."""
+    """The memory of a broker's process; it ends with the process."""
 
     hosted: dict[Key, Led] = field(default_factory=dict)
     """The partitions that it leads or follows, by the last LeaderAndIsr that it obeyed."""
@@ -128,7 +128,7 @@ class BrokerBeliefs:
         return True
 
     def did(self, record: Record, key: Key, broker: int) -> None:
-        """What it did with one partition."""
+        """Apply an act of the broker with one partition."""
         action = record.action
         if action not in DEEDS:
             return

@@ -82,7 +82,7 @@ def violation(detail: str | None) -> tuple[str, str]:
 
 
 def delay(seconds: float) -> str:
-    """How much later something arrives: `+0.2s`."""
+    """The delay of a message: `+0.2s`."""
     return f"+{seconds:g}s"
 
 
@@ -92,7 +92,7 @@ def delayed(detail: str | None) -> float:
 
 
 def after(detail: str | None, begins: str) -> str:
-    """What follows `begins` in the text of an error; empty where that does not occur."""
+    """The text after `begins` in the text of an error; empty where that does not occur."""
     return (detail or "").partition(begins)[2]
 
 

@@ -1,7 +1,9 @@
 """Since when followers have been behind, folded from records: what a leader counts against `replica.lag.time.max.ms`.
 
 Kafka 2.0.1: cluster/Partition.scala, getOutOfSyncReplicas; cluster/Replica.scala, updateLogReadResult,
-lastCaughtUpTimeMs. In the lab: `FollowerLags`.
+lastCaughtUpTimeMs. In the lab: `LeaderRole.late_since`.
+
+Apart from `model.py` because it folds times, and the model states.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class Lags:
     halted: dict[int, float] = field(default_factory=dict)
     """Brokers whose process does not run, or is paused: since when."""
     cuts: dict[tuple[str, str], float] = field(default_factory=dict)
-    """Who no longer reaches whom, since when."""
+    """The pairs that cannot reach each other, since when."""
     fallen: dict[tuple[Key, int], float] = field(default_factory=dict)
     """Replicas that were made to lag (`lab.lag`): since when."""
     slow: dict[int, tuple[float, float]] = field(default_factory=dict)
@@ -31,11 +33,11 @@ class Lags:
     behind: dict[tuple[Key, int], float] = field(default_factory=dict)
     """Replicas whose log is shorter than their leader's: since when."""
     led: dict[Key, tuple[int, float]] = field(default_factory=dict)
-    """Who leads a partition, and since when."""
+    """The leader of each partition, and since when."""
     joined: dict[tuple[Key, int], float] = field(default_factory=dict)
-    """When a replica was last taken into the ISR."""
+    """The last time that a replica joined the ISR."""
     fetched: dict[tuple[Key, int], tuple[int, float]] = field(default_factory=dict)
-    """Where the leader's log ended at a replica's last fetch, and when that was."""
+    """The end of the leader's log at a replica's last fetch, and the time of that fetch."""
 
     def since(self, key: Key, broker: int, leader: int, expels_silent: bool = True) -> float | None:
         """Since when a follower has been behind, as its leader counts it; None where it has all that it can have.
@@ -57,7 +59,7 @@ class Lags:
         return late if late < inf else None
 
     def fault(self, record: Record) -> None:
-        """What was broken or healed."""
+        """Apply a cut or a healing."""
         now, broker = record.time_ms, record.broker
         if record.action == "heal":
             for found in (self.cuts, self.fallen, self.slow):

@@ -1,4 +1,4 @@
-"""What the records say the cluster looks like: a model folded from the trace and from nothing else.
+"""The cluster according to the records: a model folded from the trace and from nothing else.
 
 `ClusterModel.apply(record)` moves the model one record on. It keeps truths apart where they differ: a broker's process
 can be dead while its znode still stands, a partition can have a leader that cannot answer, and what ZooKeeper has
@@ -20,7 +20,16 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.beliefs import MESSAGES, ControllerSeen, Key
 from kafka_ctl.trace.lags import Lags
 from kafka_ctl.trace.record import KINDS, Record
-from kafka_ctl.trace.seen import BrokerSeen, CurrentEvent, PartitionSeen, ZNode
+from kafka_ctl.trace.seen import (
+    PENDING_SHUTDOWN,
+    RECOVERING,
+    SHUTTING_DOWN,
+    STARTING,
+    BrokerSeen,
+    CurrentEvent,
+    PartitionSeen,
+    ZNode,
+)
 
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
@@ -138,7 +147,7 @@ class ClusterModel:
                 self.changed[key] = self.seq
 
     def _meaning(self, path: str, record: Record) -> None:
-        """What a write to one of Kafka's znodes says about the cluster."""
+        """Apply a write to one of Kafka's znodes."""
         gone = record.action == "delete"
         if path.startswith(DELETED):
             self.reshaped = self.seq
@@ -156,7 +165,7 @@ class ClusterModel:
             if gone:
                 self.shutting_down.discard(broker.id)
             if not gone:
-                broker.alive, broker.note = True, ""
+                broker.is_up()
                 self.lags.halted.pop(broker.id, None)
                 broker.rack = _text(details.json_object(record.detail).get("rack"))
         elif found := _STATE.search(path):
@@ -247,6 +256,9 @@ class ClusterModel:
         self.holders.setdefault((record.topic, record.partition), {})[record.broker] = None
 
     def _request(self, record: Record) -> None:
+        if record.action == "ControlledShutdown" and (number := number_of(record.actor)) is not None:
+            self.broker(number).note = PENDING_SHUTDOWN
+            self.reshaped = self.seq
         context = self.context_of(number_of(record.actor))
         if context is not None and record.topic is not None and record.partition is not None:
             context.sent(record, (record.topic, record.partition))
@@ -258,31 +270,20 @@ class ClusterModel:
             return
         broker = self.broker(number)
         if record.topic is not None and record.partition is not None:
-            key = record.topic, record.partition
-            if record.action == "cached":  # there are many of these, and most say nothing new
-                if broker.beliefs.cached(record, key):
-                    self.changed[key] = self.seq
-                return
-            broker.beliefs.did(record, key, number)
-            self.changed[key] = self.seq
-            if record.action in ("append", "copy", "truncate"):
-                self._wrote(record, key, broker)
-            elif record.action == "become-leader" and not record.error:
-                self.lags.leads(key, number, record.time_ms)
-            elif record.action == "expand-isr" and not record.error:
-                before = details.items(record.detail, "isr_before")
-                joined = [(key, member) for member in record.isr or () if str(member) not in before]
-                self.lags.joined.update(dict.fromkeys(joined, record.time_ms))
-            elif record.action == "stop-replica" and not record.error and "delete" in details.flags(record.detail):
-                broker.log_ends.pop(key, None)
+            self._broker_did(record, (record.topic, record.partition), broker, number)
         else:
             self.reshaped = self.seq
         if record.action == "start":
             self._ended(broker)
             self.lags.begins(record)
-            broker.alive, broker.note = True, "starting"
+            broker.alive, broker.note = True, STARTING
         elif record.action == "registered":
-            broker.alive, broker.note = True, ""
+            broker.is_up()
+        elif record.action == "recovering":
+            broker.note = RECOVERING
+        elif record.action == "shutting-down":
+            broker.note = SHUTTING_DOWN
+            self.lags.ended(number, record.time_ms)
         elif record.action == "stopped":
             self._ended(broker)
         elif record.action == "log-dir-failed":
@@ -297,9 +298,29 @@ class ClusterModel:
         ):
             self.partition(record.topic, record.partition).isr = record.isr
 
+    def _broker_did(self, record: Record, key: Key, broker: BrokerSeen, number: int) -> None:
+        """Apply an act of a broker with one partition."""
+        if record.action == "cached":  # there are many of these, and most say nothing new
+            if broker.beliefs.cached(record, key):
+                self.changed[key] = self.seq
+            return
+        broker.beliefs.did(record, key, number)
+        self.changed[key] = self.seq
+        if record.action in ("append", "copy", "truncate", "log-start"):
+            self._wrote(record, key, broker)
+        elif record.action == "become-leader" and not record.error:
+            self.lags.leads(key, number, record.time_ms)
+        elif record.action == "expand-isr" and not record.error:
+            before = details.items(record.detail, "isr_before")
+            joined = [(key, member) for member in record.isr or () if str(member) not in before]
+            self.lags.joined.update(dict.fromkeys(joined, record.time_ms))
+        elif record.action == "stop-replica" and not record.error and "delete" in details.flags(record.detail):
+            broker.log_ends.pop(key, None)
+
     def _wrote(self, record: Record, key: Key, broker: BrokerSeen) -> None:
         """Records were written to a broker's log, or dropped from it."""
-        broker.log_ends[key] = end = _log_end(record)
+        end = max(_log_end(record), broker.log_ends.get(key, 0) if record.action == "log-start" else 0)
+        broker.log_ends[key] = end
         if record.action == "append":
             ends = {id: self.broker(id).log_ends.get(key, 0) for id in self.partition(*key).replicas}
             self.lags.wrote(key, broker.id, ends | {broker.id: end}, record.time_ms)
@@ -331,9 +352,9 @@ class ClusterModel:
             self._ended(broker)
             broker.silent = record.time_ms
         elif record.action in ("start", "restart"):
-            broker.alive, broker.note = True, "starting"
+            broker.alive, broker.note = True, STARTING
         elif record.action == "pause":
-            broker.note, broker.silent = "paused", record.time_ms
+            broker.paused, broker.silent = True, record.time_ms
         elif record.action == "disconnect":
             for end, far in details.ends(record.detail):
                 if end.isdecimal():
@@ -341,7 +362,7 @@ class ClusterModel:
                     if far == "zookeeper":
                         self.broker(int(end)).silent = record.time_ms
         elif record.action in ("resume", "continue"):
-            broker.note, broker.silent = "", None
+            broker.paused, broker.silent = False, None
 
     def _violation(self, record: Record) -> None:
         self.violations.append(record.action)
@@ -354,7 +375,7 @@ class ClusterModel:
         if seen.leader is None or seen.leader == NO_LEADER:
             return False
         broker = self.brokers.get(seen.leader)
-        return broker is None or broker.alive
+        return broker is None or broker.serves
 
     def members(self, key: tuple[str, int]) -> tuple[int, ...]:
         """The brokers that are assigned, hold a copy or are in the ISR, in this order."""
@@ -373,7 +394,7 @@ _HANDLERS: dict[str, Callable[[ClusterModel, Record], None]] = {
 
 
 def _log_end(record: Record) -> int:
-    """Where a log ends after records were written to it or dropped from it."""
+    """The end of a log after records were written to it or dropped from it."""
     fields = details.named(record.detail)
     written = len(details.records(fields["records"])) if record.action != "truncate" and fields.get("records") else 0
     return (parse_int(fields.get("offset", "")) or 0) + written

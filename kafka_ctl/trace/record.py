@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple, Self, TypedDict, Unpack, overload
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.display import table
 from kafka_ctl.errors import UnknownName
 
 CAUSE: ContextVar[int | None] = ContextVar("cause", default=None)
@@ -40,6 +41,12 @@ SET = "set"
 class Record(NamedTuple):
     """One fact. `docs/trace-format.md` explains each column; what does not apply is None.
 
+        from kafka_ctl import Lab
+        trace = Lab(brokers=1).trace
+        record = trace.slice(kind="zk", action="create", path="/controller")[0]
+        record.actor, record.action, record.error  # ('broker-1', 'create', None)
+        trace[record.cause]
+
     `seq` orders the records of one history; `time_ms` counts milliseconds since its start.
     """
 
@@ -64,9 +71,25 @@ class Record(NamedTuple):
     replicas: tuple[int, ...] | None = None
     detail: str | None = None
 
+    def set_columns(self) -> dict[str, object]:
+        """The columns that apply, by name."""
+        return {name: value for name, value in zip(self._fields, self, strict=True) if value is not None}
+
+    def __repr__(self) -> str:
+        return f"Record({', '.join(f'{name}={value!r}' for name, value in self.set_columns().items())})"
+
+    def _repr_html_(self) -> str:
+        return table(("column", "value"), self.set_columns().items(), len(self.set_columns())).html()
+
+
+def numbered(records: Sequence[Record], seq: int) -> Record | None:
+    """The record with this `seq`; None where it is not among them. They are in the order of `seq`."""
+    place = bisect_left(records, seq, key=attrgetter("seq"))
+    return records[place] if place < len(records) and records[place].seq == seq else None
+
 
 class Columns(TypedDict, total=False):
-    """What else a record may say, for those who pass it on; the columns of `Record`."""
+    """The optional columns of `Record`, for functions that pass them on."""
 
     source: str | None
     target: str | None
@@ -192,9 +215,7 @@ class Recorder(Sequence[Record]):
 
     def numbered(self, seq: int) -> Record | None:
         """The record with this number, if it is here; a part of a history may lack any."""
-        place = bisect_left(self.records, seq, key=attrgetter("seq"))
-        found = self.records[place : place + 1]
-        return found[0] if found and found[0].seq == seq else None
+        return numbered(self.records, seq)
 
     def _part(self, records: Sequence[Record]) -> Self:
         return type(self)(records=records, history=self.history, generation=self.generation)

@@ -24,10 +24,16 @@ class CurrentEvent(NamedTuple):
     queued: int | None
 
 
+STARTING, RECOVERING = "starting", "recovering"
+PENDING_SHUTDOWN, SHUTTING_DOWN = "pending shutdown", "shutting down"
+"""The states of a process that is not just up (Kafka 2.0.1: server/BrokerStates.scala)."""
+
+
 @dataclass
 class BrokerSeen:
-    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now; `beliefs`: what it
-    was sent. Milliseconds: `timeout` is that of its session, `silent` the time since which that hears nothing.
+    """`alive`: the process runs; `registered`: its znode stands; `note`: its state, empty where it is up; `paused`: it
+    stands still; `beliefs`: what it was sent. Milliseconds: `timeout` is that of its session, `silent` the time since
+    which that hears nothing.
     """
 
     id: int
@@ -35,8 +41,9 @@ class BrokerSeen:
     registered: bool = False
     rack: str | None = None
     note: str = ""
+    paused: bool = False
     shutting_down: bool = False
-    """Whether it has been asked to shut down in good order."""
+    """True if it has been asked to shut down in good order."""
     beliefs: BrokerBeliefs = field(default_factory=BrokerBeliefs)
     timeout: float | None = None
     silent: float | None = None
@@ -45,12 +52,23 @@ class BrokerSeen:
 
     @property
     def listens(self) -> bool:
-        """Whether its process is up, so that what it was sent counts."""
-        return self.alive and self.note != "starting"
+        """True if its process is up, so that what it was sent counts."""
+        return self.serves and self.note not in (STARTING, RECOVERING)
+
+    @property
+    def serves(self) -> bool:
+        """True if its process runs and has not closed its connections to stop."""
+        return self.alive and self.note != SHUTTING_DOWN
+
+    def is_up(self) -> None:
+        """Its process is registered: its start, if it was starting, is over."""
+        self.alive = True
+        if self.note in (STARTING, RECOVERING):
+            self.note = ""
 
     def ends(self) -> None:
         """Its process ends, and with it what the process had in memory."""
-        self.alive, self.note, self.shutting_down, self.beliefs = False, "", False, BrokerBeliefs()
+        self.alive, self.note, self.paused, self.shutting_down, self.beliefs = False, "", False, False, BrokerBeliefs()
 
 
 @dataclass
@@ -68,14 +86,14 @@ class PartitionSeen:
     leader_epoch: int | None = None
     zk_version: int | None = None
     stored: bool = False
-    """Whether its `state` znode exists."""
+    """True if its `state` znode exists."""
     writer: int | None = None
     """The broker whose session wrote that last."""
     written_ms: float = 0.0
 
     @property
     def led(self) -> Led | None:
-        """What ZooKeeper has; None where there is no `state` znode."""
+        """The state in ZooKeeper; None where there is no `state` znode."""
         if not self.stored or self.leader is None:
             return None
         return Led(self.leader, self.isr, -1 if self.leader_epoch is None else self.leader_epoch)

@@ -14,17 +14,17 @@ from itertools import groupby
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.table import short
-from kafka_ctl.trace.actions import find
+from kafka_ctl.trace.catalogue import find
 from kafka_ctl.trace.details import fields as fields_of
 from kafka_ctl.trace.details import json_object, named
 from kafka_ctl.trace.record import SET, Record
 from kafka_ctl.visible import visible
 
 LEVELS = ("story", "all")
-"""How much `text` shows: what matters to the story, or every record."""
+"""The levels of `text`: the records that matter to the story, or every record."""
 
 MOST_NAMES = 8
-"""How many partitions a line lists before it only counts the others."""
+"""The number of partitions that a line lists before it only counts the others."""
 
 Group = Sequence[Record]
 """Records that differ in their broker or partition only; they share one line."""
@@ -48,6 +48,11 @@ def text(records: Iterable[Record], level: str = "story") -> str:
         return "\n".join(map(describe, records))
     lines = ((line, len(list(same))) for line, same in groupby(map(_line, _story(records))))
     return "\n".join(line if times == 1 else f"{line}  ({times} times)" for line, times in lines)
+
+
+def subject_and_change(record: Record) -> tuple[str, str]:
+    """The thing that a record is about, and what happened to it, as text."""
+    return _KINDS[record.kind]((record,))
 
 
 def _line(group: Group) -> str:
@@ -75,7 +80,7 @@ def _story(records: Iterable[Record]) -> Iterator[Group]:
 
 
 def _in_story(record: Record) -> bool:
-    """Whether the story shows a record: always or never, if its row says so, else as it holds something or not."""
+    """True if the story shows a record: always or never if its row says so, else by the contents of the record."""
     if record.kind == "event" and record.error is not None:
         return True
     story = find(record.kind, record.action).story
@@ -83,7 +88,7 @@ def _in_story(record: Record) -> bool:
 
 
 def _batch(record: Record) -> object:
-    """What records of one batch have in common; every other record is a batch of its own."""
+    """The key that the records of one batch share; every other record is a batch of its own."""
     if record.kind == "replica" or (record.kind == "request" and record.topic is not None):
         return record.actor, record.kind, record.action, record.cause
     return record.seq
@@ -215,10 +220,19 @@ def _violation(group: Group) -> tuple[str, str]:
 
 
 _KINDS: dict[str, Callable[[Group], tuple[str, str]]] = {
-    "zk": _zk, "watch": _watch, "event": _event, "controller": _message, "partition": _partition,
-    "replica": _replica, "election": _election, "request": _request, "response": _response,
-    "broker": _broker, "fault": _fault, "violation": _violation,
-}  # fmt: skip
+    "zk": _zk,
+    "watch": _watch,
+    "event": _event,
+    "controller": _message,
+    "partition": _partition,
+    "replica": _replica,
+    "election": _election,
+    "request": _request,
+    "response": _response,
+    "broker": _broker,
+    "fault": _fault,
+    "violation": _violation,
+}
 
 # Pieces of lines
 
@@ -268,7 +282,7 @@ def _state(r: Record, zk_version: bool = False) -> str:
 
 
 HIDDEN = ("version", "timestamp", "jmx_port", "listener_security_protocol_map", "endpoints")
-"""What a line leaves out of a znode's JSON: the same in every znode of its kind, or never the same twice."""
+"""The fields of a znode's JSON that a line leaves out: equal in every znode of its kind, or never equal."""
 
 
 def _data(detail: str | None) -> str:

@@ -1,4 +1,4 @@
-"""What a controller did after a moment, as times: to lay several runs of one story beside each other.
+"""The acts of a controller after a moment, as times: to lay several runs of one story beside each other.
 
 All times are milliseconds of the lab's clock after that moment.
 """
@@ -11,11 +11,11 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.trace.record import Record, Recorder
 
 OPERATIONS = ("get", "set", "exists", "children", "create", "delete", "multi")
-"""What a ZooKeeper server is asked for."""
+"""The actions of a ZooKeeper server."""
 
 
 class Timing(NamedTuple):
-    """When what happened: `operations` at ZooKeeper, by the controller's broker; `elections`; `requests` as pairs
+    """Times: `operations` at ZooKeeper, by the controller's broker; `elections`; `requests` as pairs
     (sent, answered); `leaders`, by partition, when the elected broker first knew that it leads; `done`, when the last
     leader or follower had taken over what a LeaderAndIsr request says. `moment` is the zero, in ms."""
 
@@ -67,7 +67,7 @@ def timing(trace: Recorder, moment: str, start: int = 0) -> Timing:
 
 
 def _requests(found: list[Record], controller: str, zero: float) -> list[tuple[float, float]]:
-    """When each request of a controller was sent and answered; those without an answer are left out.
+    """The times at which each request of a controller was sent and answered, without those that have no answer.
 
     A connection has one request on its way at a time, so the next answer of this kind is that of the oldest request.
     """

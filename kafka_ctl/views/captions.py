@@ -1,31 +1,202 @@
 """A step in plain words, made from its records: one sentence a newcomer can read aloud.
 
 One function for each kind of record; it gets the records of one step, which say the same of several subjects. What
-depends on the action alone is the sentence of its row in `trace/actions.py`.
+depends on the action alone is the sentence of its row in `trace/catalogue.txt`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
 from kafka_ctl.trace import details
-from kafka_ctl.trace.actions import find
-from kafka_ctl.trace.model import number_of
-from kafka_ctl.trace.record import SET, Record
+from kafka_ctl.trace.catalogue import find
+from kafka_ctl.trace.model import controller_of, number_of
+from kafka_ctl.trace.record import SET, Record, numbered
 from kafka_ctl.views.scene import shorten
 from kafka_ctl.views.steps import sameness
-from kafka_ctl.views.wording import brief, brokers, format_ids, listed, subjects, who
-from kafka_ctl.views.zkcaptions import watch, zk
+
+LONGEST = 60
+"""The most characters of a name from outside in a sentence."""
 
 
-def caption(records: Sequence[Record]) -> str:
-    """One sentence for one step; steps that were joined for want of room get one for each kind of news."""
+def brief(text: object) -> str:
+    """Any text, cut in the middle when it is too long for a sentence."""
+    return shorten(str(text), LONGEST)
+
+
+def listed(things: Iterable[object], most: int = 3) -> str:
+    """`a`, `a and b`, `a, b and c`, `a, b and 7 more`."""
+    texts = list(dict.fromkeys(brief(thing) for thing in things))
+    if len(texts) > most:
+        texts = [*texts[: most - 1], f"{len(texts) - most + 1} more"]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def who(actor: str) -> str:
+    """An actor as a sentence begins with it: `Controller 2`, `Broker 1`, `ZooKeeper`, `The administrator`."""
+    number = number_of(actor)
+    if number is not None and actor.startswith(("controller", "broker")):
+        return f"{'Controller' if actor.startswith('c') else 'Broker'} {number}"
+    known = {"zookeeper": "ZooKeeper", "admin": "The administrator", "producer": "The producer", "fault": "A fault"}
+    return known.get(actor, brief(actor))
+
+
+def brokers(numbers: Iterable[int | None]) -> str:
+    """`broker 1`, `brokers 1 and 2`."""
+    found = sorted({n for n in numbers if n is not None})
+    return f"broker{'s' if len(found) > 1 else ''} {listed(found, 8)}"
+
+
+def subjects(records: Sequence[Record]) -> str:
+    """The partitions (or topics) that records are about, as a list in words; empty when there are none."""
+    names = [f"{r.topic}-{r.partition}" for r in records if r.topic is not None and r.partition is not None]
+    return listed(names or [r.topic for r in records if r.topic is not None])
+
+
+def format_ids(numbers: Iterable[int] | None) -> str:
+    """An ISR or assignment in its own order: `[2, 3]`."""
+    return str(list(numbers or ()))
+
+
+def duration(ms: float) -> str:
+    """A length of time with a unit that suits it: `0.4 ms`, `120 ms`, `5.98 s`, `2.5 min`, `3.1 h`."""
+    for size, unit in ((3_600_000.0, "h"), (60_000.0, "min"), (1_000.0, "s")):
+        if ms >= size:
+            return f"{ms / size:.3g} {unit}"
+    return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"
+
+
+_OWNER = re.compile(r"\bof (\S+)")
+
+CHANGES = {
+    "NodeCreated": "was created",
+    "NodeDeleted": "was deleted",
+    "NodeDataChanged": "has new data",
+    "NodeChildrenChanged": "has other children",
+}
+"""ZooKeeper's names of what a watch reports, in words."""
+READS = {"get": "reads", "exists": "looks whether there is", "children": "reads the children of"}
+"""The acts on znodes that stay as they are."""
+SESSION = ("connect", "disconnected", "reconnected", "expired", "closed")
+"""The end of a session, and the state of its connection."""
+
+
+OWN = ("/controller", "/brokers/ids/")
+"""Znodes that a broker has as a broker: it competes with the one, and is registered with the other."""
+
+
+def by_controller(record: Record, trace: Sequence[Record]) -> bool:
+    """True if a controller made a write: it shares its broker's session, but only a controller has events."""
+    cause = None if record.cause is None else numbered(trace, record.cause)
+    return cause is not None and cause.kind == "event" and cause.actor.startswith("controller")
+
+
+def _writer(record: Record, trace: Sequence[Record] | None) -> str:
+    """The role in which a broker uses ZooKeeper; without the trace that the record is of, only the broker."""
+    number, path = number_of(record.actor), record.path or ""
+    if trace is None or number is None or path == OWN[0] or path.startswith(OWN[1]):
+        return who(record.actor)
+    if by_controller(record, trace):
+        return f"Controller {number}"
+    return f"{who(record.actor)}, the leader," if path.endswith("/state") else who(record.actor)
+
+
+def zk(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
+    """An operation, or several of one kind; `trace` has the records that caused them."""
+    first = records[0]
+    actor, path = who(first.actor), first.path or ""
+    if first.error:
+        if path == "/controller" and first.action == "create":
+            return f"{actor} tries to create /controller too, but it exists: the race is lost."
+        role = _writer(first, trace).replace(", the leader,", "")
+        role = role[0].lower() + role[1:] if role != "ZooKeeper" else role
+        return f"ZooKeeper refuses {role}'s {first.action} of {_paths(records)}: {first.error}."
+    if first.action in SESSION:
+        return _session(first)
+    actor = _writer(first, trace)
+    if first.action in READS:
+        return f"{actor} {READS[first.action]} {_paths(records)}."
+    if first.action == "delete":
+        return _deleted(records, actor, path)
+    if path == "/controller":
+        named = controller_of(first.detail)
+        if named != number_of(first.actor):
+            by_hand = f"broker {named}" if named is not None else "no broker"
+            return f"{actor} writes /controller by hand: it names {by_hand}, and no election was held."
+        won = f"it names broker {named}, and the race is won" if named is not None else "the race is won"
+        return f"{actor} creates the ephemeral znode /controller: {won}."
+    if path == "/controller_epoch":
+        return f"{actor} writes epoch {first.detail} to /controller_epoch: older controllers are stale now."
+    if path.startswith("/brokers/ids/"):
+        return f"{actor} registers: the ephemeral znode {_paths(records)} says that it is alive."
+    if path.endswith("/state"):
+        return _states(records, actor)
+    if first.action == "create":
+        made = "znodes" if len(records) > 1 else f"{first.target or ''} znode".strip()
+        return f"{actor} creates the {made} {_paths(records)}."
+    version = f" (now version {first.zk_version})" if len(records) == 1 else ""
+    return f"{actor} writes {_paths(records)}{version}."
+
+
+def _paths(records: Sequence[Record]) -> str:
+    return listed(r.path for r in records)
+
+
+def _session(record: Record) -> str:
+    owner = who(found[1]) if (found := _OWNER.search(record.detail or "")) else who(record.actor)
+    if record.action == "connect":
+        return f"{who(record.actor)} opens a session with ZooKeeper."
+    if record.action == "disconnected":
+        return f"{who(record.actor)} has no connection to ZooKeeper any more."
+    if record.action == "reconnected":
+        return f"{who(record.actor)} has connected to ZooKeeper again."
+    if record.action == "closed":
+        return f"{owner}'s ZooKeeper session is closed, so its ephemeral znodes go."
+    return f"{owner}'s ZooKeeper session expires, so its ephemeral znodes go."
+
+
+def _deleted(records: Sequence[Record], actor: str, path: str) -> str:
+    if path == "/controller":
+        why = " with its owner's session" if records[0].actor == "zookeeper" else ""
+        return f"{actor} deletes /controller{why}: there is no controller now."
+    if path.startswith("/brokers/ids/"):
+        return f"{actor} deletes {_paths(records)}: for the cluster, the broker is gone."
+    return f"{actor} deletes {_paths(records)}."
+
+
+def _states(records: Sequence[Record], actor: str) -> str:
+    names = [(r.path or "").split("/") for r in records]
+    subject = listed(f"{n[-4]}-{n[-2]}" if len(n) > 4 else n[-1] for n in names)
+    if len(records) > 1:
+        return f"{actor} writes the new state of {subject} to ZooKeeper."
+    fields, version = details.json_object(records[0].detail), records[0].zk_version
+    leader = "no leader" if fields.get("leader") == NO_LEADER else f"leader {fields.get('leader')}"
+    isr, leader_epoch = format_ids(details.ids(fields.get("isr"))), fields.get("leader_epoch")
+    rest = f"ISR {isr}, leader epoch {leader_epoch}, znode version {version}"
+    return f"{actor} writes the state of {subject}: {leader}, {rest}."
+
+
+def watch(records: Sequence[Record]) -> str:
+    """Watches that fire for one change."""
+    receivers = brokers(number_of(r.actor) for r in records)
+    change = CHANGES.get(records[0].target or "", "changed")
+    return f"Watches fire: ZooKeeper notifies {receivers} that {_paths(records)} {change}."
+
+
+def caption(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
+    """One sentence for one step; steps that were joined for want of room get one for each kind of news.
+
+    `trace` has the records that caused these: it shows whether a broker writes as the controller or as a leader.
+    """
     groups: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
         groups.setdefault(sameness(record), []).append(record)
-    sentences = [SENTENCES[group[0].kind](group) for group in groups.values()]
+    sentences = [
+        zk(group, trace) if group[0].kind == "zk" else SENTENCES[group[0].kind](group) for group in groups.values()
+    ]
     return " ".join(sentences[:4]) + (f" (And {len(sentences) - 4} things more.)" if len(sentences) > 4 else "")
 
 
@@ -34,15 +205,14 @@ def _event(records: Sequence[Record]) -> str:
     topic = subjects(records[:1])
     about = f" ({topic})" if topic else "" if first.broker is None else f" ({brokers([first.broker])})"
     name = brief(first.action)
+    if first.action == "refused":
+        return f"{who(first.actor)}'s command is refused: {brief(first.error)}."
     if first.actor.startswith("controller") and first.target in ("queued", "dropped", "done"):
         change = {"queued": "enters", "dropped": "is dropped from", "done": "is done and leaves"}[first.target]
         return f"The event {name}{about} {change} the queue of {who(first.actor).lower()}."
     if first.actor.startswith("controller"):
         return f"{who(first.actor)} takes the event {name}{about} from its queue."
-    command = f"command {name.replace('_', ' ')}{about}"
-    if first.target == "done":
-        return f"{who(first.actor)}'s {command} is done."
-    return f"{who(first.actor)} gives the {command}."
+    return f"{who(first.actor)} gives the command {name.replace('_', ' ')}{about}."
 
 
 def _controller(records: Sequence[Record]) -> str:
@@ -95,7 +265,7 @@ def _partition(records: Sequence[Record]) -> str:
             now = f"broker {first.leader} leads, ISR {format_ids(first.isr)}{epoch}"
             return f"{names} {verb} {_move(first)}: {now}."
         return f"{names} {verb} {_move(first)}: led by {brokers(r.leader for r in records)}."
-    why = {"OfflinePartition": ", as nobody leads", "NewPartition": ": known, but not led yet"}
+    why = {"OfflinePartition": ", as no broker leads", "NewPartition": ": known, but not led yet"}
     return f"{names} {verb} {_move(first)}{why.get(first.target or '', '')}."
 
 
@@ -152,12 +322,18 @@ def _disconnected(records: Sequence[Record]) -> str:
 
 FAILED = {
     "become-follower": "follow the leader of",
-    "become-leader": "lead",
     "shrink-isr": "shrink the ISR of",
     "expand-isr": "expand the ISR of",
-    "stopped": "fetch records of",
+    "stop-replica": "stop its copy of",
+    "log-dir-wanted": "move its copy of",
 }
-"""What a broker could not do, by the action of its record."""
+"""The failed act of a broker, by the action of its record."""
+ENDS = {
+    "OFFSET_OUT_OF_RANGE": "halts: its log of {0} is longer than its leader's",
+    "KafkaStorageException": "halts: it has lost a log directory that it needs",
+    "killed": "is killed: it did not stop in time",
+}
+"""The end of a process, by the error of its record `stopped`; any other error ends its start."""
 
 
 def _broker(records: Sequence[Record]) -> str:
@@ -180,18 +356,19 @@ def _broker(records: Sequence[Record]) -> str:
 
 
 def _failed(record: Record, names: str, many: bool) -> str:
-    """What a broker did not do, and why."""
+    """An act that a broker refused, and the reason."""
     why = brief(record.error or record.detail or "it is stale")
     if record.action == "ignored":
         epoch = "the leader epoch is not higher than the known one" if record.topic else "its controller epoch is old"
         why = epoch if why == "STALE_CONTROLLER_EPOCH" else why
         return f"ignore{'s' * (not many)} {f'the request for {names}' if record.topic else 'the whole request'}: {why}"
-    what = FAILED.get(record.action)
-    return (
-        f"cannot {what} {names}: {why}"
-        if what
-        else f"fail{'s' * (not many)} at {brief(record.action)} ({names}): {why}"
-    )
+    if record.action == "stopped":
+        return ENDS.get(why, f"does not start: {why}").replace("{0}", names)
+    if record.action in FAILED:
+        return f"cannot {FAILED[record.action]} {names}: {why}"
+    row = find(record.kind, record.action)
+    does = (row.many if many else row.sentence) or f"fail{'s' * (not many)} at {brief(record.action)} ({names})"
+    return f"{does.replace('{0}', names)}: {why}"
 
 
 def _unfinished(record: Record) -> str:
@@ -204,7 +381,7 @@ def _unfinished(record: Record) -> str:
 
 
 def _applied(records: Sequence[Record], actor: str) -> str:
-    """What brokers did with a LeaderAndIsr request."""
+    """The effect of a LeaderAndIsr request on brokers."""
     leading = [r for r in records if r.action == "become-leader"]
     following = [r for r in records if r.action == "become-follower"]
     if len({r.broker for r in records}) > 1:
@@ -231,7 +408,6 @@ def _violation(records: Sequence[Record]) -> str:
 
 
 SENTENCES: dict[str, Callable[[Sequence[Record]], str]] = {
-    "zk": zk,
     "watch": watch,
     "event": _event,
     "controller": _controller,
@@ -244,4 +420,4 @@ SENTENCES: dict[str, Callable[[Sequence[Record]], str]] = {
     "fault": _fault,
     "violation": _violation,
 }
-"""Kind of record -> what makes a sentence of several of them."""
+"""Kind of record, other than `zk` -> what makes a sentence of several of them."""

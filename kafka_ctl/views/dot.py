@@ -27,10 +27,10 @@ from kafka_ctl.errors import BadInput, Unavailable
 Engine = Callable[[str], str]
 
 FONT = "Verdana"
-"""What DOT texts ask for: Graphviz knows its widths without any font, and few fonts are wider."""
+"""The font of DOT texts: Graphviz knows its widths without any font, and few fonts are wider."""
 
 FAMILY = "Helvetica,Arial,sans-serif"
-"""What a reader's machine is asked for instead."""
+"""The fonts for which a reader's machine is asked."""
 
 _LOCK = threading.Lock()
 _HEAD = re.compile(r"<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*|<!--.*?-->\s*", re.S)
@@ -101,7 +101,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "dot": find_program,
     "pygraphviz": _library,
 }
-"""How each engine is found; an ImportError means that it is not there."""
+"""The test for each engine; an ImportError means that it is not there."""
 
 
 @lru_cache(maxsize=1)

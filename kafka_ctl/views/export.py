@@ -13,22 +13,18 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from kafka_ctl.errors import BadInput, Unavailable, short, unavailable
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.animated import animated
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, film, relevant_to
-from kafka_ctl.views.marks import find_marks, prose_html
-from kafka_ctl.views.options import views_of
-from kafka_ctl.views.static_svg import SIZE, filmstrips, stacked, static_svg
-from kafka_ctl.views.widget.assets import PLAYER, SHEET, read
+from kafka_ctl.views.frames import Film, film, find_marks, relevant_to, views_of
+from kafka_ctl.views.svg import SIZE, animated, filmstrips, stacked, static_svg
 from kafka_ctl.views.widget.explanations import answered
-from kafka_ctl.views.widget.payload import Data, payload
+from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, payload, read_files
 from kafka_ctl.writing import write_file
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -91,7 +87,7 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     answers to "why?" when `generation` is given for a `Trace`; `.png` (a filmstrip) and `.gif` are drawn by a
     Chromium, through Playwright. Several views keep step; in pictures they stand below one another. Options are those
     of `film` in `views/frames.py`; a page also takes `marks`, names of steps (`film.html#step-NAME` opens there), and
-    `prose`, a text with links to them: see `views/marks.py`. Raises BadInput for another ending and where nothing can
+    `prose`, a text with links to them: see `views/frames.py`. Raises BadInput for another ending and where nothing can
     be written, Unavailable when a tool is missing or the disk is full.
     """
     path = checked(path)
@@ -147,5 +143,22 @@ def page(films: Sequence[Film], data: Data | None = None, prose: str = "") -> st
         "player": PLAYER,
         "film": json.dumps(data or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
     }
-    form = read("page.html")
+    form = read_files("page.html")
     return re.sub(r"<!--(\w+)-->", lambda slot: fill[slot[1]], form)
+
+
+_LINK = re.compile(r"\[([^\[\]]+)\]\(#step-([\w-]+)\)")
+"""A link to a step, in the prose beside a page's film."""
+
+
+def prose_html(text: str, marks: Mapping[str, int]) -> str:
+    """Plain text with links such as `[here](#step-race-lost)` as HTML paragraphs; BadInput for a link to no mark."""
+
+    def link(found: re.Match[str]) -> str:
+        if found[2] not in marks:
+            known = ", ".join(marks) or "none"
+            raise BadInput(f"the text links to the step {found[2]!r}, which is no mark; marks: {known}")
+        return f'<a href="#step-{found[2]}">{found[1]}</a>'
+
+    parts = [part.strip() for part in re.split(r"\n\s*\n", printable(text)) if part.strip()]
+    return "".join(f"<p>{_LINK.sub(link, escape(part, quote=False))}</p>" for part in parts)

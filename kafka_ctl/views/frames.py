@@ -7,6 +7,8 @@ whether it will be a widget, a script-free SVG or a page.
 
 from __future__ import annotations
 
+import inspect
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,18 +17,78 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import caption
-from kafka_ctl.views.options import check_film
 from kafka_ctl.views.scene import Point, Scene, point_at
-from kafka_ctl.views.steps import Step, lesson, steps
-from kafka_ctl.views.supergraph import supergraph
+from kafka_ctl.views.steps import Step, lesson, steps, supergraph
+
+THEMES = ("auto", "light", "dark")
+GIVEN = 3
+"""The arguments of every view: the union of all models, the records, the steps."""
+
+
+def views_of(view: object) -> tuple[str, ...]:
+    """The names of one view or of several; BadInput where there is none."""
+    views = (view,) if isinstance(view, str) else tuple(view) if isinstance(view, Iterable) else ()
+    if not views and isinstance(view, Iterable):
+        raise BadInput("a film needs a view; it is a name such as 'cluster', or a list of names")
+    if not views or not all(isinstance(name, str) for name in views):
+        raise BadInput(f"a view cannot be {short(view)}; it is a name such as 'cluster', or a list of names")
+    return views
+
+
+def check_film(kind: type, start: object, limit: object, is_relevant: object, options: Mapping[str, object]) -> None:
+    """The options of `film`; those that are left are the view's own."""
+    _integer("limit", limit, 1, "a number of frames")
+    if start is not None:
+        _integer("start", start, 0, "the number of a record")
+    if is_relevant is not None and not callable(is_relevant):
+        raise BadInput(f"is_relevant cannot be {short(is_relevant)}; it is a function of a record")
+    own = list(inspect.signature(kind).parameters)[GIVEN:]
+    for name, value in options.items():
+        if name not in own:
+            raise UnknownName("option", name, ["start", "limit", "is_relevant", *own])
+        if name != "generation":
+            _integer(name, value, 0, "a number of partitions")
+
+
+def check_player(options: Mapping[str, object]) -> None:
+    """The options of a player beside those of its films."""
+    for name, value in options.items():
+        match name:
+            case "index":
+                _integer(name, value, 0, "the number of a frame")
+            case "speed":
+                fine = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1000
+                if not fine:
+                    raise BadInput(f"speed cannot be {short(value)}; it is a number above 0, 1000 at most")
+            case "theme":
+                check_theme(value)
+            case _ if not isinstance(value, bool):
+                raise BadInput(f"{name} cannot be {short(value)}; it is True or False")
+
+
+def check_theme(theme: object) -> None:
+    if not isinstance(theme, str) or theme not in THEMES:
+        raise UnknownName("theme", theme, THEMES)
+
+
+def check_own(call: str, options: Mapping[str, object]) -> None:
+    """The options that a lab passes to a film by itself; its calls refuse them."""
+    for name in ("generation", "lines"):
+        if name in options:
+            raise BadInput(f"{call}: {name} is that of the lab; it cannot be given")
+
+
+def _integer(name: str, value: object, least: int, what: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 10**12:
+        raise BadInput(f"{name} cannot be {short(value)}; it is {what}, {least} or more")
 
 
 class PartState(NamedTuple):
-    """How a part looks in one frame: styles, its words (empty: as drawn), its sign, where a mover is."""
+    """The look of a part in one frame: styles, words (empty: as drawn), sign, and the place of a mover."""
 
     styles: str
     texts: tuple[str, ...] = ()
@@ -43,11 +105,11 @@ class Token(NamedTuple):
     rest: float = 0.75
     """The share of the way where it stands in a still picture."""
     beside: Point | None = None
-    """Where it stands instead, if it would hide a line as short as itself."""
+    """The place beside a line as short as itself, which it would hide."""
 
     @property
     def place(self) -> Point:
-        """Where it stands in a still picture."""
+        """The place in a still picture."""
         return self.beside or point_at(self.line, self.rest)
 
 
@@ -82,7 +144,7 @@ class Frame:
     seqs: tuple[int, ...] = ()
     cause: int | None = None
     lesson: str = ""
-    """What is to be learnt from it: see `LESSONS` in `views/steps.py`."""
+    """The lesson of a frame: see `LESSONS` in `views/steps.py`."""
 
     @property
     def alt(self) -> str:
@@ -105,20 +167,20 @@ class View(Protocol):
 
 
 VIEWS = {
-    "cluster": "kafka_ctl.views.cluster:ClusterView",
+    "cluster": "kafka_ctl.views.cluster.picture:ClusterView",
     "partition": "kafka_ctl.views.machines:PartitionView",
     "replica": "kafka_ctl.views.machines:ReplicaView",
-    "spacetime": "kafka_ctl.views.spacetime:SpaceTimeView",
+    "spacetime": "kafka_ctl.views.time.spacetime:SpaceTimeView",
     "zookeeper": "kafka_ctl.views.zookeeper:ZooKeeperView",
-    "queue": "kafka_ctl.views.eventqueue:EventQueueView",
-    "timeline": "kafka_ctl.views.timeline:TimelineView",
+    "queue": "kafka_ctl.views.time.event_queue:EventQueueView",
+    "timeline": "kafka_ctl.views.time.timeline:TimelineView",
 }
 """View name -> module and class."""
 
 
 @dataclass
 class Film:
-    """What all three renderings are made from."""
+    """The data from which all three renderings are made."""
 
     view: str
     title: str
@@ -138,7 +200,7 @@ class Film:
         return found
 
     def looks(self, index: int) -> dict[str, PartState]:
-        """How every part looks in one frame."""
+        """The look of every part in one frame."""
         at = range(len(self))[index]
         return {
             name: track[bisect_right(track, at, key=lambda change: change[0]) - 1][1]
@@ -220,7 +282,7 @@ class FilmBuilder:
         for step in found:
             self.move(step)
             cause = None if step.cause is None else step.cause + 1
-            picture, text = self.changed(step), caption(step.records)
+            picture, text = self.changed(step), caption(step.records, records)
             frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause, lesson(step)))
         vars(self.film).pop("tracks", None)
 
@@ -276,3 +338,44 @@ def view_class(view: str) -> Any:
 def frames(records: Sequence[Record], view: str = "cluster", limit: int = 400) -> list[Frame]:
     """The frames of these records in one view: see `film`."""
     return film(records, view, limit=limit).frames
+
+
+Where = str | int | Callable[[Record], bool]
+"""A step: words of its caption, the `seq` of one of its records, or a question that one of its records answers."""
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def find_marks(film: Film, records: Sequence[Record], marks: Mapping[str, Where]) -> dict[str, int]:
+    """Name -> number of the first step that it fits; BadInput for other names and places, and where no step fits."""
+    if not isinstance(marks, Mapping):
+        raise BadInput(f"marks cannot be {short(marks)}; it is a dict such as {{'race-lost': 'already elected'}}")
+    by_seq = {record.seq: record for record in records}
+    found = {}
+    for name, where in marks.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise BadInput(f"a mark's name cannot be {short(name)}; it has only a to z, 0 to 9, -: 'race-lost'")
+        frame = next((frame for frame in film.frames if _fits(frame, where, by_seq)), None)
+        if frame is None:
+            raise BadInput(f"the mark {name!r} fits no step: {_wanted(where)} is in none of the {len(film)} steps")
+        found[name] = frame.index
+    return found
+
+
+def _fits(frame: Frame, where: Where, by_seq: Mapping[int, Record]) -> bool:
+    if isinstance(where, str) and where:
+        return where in frame.caption
+    if isinstance(where, int) and not isinstance(where, bool):
+        return where in frame.seqs
+    if callable(where):
+        return any(where(by_seq[seq]) for seq in frame.seqs)
+    raise BadInput(f"a mark cannot stand at {short(where)}; give words of a caption, a record's seq, or a function")
+
+
+def _wanted(where: Where) -> str:
+    return (
+        f"what {short(where)} asks for"
+        if callable(where)
+        else f"record {where}"
+        if isinstance(where, int)
+        else repr(where)
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box
+from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, stroke
 
 PREFIX = "legend:"
 HIGH, APART = 18.0, 8.0
@@ -40,7 +40,10 @@ MARKS = (
     Entry("crown note", "crown", "controller", "sign"),
     Entry("otherwise note", "differs", "differs from ZooKeeper", "sign"),
     EPHEMERAL,
-    Entry("plate doubtful", "none", "silent or cut off"),
+    Entry("plate doubtful", "none", "silent, cut off, starting or stopping"),
+    Entry("note", "none", "recovering: reads its logs again after an unclean shutdown", "words"),
+    Entry("note", "none", "pending shutdown: asks the controller, and answers", "words"),
+    Entry("note", "none", "shutting down: answers nothing, closes its logs", "words"),
     HOT,
     Entry("wire session", "none", "session", "line"),
     Entry("wire session expiring", "none", "session without heartbeats", "line"),
@@ -85,7 +88,7 @@ SPACE_TIME = (
 TIMELINE = (
     Entry("plate active", "none", "controller"),
     Entry("plate leader", "none", "leader"),
-    Entry("plate offline", "none", "nobody"),
+    Entry("plate offline", "none", "none"),
     Entry("wire now", "none", "this step", "line"),
 )
 MACHINE = (
@@ -147,4 +150,4 @@ def _shapes(entry: Entry, where: Box) -> Iterator[Shape]:
     if _boxed(entry):
         yield box(*where, 5 if entry.kind == "chip" else 9)
     elif entry.kind == "line":
-        yield Shape("body", "path", (("d", f"M{where.x:g},{where.y + 9:g}h28"),))
+        yield stroke(f"M{where.x:g},{where.y + 9:g}h28")

@@ -1,7 +1,8 @@
 """The two state machines as pictures: who is in which state, which move was made, which are legal next.
 
 The drawing is made from the transition table and from nothing else, so picture and machine cannot differ. The
-same graph, with colours, is what `diagrams/` holds.
+same graph, with colours, is what `diagrams/` holds. `digraph` gives such a graph to go on with, also of a cluster or an
+election: its attributes, nodes and edges are the `graphviz` package's.
 """
 
 from __future__ import annotations
@@ -10,26 +11,36 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import Tables, TransitionTable, short
 from kafka_ctl.trace.model import ClusterModel
-from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.views.cluster.picture import ClusterView
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
+from kafka_ctl.views.explain.elections import RULES, Inputs
 from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
 from kafka_ctl.views.legend import MACHINE, add_legend
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, Point, Scene, parse, shorten
-from kafka_ctl.views.steps import Step
+from kafka_ctl.views.steps import Step, supergraph
+
+if TYPE_CHECKING:
+    from kafka_ctl.lab.lab import Lab
+
 
 LIGHT = THEMES["light"]
-ROWS = (("NonExistentReplica", "ReplicaDeletionSuccessful"), ("NewReplica", "ReplicaDeletionStarted"),
-           ("OnlineReplica", "OfflineReplica"))  # fmt: skip
+ROWS = (
+    ("NonExistentReplica", "ReplicaDeletionSuccessful"),
+    ("NewReplica", "ReplicaDeletionStarted"),
+    ("OnlineReplica", "OfflineReplica"),
+)
 """States that stand side by side where there is room for names: so the seven of a replica are a circle."""
 PORTS = {("OnlineReplica", "OnlineReplica"): {"tailport": "s", "headport": "s"}}
-"""Where a move begins and ends that would be in the way of others."""
+"""The ends of moves that would be in the way of others."""
 NAMES = 21
 """The most characters of the names in a state."""
 
@@ -38,18 +49,14 @@ def machine_digraph(table: TransitionTable, roomy: bool = False) -> Digraph:
     """A table as a coloured graph; `roomy` leaves space inside the states for counts and names, and runs downwards."""
     apart, long, way = ("0.85", "0.42", "TB") if roomy else ("0.35", "0.5", "LR")
     size = {"width": "1.9", "height": "0.95", "fixedsize": "true"} if roomy else {"width": "1.25", "height": "0.45"}
+    line = {"color": LIGHT["line"], "fontname": FONT}
+    shape = {"shape": "box", "style": "rounded,filled", "fillcolor": LIGHT["panel"], "penwidth": "1.2"}
     graph = Digraph(
         table.name,
         graph_attr={"rankdir": way, "pad": "0.15", "nodesep": apart, "ranksep": long, "fontname": FONT},
-        node_attr={
-            "shape": "box", "style": "rounded,filled", "fillcolor": LIGHT["panel"], "color": LIGHT["line"],
-            "penwidth": "1.2", "fontname": FONT, "fontsize": "13", **size,
-        },
-        edge_attr={
-            "color": LIGHT["line"], "fontcolor": LIGHT["dim"], "fontname": FONT, "fontsize": "12" if roomy else "11",
-            "arrowsize": "0.8",
-        },
-    )  # fmt: skip
+        node_attr={**line, **shape, "fontsize": "13", **size},
+        edge_attr={**line, "fontcolor": LIGHT["dim"], "fontsize": "12" if roomy else "11", "arrowsize": "0.8"},
+    )
     for state in table.states:
         ends = {"peripheries": "2"} if state == table.initial and not roomy else {}
         text = label(name_of(state) + ("\nx\nx" if roomy else ""))
@@ -91,7 +98,7 @@ def _colours(state: str) -> dict[str, str]:
 
 
 class MachineView:
-    """What both machines' views share; a subclass names the kind of record, its tables, and where the states are."""
+    """The parts that both machines' views share; a subclass names its kind of record, its tables, places of states."""
 
     kind = ""
     title = ""
@@ -106,7 +113,7 @@ class MachineView:
 
     @staticmethod
     def states(model: ClusterModel) -> dict[str, str]:
-        """What is in the machine: name -> state."""
+        """The members of the machine: name -> state."""
         raise NotImplementedError
 
     @classmethod
@@ -229,3 +236,55 @@ class ReplicaView(MachineView):
     @staticmethod
     def name(record: Record) -> str:
         return f"{record.topic}-{record.partition}@{record.broker}"
+
+
+def digraph(of: TransitionTable | Lab | Recorder, election: int | None = None) -> Digraph:
+    """A transition table, the cluster of a lab (or at the end of a trace), or one of its elections as a graph.
+
+    `election` is the `seq` of an election's record in the lab's trace. Raises BadInput for anything else.
+    """
+    if isinstance(of, TransitionTable):
+        return machine_digraph(of)
+    trace = of if isinstance(of, Recorder) else getattr(of, "trace", None)
+    if not isinstance(trace, Recorder):
+        raise BadInput(f"digraph cannot draw {type(of).__name__}; it takes a transition table, a lab or a trace")
+    if election is not None:
+        return _election(trace, election)
+    now = ClusterModel().apply_all(trace.records)
+    view = ClusterView(supergraph(trace.records), trace.records, ())
+    return view.layout.digraph(view.picture(now, None).looks)
+
+
+def _election(trace: Recorder, seq: int) -> Digraph:
+    """The candidates in the order in which they are asked, what each lacks, and who leads."""
+    record = trace.records[seq] if 0 <= seq < len(trace.records) else None
+    if record is None or record.kind != "election" or record.action not in RULES:
+        names = [r.seq for r in trace.records if r.kind == "election"]
+        raise BadInput(f"record {seq} is no election; the elections of this trace: {names[:12]}")
+    inputs = Inputs(trace, record)
+    graph = Digraph(
+        "election",
+        graph_attr={"rankdir": "LR", "fontname": FONT, "label": label(RULES[inputs.strategy]), "labelloc": "t"},
+        node_attr={"shape": "box", "style": "rounded,filled", "fontname": FONT, "fontsize": "12"},
+        edge_attr={"color": LIGHT["line"], "arrowsize": "0.7"},
+    )
+    partition = f"{record.topic}-{record.partition}"
+    graph.node("partition", label(f"{partition}\nISR {list(inputs.isr)}"), fillcolor=LIGHT["panel"])
+    before = "partition"
+    for broker in inputs.target:
+        graph.node(f"b{broker}", label(_candidate(inputs, broker)), **_look(record, inputs, broker))
+        graph.edge(before, f"b{broker}")
+        before = f"b{broker}"
+    return graph
+
+
+def _candidate(inputs: Inputs, broker: int) -> str:
+    live = "live" if broker in inputs.live else "shutting down" if broker in inputs.shutting_down else "not live"
+    return f"Broker {broker}\n{live}, {'in the ISR' if broker in inputs.isr else 'not in the ISR'}"
+
+
+def _look(record: Record, inputs: Inputs, broker: int) -> dict[str, str]:
+    if broker == record.leader:
+        return {"fillcolor": LIGHT["leader"], "fontcolor": LIGHT["on_leader"]}
+    fit = broker in inputs.live and broker in inputs.isr
+    return {"fillcolor": LIGHT["insync" if fit else "off"], "style": "rounded,filled" + (",dashed" * (not fit))}

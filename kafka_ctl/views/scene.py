@@ -44,7 +44,7 @@ class Shape(NamedTuple):
 
 
 class Box(NamedTuple):
-    """Where something is: its upper left corner and its size."""
+    """A place: the upper left corner and the size."""
 
     x: float
     y: float
@@ -66,13 +66,13 @@ class Part:
     texts: tuple[Text, ...] = ()
     styles: str = "plate"
     glyph: tuple[float, float, float] | None = None
-    """Where its sign stands, and how large it is."""
+    """The place and the size of its sign."""
     sign: str = "none"
     """The sign drawn there when no frame says otherwise."""
     title: str = ""
-    """What the tooltip says."""
+    """The text of the tooltip."""
     of: str = ""
-    """What a click on it selects, `partition:orders-0`; the part itself when empty."""
+    """The thing that a click selects, `partition:orders-0`; the part itself when empty."""
     line: str = ""
     """The path of an edge, for what travels along it."""
     pinned: bool = False
@@ -117,6 +117,11 @@ def box(x: float, y: float, width: float, height: float, radius: float = 7, slot
     return Shape(slot, "rect", tuple((k, f"{v:g}") for k, v in values.items()))
 
 
+def stroke(d: str, slot: str = "body") -> Shape:
+    """A path."""
+    return Shape(slot, "path", (("d", d),))
+
+
 def shorten(text: str, longest: int) -> str:
     """The text with its middle left out when it is longer than `longest` characters."""
     text = printable(text).replace("\n", " ").replace("\r", " ")
@@ -138,7 +143,7 @@ def halves(text: str, room: int) -> list[str]:
 
 
 def _prefix(text: str, room: int) -> int:
-    """How many characters fit into the room of so many small letters; capitals take a third more."""
+    """The number of small letters that fit into a width; capitals take a third more."""
     sizes = accumulate(4 / 3 if sign.isupper() or sign in "_@" else 1.0 for sign in text)
     return sum(size <= room for size in sizes)
 

@@ -1,10 +1,295 @@
-"""How brokers and replicas stand at one moment of a model: as a style of the palette, and in words."""
+"""The status of brokers and replicas at one moment of a model, and the differences of memories from ZooKeeper.
+
+A status is a style of the palette and its words. Contexts of acting controllers and memories of brokers may differ.
+
+A broker has two things of a partition: its role, by the last LeaderAndIsr that it obeyed, and an entry of its metadata
+cache, by the last UpdateMetadata.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.replica import ReplicaState
+from kafka_ctl.trace.beliefs import ControllerSeen, Key, Led
 from kafka_ctl.trace.model import ClusterModel, controller_of
-from kafka_ctl.views.differences import is_stale
+from kafka_ctl.trace.seen import PartitionSeen
+from kafka_ctl.views.captions import brokers, listed
+
+ANSWERED = 1.0
+"""Milliseconds after its own write in which somebody is not said to differ from it: the answer is on its way."""
+NOT_NOTIFIED = "not notified"
+SAME = "the same"
+
+
+class PartitionDifference(NamedTuple):
+    """The differences about one partition: by broker id, the other value in words."""
+
+    stored: Led
+    contexts: dict[int, Led | None]
+    """Acting controllers whose context has something else, None for nothing."""
+    roles: dict[int, str]
+    """Brokers that lead or follow otherwise."""
+    metadata: dict[int, Led | None]
+    """Brokers whose metadata cache has something else."""
+    odd: dict[int, str]
+    """Replicas of which ZooKeeper itself says two things that do not go together."""
+
+    def of(self, broker: int) -> str:
+        """The difference about one replica, in a few words; empty where there is none."""
+        found = self.roles.get(broker) or self.odd.get(broker)
+        context = "" if found else self.in_context(broker)
+        return f"controller: {context}" if context else found or ""
+
+    def in_context(self, broker: int) -> str:
+        """The replica in the first context that differs; empty where it is the same."""
+        for has in self.contexts.values():
+            mine, theirs = state_of(self.stored, broker), state_of(has, broker)
+            if mine != theirs:
+                return theirs
+        return ""
+
+
+def state_of(state: Led | None, broker: int) -> str:
+    """The role of a replica: `leader`, `in sync`, `out of sync`; `unknown` where no record says it."""
+    if state is None:
+        return "unknown"
+    return "leader" if state.leader == broker else "in sync" if broker in state.isr else "out of sync"
+
+
+class Differences:
+    """The differences of a model that moves on; only what has changed is compared again."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[Key, PartitionDifference] = {}
+        self.sentences: list[str] = []
+        """About brokers and controllers, not partitions."""
+        self.compared: set[Key] = set()
+        """The partitions that were compared the last time."""
+        self._texts: dict[tuple[object, ...], str] = {}
+        self._by_partition: dict[Key, str] = {}
+        self._model: ClusterModel | None = None
+        self._seq = self._whole = -2
+        self._again: set[Key] = set()
+        """Partitions that somebody has just written."""
+
+    def update(self, model: ClusterModel) -> Differences:
+        """Compare what has changed since the last time; another model is compared as a whole."""
+        if model is not self._model:
+            self.__init__()  # type: ignore[misc]
+            self._model = model
+        if model.seq == self._seq:
+            self.compared = set()
+            return self
+        if model.reshaped > self._whole:
+            self._whole, changed = model.reshaped, set(model.partitions)
+            self.sentences = [*_controllership(model), *_live(model)]
+        else:
+            changed = {key for key, seq in model.changed.items() if seq > self._seq and key in model.partitions}
+            changed |= self._again
+        self._again = {key for key in changed if model.time_ms - model.partitions[key].written_ms <= ANSWERED}
+        around = _Around(model)
+        for key in changed:
+            if (found := _partition(around, key)) is not None:
+                self.partitions[key], self._by_partition[key] = found, self._text(found)
+            elif key in self.partitions:
+                del self.partitions[key], self._by_partition[key]
+        self._seq, self.compared = model.seq, changed
+        return self
+
+    def counts(self) -> tuple[Counter[int], Counter[int]]:
+        """In how many partitions each controller's context differs, and each broker's metadata."""
+        found = self.partitions.values()
+        return Counter(n for one in found for n in one.contexts), Counter(n for one in found for n in one.metadata)
+
+    def text(self, most: int = 2) -> str:
+        """All of it in words; of partitions that differ in the same way so many ways, the rest counted."""
+        ways: dict[str, list[str]] = {}
+        for key in sorted(self.partitions):
+            ways.setdefault(self._by_partition[key], []).append(f"{key[0]}-{key[1]}")
+        shown = [f"{_names(names)}: {way}." for way, names in list(ways.items())[:most]]
+        rest = sum(len(names) for names in list(ways.values())[most:])
+        more = [f"And {rest} more partition{'s' * (rest != 1)}."] if rest else []
+        return " ".join([*self.sentences, *shown, *more])
+
+    def _text(self, found: PartitionDifference) -> str:
+        """The words for a partition; many have the same."""
+        content = found.stored, *(tuple(part.items()) for part in found[1:])
+        if content not in self._texts:
+            self._texts[content] = difference_text(found)
+        return self._texts[content]
+
+
+class _Around:
+    """The other side of the comparison: controllers that act, brokers that are up, topics to be deleted."""
+
+    def __init__(self, model: ClusterModel) -> None:
+        self.model = model
+        self.contexts = [found for found in model.acting() if found.live is not None and not found.reads]
+        self.brokers = [
+            (number, broker.beliefs.hosted, broker.beliefs.metadata)
+            for number, broker in sorted(model.brokers.items())
+            if broker.listens
+        ]
+        self.registered = {number for number, broker in model.brokers.items() if broker.registered}
+        self.deleted = model.topics_to_be_deleted
+
+
+def difference_of(model: ClusterModel, key: Key) -> PartitionDifference | None:
+    """The differences about one partition; None where there are none."""
+    return _partition(_Around(model), key) if key in model.partitions else None
+
+
+def _partition(around: _Around, key: Key) -> PartitionDifference | None:
+    """The differences about a partition; None where there are none, and while its topic is to be deleted."""
+    seen = around.model.partitions[key]
+    stored = seen.led
+    if stored is None or key[0] in around.deleted:
+        return None
+    fresh = seen.writer if around.model.time_ms - seen.written_ms <= ANSWERED else None
+    contexts, roles, metadata = {}, {}, {}
+    for context in around.contexts:
+        has = context.leadership.get(key)
+        if has != stored and context.id != fresh and not _same(has, stored):
+            contexts[context.id] = has
+    replicas = seen.replicas
+    for number, hosts, caches in around.brokers:
+        hosted, cached = hosts.get(key), caches.get(key)
+        if number not in replicas:
+            if hosted is not None:
+                roles[number] = f"still {role(number, hosted)}"
+        elif hosted != stored and (text := _role(number, hosted, stored, number == fresh)):
+            roles[number] = text
+        if cached != stored and not _same(cached, stored):
+            metadata[number] = cached
+    odd = _odd(around, seen)
+    return PartitionDifference(stored, contexts, roles, metadata, odd) if contexts or roles or metadata or odd else None
+
+
+def _odd(around: _Around, seen: PartitionSeen) -> dict[int, str]:
+    """A leader that is not registered or not in sync, and members of the ISR that are not assigned."""
+    found: dict[int, str] = {}
+    for broker in seen.isr if seen.replicas else ():
+        if broker not in seen.replicas:
+            found[broker] = "in ISR, not assigned"
+    if seen.leader is not None and seen.leader != NO_LEADER:
+        if seen.leader not in around.registered:
+            found[seen.leader] = "leader not registered"
+        elif seen.leader not in seen.isr:
+            found[seen.leader] = "leader not in ISR"
+    return found
+
+
+def _same(has: Led | None, stored: Led) -> bool:
+    """True if two states are the same; the order of an ISR does not count."""
+    return has is not None and (has[0], has[2], set(has[1])) == (stored[0], stored[2], set(stored[1]))
+
+
+def _role(broker: int, has: Led | None, stored: Led, fresh: bool) -> str:
+    """The acts of an assigned broker that differ from ZooKeeper; empty where they are the same."""
+    if stored.leader == NO_LEADER:
+        return role(broker, has) if has is not None and has.leader == broker else ""
+    if has is None or (has.leader, has.leader_epoch) != (stored.leader, stored.leader_epoch):
+        return role(broker, has)
+    if has.leader == broker and not fresh and set(has.isr) != set(stored.isr):
+        return f"leads, ISR {_ids(has.isr)}"
+    return ""
+
+
+def role(broker: int, has: Led | None) -> str:
+    """The role of a broker in its own memory: `leads, epoch 1`, `follows 2, epoch 0`, `not notified`."""
+    if has is None:
+        return NOT_NOTIFIED
+    if has.leader == NO_LEADER:
+        return "knows no leader"
+    return f"{'leads' if has.leader == broker else f'follows {has.leader}'}, epoch {has.leader_epoch}"
+
+
+def difference_text(found: PartitionDifference) -> str:
+    """One partition's differences: `ZooKeeper: leader 3, epoch 1; controller: the same; broker 3: not notified`.
+
+    Only the aspects are named in which somebody differs.
+    """
+    stored = found.stored
+    others = [has for has in (*found.contexts.values(), *found.metadata.values()) if has is not None]
+    aspects = {"leader"}
+    if found.roles or any(has.leader_epoch != stored.leader_epoch for has in others):
+        aspects.add("epoch")
+    texts = (*found.roles.values(), *found.odd.values())
+    if any(set(has.isr) != set(stored.isr) for has in others) or any("ISR" in text for text in texts):
+        aspects.add("isr")
+    parts = [f"ZooKeeper: {_state(stored, aspects)}"]
+    parts += [f"controller {number}: {_state(has, aspects)}" for number, has in found.contexts.items()]
+    if not found.contexts:
+        parts.append(f"controller: {SAME}")
+    ways: dict[str, list[int]] = {}
+    for number, text in (*found.roles.items(), *found.odd.items()):
+        ways.setdefault(text, []).append(number)
+    parts += [f"{brokers(numbers)}: {_plural(text, len(numbers))}" for text, numbers in ways.items()]
+    caches: dict[str, list[int]] = {}
+    for number, has in found.metadata.items():
+        caches.setdefault(_state(has, aspects), []).append(number)
+    parts += [f"metadata of {listed(numbers, 8)}: {text}" for text, numbers in caches.items()]
+    return "; ".join(parts)
+
+
+def _names(names: list[str]) -> str:
+    """Some of the partitions, and how many more there are."""
+    return listed(names if len(names) < 4 else [*names[:2], f"{len(names) - 2} more"])
+
+
+def _plural(text: str, count: int) -> str:
+    """The role of several brokers: `follow 1, epoch 0`."""
+    word, _, rest = text.partition(" ")
+    return f"{word[:-1]} {rest}" if count > 1 and word in ("leads", "follows", "knows") else text
+
+
+def _state(has: Led | None, aspects: set[str]) -> str:
+    if has is None:
+        return "nothing"
+    words = ["no leader" if has.leader == NO_LEADER else f"leader {has.leader}"]
+    words += [f"epoch {has.leader_epoch}"] * ("epoch" in aspects)
+    words += [f"ISR {_ids(has.isr)}"] * ("isr" in aspects)
+    return ", ".join(words)
+
+
+def _ids(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers)) or "empty"
+
+
+def is_stale(model: ClusterModel, context: ControllerSeen | None) -> bool:
+    """True if a controller acts though ZooKeeper names another broker, or none."""
+    if context is None or not context.acts or not model.znodes:
+        return False
+    there = model.znodes.get("/controller")
+    return there is None or controller_of(there.data) != context.id
+
+
+def _controllership(model: ClusterModel) -> Iterator[str]:
+    there = model.znodes.get("/controller")
+    named = controller_of(there.data) if there else None
+    for context in filter(partial(is_stale, model), model.acting()):
+        epoch = f", epoch {context.epoch}" if context.epoch is not None else ""
+        names = "nobody" if named is None else f"broker {named}"
+        yield f"Controller: ZooKeeper: {names}; broker {context.id}: itself{epoch}."
+
+
+def _live(model: ClusterModel) -> Iterator[str]:
+    """Brokers that a controller takes for registered, gone or leaving when they are not."""
+    for context in model.acting():
+        if context.live is None or context.reads:
+            continue
+        for number, broker in sorted(model.brokers.items()):
+            if broker.registered != (number in context.live):
+                words = ("registered", "not registered")[:: 1 if broker.registered else -1]
+                yield f"Broker {number}: ZooKeeper: {words[0]}; controller {context.id}: {words[1]}."
+            elif number in context.shutting_down and broker.registered and broker.listens and not broker.shutting_down:
+                yield f"Broker {number}: up; controller {context.id}: shuts down."
+
 
 GLYPHS = {
     "leader": "none",  # its star is a part of its own, which glides
@@ -14,7 +299,7 @@ GLYPHS = {
     "new": "plus",
     "deleting": "minus",
 }
-"""How a replica stands -> the sign that says so without colour."""
+"""The role of a replica -> its sign without colour."""
 
 
 DELETING = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
@@ -30,14 +315,14 @@ def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
         return "down", "down"
     if not seen.alive:
         return "doubtful", "dead, still registered"
-    if seen.note == "paused":
+    if seen.paused:
         return "doubtful", "paused"
     if number in model.cuts:
         return "doubtful", f"cut off from {', '.join(dict.fromkeys(model.cuts[number]))}"
     context = model.context_of(number)
     if context is not None and is_stale(model, context):
         return "doubtful", "still acts" + (f", epoch {context.epoch}" if context.epoch is not None else "")
-    if not seen.registered:
+    if seen.note or not seen.registered:
         return "doubtful", seen.note or "alive, not registered"
     if model.controller == number:
         epoch = controller_epoch(model)
@@ -46,7 +331,7 @@ def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
 
 
 def session_state(model: ClusterModel, number: int, time_ms: float) -> str:
-    """What ZooKeeper knows of a broker's session: how long it has been silent, of how long it may be; else empty."""
+    """The silence of a broker's session in ZooKeeper, and its limit; empty where it is not silent."""
     seen = model.brokers.get(number)
     if seen is None or not seen.registered or seen.silent is None or seen.timeout is None:
         return ""
@@ -66,7 +351,7 @@ def replica_state(model: ClusterModel, key: tuple[str, int], broker: int) -> str
     queued = key[0] in model.topics_to_be_deleted and own == ReplicaState.NON_EXISTENT
     if own in DELETING or queued or (own.startswith("ReplicaDeletion") and seen.leader is None):
         return "deleting"
-    if (host is not None and not host.alive) or (own == "OfflineReplica" and seen.leader != broker):
+    if (host is not None and not host.serves) or (own == "OfflineReplica" and seen.leader != broker):
         return "offline"
     if seen.leader is None:
         return "new"
@@ -88,7 +373,8 @@ def summary(model: ClusterModel) -> str:
         )
     if not model.brokers and not model.partitions:
         return f"{ruler} No broker has been seen yet."
-    running = f" Brokers up: {_ids(up)}; down: {_ids(down)}."
+    numbers = [", ".join(map(str, sorted(ids))) or "none" for ids in (up, down)]
+    running = f" Brokers up: {numbers[0]}; down: {numbers[1]}."
     if not model.partitions:
         return ruler + running
     deleted = model.topics_to_be_deleted
@@ -107,7 +393,7 @@ def _some(keys: list[tuple[str, int]], most: int = 6) -> str:
 
 
 def idle_controller(model: ClusterModel) -> str | None:
-    """What is to be said where `/controller` names a broker that does not act; None where all is well."""
+    """The warning where `/controller` names a broker that does not act; None where there is none."""
     stored = model.znodes.get("/controller")
     named = controller_of(stored.data) if stored else None
     if named is None or (named == model.controller and model.broker(named).alive and not _has_ended(model, named)):
@@ -116,10 +402,6 @@ def idle_controller(model: ClusterModel) -> str | None:
 
 
 def _has_ended(model: ClusterModel, number: int) -> bool:
-    """Whether a broker's controller was elected by a process that has ended since, though its znode may stand."""
+    """True if a broker's controller was elected by a process that has ended since, though its znode may stand."""
     context = model.context_of(number)
     return context is not None and not context.acts
-
-
-def _ids(numbers: list[int]) -> str:
-    return ", ".join(map(str, sorted(numbers))) or "none"

@@ -1,5 +1,6 @@
 """ZooKeeper's tree: znodes with data and version, ephemeral ones tied to their owner, watches as they fire.
 
+Apart from `frames.py` because a view is loaded when it is asked for.
 Only znodes that say something are drawn (with their parents), and the directories between a topic and the
 states of its partitions are left out; many states of one topic become one node.
 """
@@ -13,9 +14,10 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import ZNode
+from kafka_ctl.views.captions import READS
 from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
 from kafka_ctl.views.legend import ZOOKEEPER, add_legend
-from kafka_ctl.views.scene import Box, Part, Point, Scene, Shape, Text, box, shorten
+from kafka_ctl.views.scene import Box, Part, Point, Scene, Text, box, shorten, stroke
 from kafka_ctl.views.status import session_state
 from kafka_ctl.views.steps import Step
 
@@ -54,7 +56,7 @@ class ZooKeeperView:
     @staticmethod
     def is_relevant(record: Record) -> bool:
         if record.kind == "zk":
-            return record.action not in ("get", "exists", "children") and record.error in (None, "BADVERSION")
+            return record.action not in READS and record.error in (None, "BADVERSION")
         return record.kind in ("watch", "fault", "violation")
 
     def node(self, path: str) -> str:
@@ -82,7 +84,7 @@ class ZooKeeperView:
 
     @property
     def drawn(self) -> tuple[object, ...]:
-        """What the drawing depends on: two views with the same draw the same."""
+        """The inputs of the drawing: two views with the same inputs draw the same."""
         return tuple(self.nodes.items()), tuple(self.brokers), tuple(self._owned())
 
     def _owned(self) -> list[tuple[str, int]]:
@@ -130,14 +132,14 @@ class ZooKeeperView:
         return Part(
             f"child:{name}",
             Box(x, over.y, where.x - x, y - over.y),
-            (Shape("body", "path", (("d", line),)),),
+            (stroke(line),),
             (),
             "wire",
         )
 
     def _held(self, name: str, side: Box, broker: int) -> Part:
         line = curve((TREE, self._boxes[name].middle[1]), (side.x, side.middle[1]))
-        shape = Shape("body", "path", (("d", line),))
+        shape = stroke(line)
         return Part(f"own:{name}>{broker}", Box(TREE, side.y, SESSIONS - TREE, 1), (shape,), (), "wire", line=line)
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
@@ -168,7 +170,7 @@ class ZooKeeperView:
         return Picture(looks, tuple(self._tokens(records)), text)
 
     def _text(self, model: ClusterModel, name: str) -> tuple[bool, str]:
-        """Whether a node is there, and what is written in it."""
+        """True if a node is there, and the text in it."""
         if name.endswith("/…"):
             states = [p for p in model.znodes if p.startswith(name[:-1]) and p.endswith("/state")]
             return bool(states), f"{len(states)} partition states"
@@ -182,6 +184,8 @@ class ZooKeeperView:
 
     def _tokens(self, records: Sequence[Record]) -> list[Token]:
         found: dict[str, Token] = {}
+        right: dict[int, float] = {}
+        """The right end of the next pill below a broker: pills of one step lie side by side, if there is room."""
         for record in records:
             broker, name = number_of(record.actor), self.node(record.path or "")
             if name not in self.nodes:
@@ -198,9 +202,13 @@ class ZooKeeperView:
                 (side.box.x, side.box.middle[1]),
             )
             label = shorten((record.target or "watch") if away else record.error or record.action, 26)
-            beside = WIDTH - 4 - pill_width(label) / 2, side.box.y + side.box.height + 13
             line = curve(*(ends if away else ends[::-1]))
-            found.setdefault(line, Token(line, label, styles, beside=beside))
+            end = right.get(broker, WIDTH - 4)
+            if line in found or (broker in right and end - pill_width(label) < side.box.x):
+                continue
+            right[broker] = end - pill_width(label) - 4
+            beside = end - pill_width(label) / 2, side.box.y + side.box.height + 13
+            found[line] = Token(line, label, styles, beside=beside)
         return list(found.values())
 
 
@@ -225,7 +233,7 @@ def _session(broker: int, where: Box) -> Part:
 
 
 def _order(path: str) -> tuple[int, list[tuple[int, str]]]:
-    """Who decides first, then who is there, then who copies what; numbers as numbers."""
+    """The order of nodes: controllers, then brokers, then topics; numbers as numbers."""
     first = ("/controller", "/brokers/ids", "/brokers/topics")
     rank = next((i for i, start in enumerate(first) if path.startswith(start)), len(first))
     return rank, [(-1, word) if (n := parse_int(word)) is None else (n, "") for word in path.split("/")]
@@ -236,7 +244,7 @@ def parent(path: str) -> str:
 
 
 def short_name(path: str) -> str:
-    """What is written on a node: the last part of its path, with the partition for a state."""
+    """The label of a node: the last part of its path, with the partition for a state."""
     parts = path.split("/")
     if parts[-1] == "state" and len(parts) > 5:
         return f"partitions/{parts[-2]}/state"

@@ -9,11 +9,11 @@ right, and the last row says what is wrong with it.
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from kafka_ctl.display import Table
 from kafka_ctl.errors import BadInput
 from kafka_ctl.wire import batches, message_sets
 from kafka_ctl.wire.codec import check_array
@@ -70,21 +70,14 @@ class Annotated(tuple[Part, ...]):
     title = ""
 
     def __str__(self) -> str:
-        rows = [("offset", "bytes", "field", "type", "value")]
-        rows += [(str(part.offset), part.hex, part.field, part.type, _value_text(part.value)) for part in self]
-        widths = [max(len(row[column]) for row in rows) for column in range(4)]
-        lines = ["  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]) for row in rows]
-        return "\n".join([self.title, *(line.rstrip() for line in lines)])
+        return f"{self.title}\n{self._table().text()}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th style='text-align:left'>{name}</th>" for name in ("offset", "bytes", *Part._fields[2:]))
-        cells = (
-            f"<td>{part.offset}</td><td><code>{part.hex}</code></td><td>{html.escape(part.field)}</td>"
-            f"<td>{part.type}</td><td style='text-align:left'>{html.escape(_value_text(part.value))}</td>"
-            for part in self
-        )
-        rows = "".join(f"<tr style='text-align:left'>{row}</tr>" for row in cells)
-        return f"<table><caption>{html.escape(self.title)}</caption><tr>{head}</tr>{rows}</table>"
+        return self._table().html(self.title)
+
+    def _table(self) -> Table:
+        rows = [(str(part.offset), part.hex, part.field, part.type, _value_text(part.value)) for part in self]
+        return Table(("offset", "bytes", "field", "type", "value"), rows)
 
 
 def _value_text(value: object) -> str:
@@ -122,11 +115,12 @@ def annotate(message: bytes | str, api: str | int | None = None, version: int | 
     else:
         kind = message_type(api_key(api), version, RESPONSE)
     parts = [Part(0, data[:4], "length", "int32", int.from_bytes(data[:4], "big"))] if framed else []
-    return _collected(kind, data, at, parts)
+    title = f"{apis()[kind.api_key]} {kind.direction}, version {kind.version}"
+    return _collected(title, data, _parts(kind, data, at), parts)
 
 
 def _is_named(data: bytes, at: int) -> bool:
-    """Whether a request that we know begins at this offset."""
+    """True if a request of a known kind begins at this offset."""
     try:
         return _named(data, at)[1] in versions(_named(data, at)[0])
     except BadInput:
@@ -144,7 +138,7 @@ def _named(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _guess(data: bytes) -> str:
-    """What bytes that are no request may be: often somebody speaks another protocol to a broker's port."""
+    """The likely protocol of bytes that are no request: clients of other protocols often reach a broker's port."""
     text = f"{len(data)} bytes"
     if len(data) < 4:
         return text
@@ -157,21 +151,27 @@ def _guess(data: bytes) -> str:
     return text
 
 
-def _collected(kind: MessageType, data: bytes, at: int, parts: list[Part]) -> Annotated:
-    title = f"{apis()[kind.api_key]} {kind.direction}, version {kind.version}, {len(data)} bytes"
+def _parts(kind: MessageType, data: bytes, at: int) -> Iterator[Part]:
+    for schema in (header_type(kind.direction, kind.header_version), kind.body):
+        for part in _structure(schema, data, at, ""):
+            yield part
+            at = part.offset + len(part.raw)
+    if at < len(data):
+        yield Part(at, data[at:], "", "", Remark(f"{len(data) - at} bytes more than the message has"))
+
+
+def _collected(title: str, data: bytes, found: Iterator[Part], begun: Iterable[Part] = ()) -> Annotated:
+    """The parts up to the first bytes that cannot be right, and what is wrong with these."""
+    parts = [*begun]
     try:
-        for schema in (header_type(kind.direction, kind.header_version), kind.body):
-            for part in _structure(schema, data, at, ""):
-                parts.append(part)
-                at = part.offset + len(part.raw)
-        if at < len(data):
-            parts.append(Part(at, data[at:], "", "", Remark(f"{len(data) - at} bytes more than the message has")))
+        for part in found:
+            parts.append(part)
     except Malformed as error:
         at = parts[-1].offset + len(parts[-1].raw) if parts else 0
         parts.append(Part(at, data[at:], "", "", Remark(f"cannot be read: {error}")))
-    found = Annotated(parts)
-    found.title = title
-    return found
+    whole = Annotated(parts)
+    whole.title = f"{title}, {len(data)} bytes"
+    return whole
 
 
 def _structure(schema: Schema, data: bytes, at: int, path: str) -> Iterator[Part]:
@@ -255,19 +255,22 @@ def annotate_records(data: bytes, start: int = 0, path: str = "") -> Iterator[Pa
         yield Part(start + end, data[end:], f"{path}rest", "bytes", Remark("a batch that is cut short"))
 
 
-BATCH_FIELDS = (
-    ("base_offset", "int64"), ("batch_length", "int32"), ("partition_leader_epoch", "int32"), ("magic", "int8"),
-    ("crc", "uint32"), ("attributes", "int16"), ("last_offset_delta", "int32"), ("base_timestamp", "int64"),
-    ("max_timestamp", "int64"), ("producer_id", "int64"), ("producer_epoch", "int16"), ("base_sequence", "int32"),
-    ("count", "int32"),
-)  # fmt: skip
-MESSAGE_FIELDS = (
-    ("offset", "int64"), ("message_size", "int32"), ("crc", "uint32"), ("magic", "int8"), ("attributes", "int8"),
-)  # fmt: skip
+FIELD = re.compile(r"(\w+):(\w+)")
+VARINTS = {"varint": read_varint, "varlong": read_varlong}
+BATCH_FIELDS = """
+    base_offset:int64 batch_length:int32 partition_leader_epoch:int32 magic:int8 crc:uint32 attributes:int16
+    last_offset_delta:int32 base_timestamp:int64 max_timestamp:int64 producer_id:int64 producer_epoch:int16
+    base_sequence:int32 count:int32
+"""
+MESSAGE_FIELDS = "offset:int64 message_size:int32 crc:uint32 magic:int8 attributes:int8"
+RECORD_FIELDS = (
+    "length:varint attributes:int8 timestamp_delta:varlong offset_delta:varint key:blob value:blob headers:varint"
+)
 
 
-def _plain(fields: tuple[tuple[str, str], ...], data: bytes, at: int = 0) -> Iterator[Part]:
-    for name, kind in fields:
+def _plain(fields: str, data: bytes, at: int = 0) -> Iterator[Part]:
+    """The values of these fields, `name:type`, one after the other."""
+    for name, kind in FIELD.findall(fields):
         value, behind = primitive(kind, False, True)[0](data, at)
         yield Part(at, data[at:behind], name, kind, value)
         at = behind
@@ -292,16 +295,13 @@ def _batch(data: bytes) -> Iterator[Part]:
 
 
 def _record(data: bytes, at: int) -> Iterator[Part]:
-    readers = (("length", read_varint), ("attributes", None), ("timestamp_delta", read_varlong),
-               ("offset_delta", read_varint), ("key", ...), ("value", ...), ("headers", read_varint))  # fmt: skip
     count = 0
-    for name, reader in readers:
-        if reader is ...:
+    for name, kind in FIELD.findall(RECORD_FIELDS):
+        if kind == "blob":
             part = _blob(name, data, at)
         else:
-            value, behind = primitive("int8", False, False)[0](data, at) if reader is None else reader(data, at)
-            part = Part(at, data[at:behind], name, "int8" if reader is None else "varint", value)
-            count = value
+            count, behind = (VARINTS.get(kind) or primitive(kind, False, False)[0])(data, at)
+            part = Part(at, data[at:behind], name, "varint" if kind in VARINTS else kind, count)
         yield part
         at = part.offset + len(part.raw)
     for number in range(count):
@@ -320,20 +320,10 @@ def _blob(name: str, data: bytes, at: int) -> Part:
 
 def _message(data: bytes) -> Iterator[Part]:
     magic = message_sets.magic_of(data)
-    timestamp = (("timestamp", "int64"),) * magic
-    yield from _plain((*MESSAGE_FIELDS, *timestamp, ("key", "bytes"), ("value", "bytes")), data)
+    yield from _plain(f"{MESSAGE_FIELDS} {'timestamp:int64 ' * magic}key:bytes value:bytes", data)
 
 
 def show_records(given: bytes | str) -> Annotated:
     """Take apart record batches, or messages of older magic, that stand alone, as in a log segment."""
     data = as_bytes(given)
-    parts: list[Part] = []
-    try:
-        for part in annotate_records(data):
-            parts.append(part)
-    except Malformed as error:
-        at = parts[-1].offset + len(parts[-1].raw) if parts else 0
-        parts.append(Part(at, data[at:], "", "", Remark(f"cannot be read: {error}")))
-    found = Annotated(parts)
-    found.title = f"records, {len(data)} bytes"
-    return found
+    return _collected("records", data, annotate_records(data))

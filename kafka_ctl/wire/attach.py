@@ -1,10 +1,22 @@
-"""What makes the brokers of a world listen: every kind of request with what answers it."""
+"""The listening brokers of a world: every kind of request with its handler.
+
+Apart from `lab.py` because only a lab with `wire=True` loads it.
+"""
 
 from __future__ import annotations
 
 from kafka_ctl.errors import needed_for
 from kafka_ctl.simulation.world import World
-from kafka_ctl.wire import control_requests, data, fetching, group_requests, metadata, offsets, topics
+from kafka_ctl.wire import (
+    configs,
+    control_requests,
+    data,
+    fetching,
+    group_requests,
+    metadata,
+    topics,
+    transaction_requests,
+)
 from kafka_ctl.wire.groups import Groups
 from kafka_ctl.wire.listeners import HOST, WireListeners
 from kafka_ctl.wire.network import WireNetwork
@@ -15,13 +27,23 @@ from kafka_ctl.wire.versions import VERSIONS
 HANDLERS: dict[str, Handler] = {
     "Produce": data.produce,
     "Fetch": fetching.fetch,
-    "ListOffsets": offsets.list_offsets,
-    "OffsetForLeaderEpoch": offsets.offset_for_leader_epoch,
-    "InitProducerId": data.init_producer_id,
+    "ListOffsets": fetching.list_offsets,
+    "OffsetForLeaderEpoch": fetching.offset_for_leader_epoch,
+    "InitProducerId": transaction_requests.init_producer_id,
+    "AddPartitionsToTxn": transaction_requests.add_partitions_to_txn,
+    "AddOffsetsToTxn": transaction_requests.add_offsets_to_txn,
+    "TxnOffsetCommit": group_requests.txn_offset_commit,
+    "EndTxn": transaction_requests.end_txn,
     "WriteTxnMarkers": data.write_txn_markers,
+    "DeleteRecords": control_requests.delete_records,
+    "DescribeLogDirs": control_requests.describe_log_dirs,
+    "AlterReplicaLogDirs": control_requests.alter_replica_log_dirs,
     "Metadata": metadata.metadata,
     "ApiVersions": metadata.api_versions,
-    "DescribeConfigs": metadata.describe_configs,
+    "DescribeAcls": metadata.describe_acls,
+    "DescribeConfigs": configs.describe_configs,
+    "AlterConfigs": configs.alter_configs,
+    "IncrementalAlterConfigs": configs.incremental_alter_configs,
     "FindCoordinator": metadata.find_coordinator,
     "JoinGroup": group_requests.join_group,
     "SyncGroup": group_requests.sync_group,
@@ -29,6 +51,10 @@ HANDLERS: dict[str, Handler] = {
     "LeaveGroup": group_requests.leave_group,
     "OffsetCommit": group_requests.offset_commit,
     "OffsetFetch": group_requests.offset_fetch,
+    "ListGroups": group_requests.list_groups,
+    "DescribeGroups": group_requests.describe_groups,
+    "DeleteGroups": group_requests.delete_groups,
+    "OffsetDelete": group_requests.offset_delete,
     "CreateTopics": topics.create_topics,
     "DeleteTopics": topics.delete_topics,
     "CreatePartitions": topics.create_partitions,
@@ -40,7 +66,7 @@ HANDLERS: dict[str, Handler] = {
         for name in ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
     },
 }
-"""What answers each kind of request."""
+"""The handler of each kind of request."""
 assert HANDLERS.keys() == VERSIONS.keys()
 
 
@@ -56,7 +82,7 @@ def attach(world: World, admin: Administrator) -> None:
 
 
 def bootstrap_servers(world: World) -> str:
-    """Where clients can begin: every broker that there is, those that are down as well."""
+    """The bootstrap addresses: every broker, those that are down as well."""
     assert isinstance(world.listeners, WireListeners)
     ports = world.listeners.shared.ports
     return ",".join(f"{HOST}:{ports[id]}" for id in sorted(world.brokers) if id in ports)

@@ -16,6 +16,8 @@ from typing import NamedTuple
 from kafka_ctl.errors import BadInput, needed_for
 from kafka_ctl.wire.primitives import (
     Malformed,
+    read_int32,
+    read_uvarint,
     read_varint,
     read_varlong,
     take,
@@ -27,13 +29,15 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, first and last timestamp, producer's id
 and epoch, base sequence, number of records."""
 FIRST, MAGIC_AT, CRC_FROM, LAST_DELTA = struct.Struct(">qii"), 16, 21, 23
-"""What stands before the magic byte; where that is; from where on the checksum counts; the last offset's place."""
+"""The fields before the magic byte; its place; the first byte under the checksum; the place of the last offset."""
 NO_TIMESTAMP = -1
 COMPRESSION = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """The lowest three bits of the attributes."""
-READABLE = ("none", "gzip")
-"""What Python's library unpacks."""
+SNAPPY_STREAM = b"\x82SNAPPY\0"
+"""The beginning of a stream of blocks compressed with snappy."""
 CONTROL, TRANSACTIONAL, LOG_APPEND_TIME = 0x20, 0x10, 0x08
+SEQUENCE_NUMBERS = 1 << 31
+"""Behind the last of them, 2^31 - 1, comes 0."""
 LARGEST, MOST_RECORDS = 4 << 20, 100_000
 """Bytes that a batch is unpacked to at most, and the records of one that is compressed: logs have an entry for each."""
 
@@ -70,6 +74,24 @@ class Batch(NamedTuple):
     def codec(self) -> str:
         return COMPRESSION.get(self.attributes & 7, "unknown")
 
+    @property
+    def is_numbered(self) -> bool:
+        """True if its producer has an id: only then the sequence number says which batch it is.
+
+        Producers without idempotence have the id -1, and as sequence number -1 or, in many libraries, 0 in each batch.
+        Markers have their producer's id and no sequence number.
+        Kafka 2.0.1: common/record/DefaultRecordBatch.java, hasProducerId
+        """
+        return self.producer >= 0 and not self.attributes & CONTROL
+
+    @property
+    def sequences(self) -> tuple[int, int]:
+        """The sequence numbers of its first and its last record.
+
+        Kafka 2.0.1: common/record/DefaultRecordBatch.java, baseSequence, lastSequence, incrementSequence
+        """
+        return self.sequence, (self.sequence + self.records - 1) % SEQUENCE_NUMBERS
+
     def at(self, offset: int, leader_epoch: int) -> bytes:
         """The batch as a leader of this epoch keeps it from this offset on."""
         return b"".join((FIRST.pack(offset, len(self.data) - 12, leader_epoch), memoryview(self.data)[MAGIC_AT:]))
@@ -97,11 +119,12 @@ def split(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def read_batch(data: bytes) -> Batch:
-    """What the header of a batch says; Malformed where length, magic or checksum are wrong."""
+    """The header of a batch; Malformed where length, magic or checksum are wrong."""
     if len(data) < HEADER.size:
         raise Malformed(f"a batch of {len(data)} bytes; its header alone has {HEADER.size}")
-    (base, length, epoch, magic, crc, attributes, _, first_time, max_time, producer, producer_epoch, sequence, count
-     ) = HEADER.unpack_from(data)  # fmt: skip
+    fields = HEADER.unpack_from(data)
+    base, length, epoch, magic, crc, attributes, _, first_time = fields[:8]
+    max_time, producer, producer_epoch, sequence, count = fields[8:]
     if magic != MAGIC:
         raise Malformed(f"a batch of magic {magic}, not {MAGIC}")
     if length + 12 != len(data):
@@ -117,19 +140,70 @@ def end_of(base: int, data: bytes) -> int:
 
 
 def unpack(codec: str, data: bytes, most: int = LARGEST) -> bytes:
-    """Uncompressed bytes; BadInput for a compression that Python's library does not have, TooLarge for more bytes."""
+    """Uncompressed bytes; TooLarge for more than `most`, Malformed for what is not compressed so.
+
+    Only gzip is in Python's library; the others are pyarrow's.
+    """
     if codec == "none":
         return data
-    if codec not in READABLE:
-        raise BadInput(f"records compressed with {codec} are passed on, not read; gzip and none are read")
-    unpacker = zlib.decompressobj(31)
-    try:
-        out = unpacker.decompress(data, most + 1)
-    except zlib.error as error:
-        raise Malformed(f"gzip: {error}") from None
+    if codec == "gzip":
+        unpacker = zlib.decompressobj(31)
+        try:
+            out = unpacker.decompress(data, most + 1)
+        except zlib.error as error:
+            raise Malformed(f"gzip: {error}") from None
+        if not unpacker.eof and len(out) <= most:
+            raise Malformed("gzip: cut short")
+    elif codec == "snappy":
+        out = _unpack_snappy(data, most)
+    elif codec in ("lz4", "zstd"):
+        out = _unpack_stream(codec, data, most)
+    else:
+        raise BadInput(f"codec {codec}: {', '.join(COMPRESSION.values())}")
     if len(out) > most:
         raise TooLarge(f"records that unpack to more than {most} bytes")
     return out
+
+
+def _unpack_stream(codec: str, data: bytes, most: int) -> bytes:
+    with needed_for(f"records compressed with {codec}"):
+        import pyarrow
+    try:
+        with pyarrow.input_stream(pyarrow.py_buffer(data), compression=codec) as stream:
+            return bytes(stream.read(most + 1))
+    except OSError as error:
+        raise Malformed(f"{codec}: {error}") from None
+
+
+def _unpack_snappy(data: bytes, most: int) -> bytes:
+    """One block, or the stream of blocks that Java's clients write: a header, then the length of each block before it.
+
+    A block begins with the length that it unpacks to.
+    Kafka 2.0.1: common/record/CompressionType.java, SNAPPY; org.xerial.snappy.SnappyInputStream
+    """
+    with needed_for("records compressed with snappy"):
+        import pyarrow
+    out = b""
+    for block in _snappy_blocks(data):
+        length, _ = read_uvarint(block, 0)
+        if len(out) + length > most:
+            raise TooLarge(f"records that unpack to more than {most} bytes")
+        try:
+            out += pyarrow.Codec("snappy").decompress(block, decompressed_size=length, asbytes=True)
+        except (OSError, pyarrow.ArrowInvalid) as error:
+            raise Malformed(f"snappy: {error}") from None
+    return out
+
+
+def _snappy_blocks(data: bytes) -> Iterator[bytes]:
+    if not data.startswith(SNAPPY_STREAM):
+        yield data
+        return
+    at = len(SNAPPY_STREAM) + 8  # and the version, and the oldest one that can read it
+    while at < len(data):
+        size, at = read_int32(data, at)
+        block, at = take(data, at, size, "a block compressed with snappy")
+        yield block
 
 
 def read_records(batch: Batch) -> list[Record]:
@@ -205,7 +279,6 @@ def write_batch(
         raise BadInput(f"codec {codec}: none or gzip")
     attributes |= next(number for number, name in COMPRESSION.items() if name == codec)
     last, newest = len(records) - 1, max(record.timestamp for record in records)
-    covered = struct.pack(
-        ">hiqqqhii", attributes, last, first, newest, producer, producer_epoch, sequence, len(records)
-    ) + packed  # fmt: skip
+    header = attributes, last, first, newest, producer, producer_epoch, sequence, len(records)
+    covered = struct.pack(">hiqqqhii", *header) + packed
     return FIRST.pack(base, len(covered) + 9, leader_epoch) + struct.pack(">bI", MAGIC, checksum(covered)) + covered

@@ -81,7 +81,7 @@ def _is_plain(field: Field) -> bool:
 
 
 def _field_codec(field: Field, flexible: bool) -> tuple[BudgetReader, Writer]:
-    """How the value of a field is read and written."""
+    """The reader and the writer of a field's value."""
     return (_one if not field.is_array else _array)(field, flexible)
 
 

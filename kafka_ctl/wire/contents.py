@@ -1,4 +1,4 @@
-"""What clients wrote: a broker's log holds the numbers of records, and their bytes lie here, once for all copies.
+"""The records of clients: a broker's log holds their numbers, and their bytes lie here, once for all copies.
 
 A producer's batch is kept as it came, with the number of its first record; the records in it are numbered on. So a log
 says which records a replica has and in which order, and whoever fetches gets the producer's own bytes.
@@ -7,17 +7,18 @@ says which records a replica has and in which order, and whoever fetches gets th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput
 from kafka_ctl.wire.batches import (
     CONTROL,
     MAGIC,
     NO_TIMESTAMP,
-    READABLE,
+    SEQUENCE_NUMBERS,
     TRANSACTIONAL,
     Batch,
     Record,
@@ -26,7 +27,7 @@ from kafka_ctl.wire.batches import (
     write_batch,
 )
 from kafka_ctl.wire.message_sets import write_messages
-from kafka_ctl.wire.transactions import Transactions, transactions
+from kafka_ctl.wire.transactions import ProducerEpochs, Transactions, coordinator_epoch, transactions
 
 REMEMBERED = 5
 """So many batches of one producer are recognised when it sends them again (KIP-98)."""
@@ -59,19 +60,37 @@ class Contents:
         self._kept: dict[TopicPartition, list[Kept]] = {}
         self._sent: dict[tuple[TopicPartition, int, int], deque[Kept]] = {}
         self._of_transactions: dict[TopicPartition, list[Kept]] = {}
+        self.producer_epochs: defaultdict[TopicPartition, ProducerEpochs] = defaultdict(ProducerEpochs)
 
     def sent_before(self, tp: TopicPartition, batch: Batch) -> Kept | None:
-        """The batch as it was kept when its producer sent it before, None where it has not (KIP-98)."""
-        sent = self._sent.get((tp, batch.producer, batch.producer_epoch), ())
-        return next((kept for kept in sent if kept.batch.sequence == batch.sequence), None)
+        """The batch as it was kept when its producer sent it before, None where it has not (KIP-98).
 
-    def out_of_order(self, tp: TopicPartition, batch: Batch) -> bool:
-        """Whether a producer that numbers its records has left some out."""
+        Kafka 2.0.1: log/ProducerStateManager.scala, ProducerStateEntry.findDuplicateBatch
+        """
+        sent = self._sent.get((tp, batch.producer, batch.producer_epoch), ()) if batch.is_numbered else ()
+        return next((kept for kept in sent if kept.batch.sequences == batch.sequences), None)
+
+    def out_of_order(self, tp: TopicPartition, batch: Batch) -> str | None:
+        """The error for a producer that has left records out, or of which the partition has none with this epoch.
+
+        Kafka 2.0.1: log/ProducerStateManager.scala, checkSequence
+        """
+        if not batch.is_numbered:
+            return None
         sent = self._sent.get((tp, batch.producer, batch.producer_epoch))
-        if not sent:
-            return False
-        last = sent[-1].batch
-        return batch.sequence != (last.sequence + last.records) % (1 << 31)
+        if sent is None:
+            return "UNKNOWN_PRODUCER_ID" if batch.sequence > 0 else None
+        if not sent:  # what was sent was withdrawn
+            return None
+        is_next = batch.sequence == (sent[-1].batch.sequences[1] + 1) % SEQUENCE_NUMBERS
+        return None if is_next else "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+    def fences(self, tp: TopicPartition, batch: Batch) -> str | None:
+        """The error for a batch whose producer, or whose coordinator, has been replaced by one with a newer epoch."""
+        if batch.producer < 0:
+            return None
+        epochs = self.producer_epochs[tp]
+        return epochs.fences(batch.producer, batch.producer_epoch, coordinator_epoch(batch), batch.sequence)
 
     def keep(self, tp: TopicPartition, batch: Batch) -> Kept:
         """Number the records of a batch that is about to be appended."""
@@ -81,7 +100,9 @@ class Contents:
         self._kept.setdefault(tp, []).append(kept)
         if batch.attributes & TRANSACTIONAL:
             self._of_transactions.setdefault(tp, []).append(kept)
-        if batch.sequence >= 0:
+        if batch.producer >= 0:
+            self.producer_epochs[tp].note(batch.producer, batch.producer_epoch, coordinator_epoch(batch))
+        if batch.is_numbered:
             key = (tp, batch.producer, batch.producer_epoch)
             self._sent.setdefault(key, deque(maxlen=REMEMBERED)).append(kept)
         return kept
@@ -103,6 +124,7 @@ class Contents:
         """The partition is deleted."""
         self._kept.pop(tp, None)
         self._of_transactions.pop(tp, None)
+        self.producer_epochs.pop(tp, None)
         for key in [key for key in self._sent if key[0] == tp]:
             del self._sent[key]
 
@@ -113,14 +135,11 @@ class Contents:
         return kept[place] if place >= 0 and value < kept[place].first + kept[place].batch.records else None
 
     def transactions(self, tp: TopicPartition, log: Log) -> Transactions:
-        """What is decided of the transactions in a log of the partition."""
+        """The decided transactions in a log of the partition."""
         return transactions(log, {kept.first: kept.batch for kept in self._of_transactions.get(tp, ())})
 
     def read(self, tp: TopicPartition, log: Log, offset: int, end: int, most: int) -> list[tuple[int, bytes]]:
-        """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one.
-
-        BadInput where a log has a part of a batch only, and that is compressed in a way that cannot be read here.
-        """
+        """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one."""
         found: list[tuple[int, bytes]] = []
         size = 0
         while offset < end and (size < most or not found):
@@ -137,7 +156,7 @@ class Contents:
     def size(self, tp: TopicPartition, log: Log, offset: int, end: int, enough: int) -> int:
         """The bytes of what `read` brings of all up to `end`; counted on until there are `enough`.
 
-        Nothing is copied: every fetch that waits asks at every append. BadInput as there.
+        Nothing is copied: every fetch that waits asks at every append.
         """
         size = 0
         while offset < end and size < enough:
@@ -188,31 +207,32 @@ class Contents:
 
     def offset_at(self, tp: TopicPartition, log: Log, end: int, timestamp: int) -> tuple[int, int] | None:
         """The first record that is as young as this: its timestamp and offset."""
-        offset = 0
+        offset = log.start
         while offset < end:
-            base, behind, data = self._batch_at(tp, log, offset, end)
+            _, behind, data = self._batch_at(tp, log, offset, end)
             if behind > end:
                 break
             batch = read_batch(data)
             if batch.max_timestamp >= timestamp:
-                if batch.codec not in READABLE:
-                    return batch.max_timestamp, base
                 for record in read_records(batch):
-                    if record.timestamp >= timestamp:
+                    if record.timestamp >= timestamp and record.offset >= log.start:
                         return record.timestamp, record.offset
             offset = behind
         return None
 
 
 def lowered(batches: Sequence[tuple[int, bytes]], magic: int, most: int) -> bytes:
-    """The batches for a reader who knows this magic only; BadInput where they are compressed and cannot be read.
+    """The batches for a reader who knows this magic only; BadInput where one is compressed with zstd, which is younger.
 
     Unpacked, they may become larger: no more than `most` bytes, or one batch.
+    Kafka 2.4.1: common/record/RecordsUtil.java, downConvert
     """
     if magic >= MAGIC:
         return b"".join(data for _, data in batches)
     found = b""
     for batch in (read_batch(data) for _, data in batches):
+        if batch.codec == "zstd":
+            raise BadInput("Down-conversion of zstandard-compressed batches is not supported")
         part = b"" if batch.attributes & CONTROL else write_messages(read_records(batch), magic)
         if found and len(found) + len(part) > most:
             break

@@ -1,4 +1,4 @@
-"""What brokers and administrators ask of each other, as messages and as the requests that the actors know.
+"""Requests between brokers and administrators: as messages, and as the values that the actors use.
 
 Each `write_` makes a message of a request or response, each `read_` the reverse; versions that group by topic and those
 that do not are both served.
@@ -8,7 +8,7 @@ ControlledShutdownRequest.java; 2.4.1: LeaderAndIsrRequest.json ...
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput
@@ -20,13 +20,20 @@ from kafka_ctl.requests import (
     Response,
     StopReplicaRequest,
     UpdateMetadataRequest,
+    WriteTxnMarkersRequest,
 )
 from kafka_ctl.wire.codec import Message, encode_message
 from kafka_ctl.wire.error_codes import name_of, number_of
 from kafka_ctl.wire.schema import REQUEST, api_key, message_type
 
-Sent = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest | ControlledShutdownRequest
-"""What brokers send each other over the wire."""
+Sent = (
+    LeaderAndIsrRequest
+    | UpdateMetadataRequest
+    | StopReplicaRequest
+    | ControlledShutdownRequest
+    | WriteTxnMarkersRequest
+)
+"""The requests that brokers send each other over the wire."""
 Endpoint = tuple[str, int, str | None]
 """Host, port and rack of a broker."""
 LISTENER, PLAINTEXT = "PLAINTEXT", 0
@@ -42,10 +49,34 @@ def grouped(partitions: Iterable[tuple[TopicPartition, Message]], name: str, of:
     return [{name: topic, of: listed} for topic, listed in topics.items()]
 
 
+def errors_by_topic(
+    errors: Mapping[TopicPartition, str | None], name: str = "name", of: str = "partitions", code: str = "error_code"
+) -> list[Message]:
+    """The outcome of each partition, by topic."""
+    parts = ((tp, {"partition_index": tp.partition, code: number_of(error)}) for tp, error in errors.items())
+    return grouped(parts, name, of)
+
+
+def parts_of(
+    topics: Iterable[Message], name: str = "name", of: str = "partitions", number: str = "partition_index"
+) -> Iterator[tuple[TopicPartition, Message]]:
+    """The other way: every partition under its topic, with its part of the message."""
+    for topic in topics:
+        for part in topic[of]:
+            yield TopicPartition(topic[name], part[number]), part
+
+
+def named(topics: Iterable[Message], name: str = "name", of: str = "partitions") -> tuple[TopicPartition, ...]:
+    """The partitions that are named by their numbers under their topics, each once."""
+    return tuple(dict.fromkeys(TopicPartition(topic[name], number) for topic in topics for number in topic[of]))
+
+
 def write_request(request: Sent, version: int, endpoints: Mapping[int, Endpoint]) -> Message:
     """A request as a message; `endpoints` are host, port and rack of each broker."""
     if isinstance(request, ControlledShutdownRequest):
         return {"broker_id": request.broker, "broker_epoch": request.broker_epoch}
+    if isinstance(request, WriteTxnMarkersRequest):
+        return {"markers": [_marker(request)]}
     message: Message = {
         "controller_id": request.controller,
         "controller_epoch": request.controller_epoch,
@@ -75,8 +106,21 @@ def write_request(request: Sent, version: int, endpoints: Mapping[int, Endpoint]
     return message | {"ungrouped_partition_states": [sent for _, sent in states]}
 
 
+def _marker(request: WriteTxnMarkersRequest) -> Message:
+    topics: dict[str, list[int]] = {}
+    for tp in request.partitions:
+        topics.setdefault(tp.topic, []).append(tp.partition)
+    return {
+        "producer_id": request.producer,
+        "producer_epoch": request.producer_epoch,
+        "transaction_result": request.commits,
+        "coordinator_epoch": request.coordinator_epoch,
+        "topics": [{"name": name, "partition_indexes": numbers} for name, numbers in topics.items()],
+    }
+
+
 def read_endpoints(message: Message) -> dict[int, tuple[str, int]]:
-    """Where the live brokers of an UpdateMetadata request listen."""
+    """The addresses of the live brokers of an UpdateMetadata request."""
     found = {}
     for one in message.get("live_brokers", ()):
         there = (
@@ -151,9 +195,8 @@ def _read_state(topic: str, sent: Message) -> tuple[TopicPartition, PartitionSta
     version: int = sent["partition_epoch"] if "partition_epoch" in sent else sent["zk_version"]
     state = LeaderAndIsr(sent["leader"], tuple(sent["isr"]), sent["leader_epoch"], version, sent["controller_epoch"])
     lists = [tuple(sent.get(name, ())) for name in ("offline_replicas", "adding_replicas", "removing_replicas")]
-    return TopicPartition(topic, sent["partition_index"]), PartitionState(
-        state, tuple(sent["replicas"]), sent.get("is_new", False), *lists
-    )  # fmt: skip
+    of = PartitionState(state, tuple(sent["replicas"]), sent.get("is_new", False), *lists)
+    return TopicPartition(topic, sent["partition_index"]), of
 
 
 def write_response(response: Response) -> Message:
@@ -172,7 +215,10 @@ def write_response(response: Response) -> Message:
 
 
 def read_response(message: Message) -> Response:
-    """What an answer says."""
+    """The contents of an answer."""
+    if "markers" in message:
+        topics = [topic for marker in message["markers"] for topic in marker["topics"]]
+        return Response(errors={tp: name_of(part["error_code"]) for tp, part in parts_of(topics)})
     errors = {
         TopicPartition(one["topic_name"], one["partition_index"]): name_of(one["error_code"])
         for one in message.get("partition_errors", ())

@@ -1,6 +1,9 @@
-"""Producing over the wire, on the logs of this broker; and what ends a transaction there.
+"""Producing over the wire, on the logs of this broker: the checks of records, the append, and what ends a transaction.
 
-Kafka 2.0.1: server/KafkaApis.scala, handleProduceRequest, handleInitProducerIdRequest, handleWriteTxnMarkersRequest
+Apart from `attach.py` because that one only says which request has which handler.
+Kafka 2.0.1, 2.4.1: server/KafkaApis.scala, handleProduceRequest, handleWriteTxnMarkersRequest;
+common/requests/ProduceRequest.java, validateRecords; log/Log.scala, analyzeAndValidateRecords;
+log/LogValidator.scala, validateBatch; common/record/DefaultRecordBatch.java, RecordIterator
 """
 
 from __future__ import annotations
@@ -10,21 +13,161 @@ from collections.abc import Mapping
 
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
 from kafka_ctl.requests import PRODUCE_TIMEOUT, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.wire.batches import (
+    COMPRESSION,
+    CONTROL,
+    LAST_DELTA,
+    MAGIC,
+    MOST_RECORDS,
+    Batch,
+    TooLarge,
+    end_of,
+    read_batch,
+    read_records,
+    split,
+    write_batch,
+)
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.contents import Kept
+from kafka_ctl.wire.control import parts_of
 from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.message_sets import CODEC_AT, magic_of, read_messages
+from kafka_ctl.wire.primitives import Malformed
 from kafka_ctl.wire.service import RefusedFrame, Service
 from kafka_ctl.wire.transactions import marker
-from kafka_ctl.wire.validation import RefusedRecords, check_batches, received
+from kafka_ctl.wire.versions import announced
+
+MOST_BYTES = 1_000_012
+"""The largest batch: Kafka's `message.max.bytes`."""
+ONE_BATCH, ZSTD = 3, 7
+"""The versions of Produce from which on a partition has one batch, of magic 2, and this may be compressed with zstd."""
+CORRUPT, INVALID, TOO_LARGE = "CORRUPT_MESSAGE", "INVALID_RECORD", "MESSAGE_TOO_LARGE"
+
+
+class RefusedRecords(Exception):
+    """Records that are not appended: `error` is Kafka's name for that."""
+
+    def __init__(self, error: str, text: str) -> None:
+        self.error = error
+        super().__init__(text)
+
+
+def invalid(generation: Generation) -> str:
+    """Kafka's error for records that cannot be: a name of its own only since 2.4 (KIP-467)."""
+    return INVALID if generation.requests.answers_invalid_batches else CORRUPT
+
+
+def check_batches(generation: Generation, version: int, data: bytes) -> None:
+    """From version 3 on there is one batch for each partition; RefusedRecords where that is not so."""
+    if version < ONE_BATCH:
+        return
+    wrong = invalid(generation)
+    found = _split(data)
+    if not found:
+        raise RefusedRecords(wrong, f"Produce requests with version {version} must have at least one record batch")
+    if magic_of(found[0]) != MAGIC:
+        only = "are only allowed to contain record batches with magic version 2"
+        raise RefusedRecords(wrong, f"Produce requests with version {version} {only}")
+    if version < ZSTD and _codec(found[0]) == "zstd" and generation.requests.answers_invalid_batches:
+        text = f"Produce requests with version {version} are not allowed to use ZStandard compression"
+        raise RefusedRecords("UNSUPPORTED_COMPRESSION_TYPE", text)
+    if len(found) > 1:
+        only = "are only allowed to contain exactly one record batch"
+        raise RefusedRecords(wrong, f"Produce requests with version {version} {only}")
+
+
+def _split(data: bytes) -> list[bytes]:
+    try:
+        found = [raw for _, raw in split(data)]
+        if any(magic_of(raw) not in (0, 1, MAGIC) for raw in found):
+            raise Malformed(f"Invalid magic found in record: {magic_of(data)}")
+    except Malformed as error:
+        raise RefusedRecords(CORRUPT, str(error)) from None
+    return found
+
+
+def _codec(raw: bytes) -> str:
+    return COMPRESSION.get(raw[LAST_DELTA - 1] & 7, "unknown")
+
+
+def received(generation: Generation, data: bytes, from_client: bool = True) -> Batch | None:
+    """The records to append, as one batch; None where no whole batch came. Raises RefusedRecords.
+
+    Messages of magic 0 and 1 become a batch. `from_client`: it may not end a transaction.
+    """
+    found = _split(data)
+    if not found:
+        return None
+    newest = MAGIC if announced(generation)["Produce"][1] >= ONE_BATCH else 1
+    if (magic := magic_of(found[0])) > newest:
+        raise RefusedRecords(CORRUPT, f"Invalid magic found in record: {magic}")
+    if (largest := max(map(len, found))) > MOST_BYTES:
+        which = f"{largest} bytes which exceeds the maximum configured value of {MOST_BYTES}"
+        raise RefusedRecords(TOO_LARGE, f"The record batch size in the append is {which}")
+    try:
+        if magic < MAGIC:
+            records = [record._replace(offset=number) for number, record in enumerate(read_messages(data))]
+            codec = "gzip" if any(raw[CODEC_AT] & 7 for raw in found) else "none"
+            _check_number(codec, len(records))
+            return read_batch(write_batch(records, codec=codec)) if records else None
+        batch = read_batch(data)
+    except TooLarge as error:
+        raise RefusedRecords(TOO_LARGE, str(error)) from None
+    except Malformed as error:
+        raise RefusedRecords(CORRUPT, str(error)) from None
+    except BadInput as error:
+        raise RefusedRecords("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
+    known = [codec for codec in COMPRESSION.values() if codec != "zstd" or announced(generation)["Produce"][1] >= ZSTD]
+    if batch.codec not in known:
+        raise RefusedRecords("UNKNOWN_SERVER_ERROR", f"Unknown compression type id: {batch.attributes & 7}")
+    if from_client:
+        _check_batch(batch, invalid(generation))
+    return batch
+
+
+def _check_number(codec: str, records: int) -> None:
+    """However small it is, what is compressed may have any number of records, or say so."""
+    if codec != "none" and records > MOST_RECORDS:
+        raise TooLarge(f"{records} records in a batch; {MOST_RECORDS} are kept at most")
+
+
+def _check_batch(batch: Batch, wrong: str) -> None:
+    """True if header and records fit together."""
+    last = end_of(0, batch.data) - 1
+    if batch.base_offset:
+        text = f"The baseOffset of the record batch in the append should be 0, but it is {batch.base_offset}"
+    elif last < 0:
+        text = f"Batch has an invalid offset range: [0, {last}]"
+    elif batch.records <= 0:
+        text = f"Invalid reported count for record batch: {batch.records}"
+    elif last != batch.records - 1:
+        text = f"Inconsistent batch offset range [0, {last}] and count of records {batch.records}"
+    elif batch.producer >= 0 and batch.sequence < 0:
+        text = f"Invalid sequence number {batch.sequence} in record batch with producerId {batch.producer}"
+    elif batch.attributes & CONTROL:
+        text = "Clients are not allowed to write control records"
+    else:
+        try:
+            _check_number(batch.codec, batch.records)
+            read_records(batch)
+            return
+        except TooLarge as error:
+            raise RefusedRecords(TOO_LARGE, str(error)) from None
+        except Malformed as error:
+            text = str(error)
+    raise RefusedRecords(wrong, text)
+
 
 PRODUCER = "producer"
 """The actor that a client's records are recorded under."""
 ALL = -1
-"""What `acks=all` is."""
+"""The value of `acks=all`."""
 REFUSALS = ("NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS")
 """The errors after which a batch may be in no log."""
 MARKS = -1
@@ -36,8 +179,8 @@ async def produce(service: Service, version: int, request: Message) -> Message |
     """Append the records of each partition, and answer when as many have them as `acks` says."""
     acks, seconds = request["acks"], max(0, request["timeout"]) / 1000
     generation = service.broker.generation
-    given = [(TopicPartition(topic["name"], part["index"]), part["records"] or b"")
-             for topic in request["topic_data"] for part in topic["partition_data"]]  # fmt: skip
+    parts = parts_of(request["topic_data"], of="partition_data", number="index")
+    given = [(tp, part["records"] or b"") for tp, part in parts]
     if not generation.requests.answers_invalid_batches:
         for _, data in given:
             _check_or_close(generation, version, data)
@@ -53,7 +196,7 @@ async def produce(service: Service, version: int, request: Message) -> Message |
                     "index": part["index"],
                     "error_code": number_of(answer.error),
                     "base_offset": -1 if answer.offset is None else answer.offset,
-                    "log_start_offset": 0 if answer.error is None else -1,
+                    "log_start_offset": service.log_start(topic["name"], part["index"]) if answer.error is None else -1,
                     "log_append_time": -1,
                 }
                 for part in topic["partition_data"]
@@ -73,7 +216,7 @@ def _check_or_close(generation: Generation, version: int, data: bytes) -> None:
 
 
 def _close_after_errors(answers: Mapping[TopicPartition, Response]) -> None:
-    """Who wants no answer learns of an error by the end of the connection, and asks for the metadata anew."""
+    """With acks=0 an error closes the connection, so that the client asks for the metadata anew."""
     errors = {tp: answer.error for tp, answer in answers.items() if answer.error is not None}
     if errors:
         summary = ", ".join(f"{tp} -> {error}" for tp, error in errors.items())
@@ -107,14 +250,16 @@ async def _append(
         return Response(refused.error)
     if batch is None:
         return Response(None)
-    again = contents.sent_before(tp, batch) if batch.sequence >= 0 else None
-    if again is None and batch.sequence >= 0 and contents.out_of_order(tp, batch):
-        return Response("OUT_OF_ORDER_SEQUENCE_NUMBER")
+    if (fenced := contents.fences(tp, batch)) is not None:
+        return Response(fenced)
+    again = contents.sent_before(tp, batch)
+    if again is None and (error := contents.out_of_order(tp, batch)) is not None:
+        return Response(error)
     kept = again or contents.keep(tp, batch)
     detail = f"records={details.runs(kept.values)} acks={'all' if acks == ALL else acks}"
     CAUSE.set(broker.trace.add(PRODUCER, "request", "Produce", *tp, broker.id, detail=detail))
     answer = await _appended(service, tp, kept, acks, seconds, again is not None)
-    if again is None and answer.error in REFUSALS and _offset_of(broker.disk.logs.get(tp), kept.first) is None:
+    if again is None and answer.error in REFUSALS and not _is_in_a_log(service, tp, kept):
         contents.withdraw(tp, kept)
     where = "" if answer.offset is None else f" offset={answer.offset}"
     broker.trace.add(PRODUCER, "response", "Produce", *tp, broker.id, error=answer.error, detail=detail + where)
@@ -142,22 +287,23 @@ async def _appended(
     return (await broker.receive(ProduceRequest(tp, kept.values, acks, kept.sizes, seconds), CAUSE.get()))[0]
 
 
+def _is_in_a_log(service: Service, tp: TopicPartition, kept: Kept) -> bool:
+    """True if any replica has a batch: a leader that leads no more may have dropped what the next one has copied."""
+    logs = [broker.disk.logs.get(tp) for broker in service.shared.world.brokers.values()]
+    return any(_offset_of(log, kept.first) is not None for log in logs)
+
+
 def _offset_of(log: Log | None, value: int) -> int | None:
-    """Where a log has a record, looked for from its end."""
+    """The place of a record in a log, searched from the end."""
     entries = [] if log is None else log.entries
     return next((offset for offset in range(len(entries) - 1, -1, -1) if entries[offset].value == value), None)
 
 
-async def init_producer_id(service: Service, version: int, request: Message) -> Message:
-    """An id by which a producer's batches are recognised when they are sent again; no transactions."""
-    if request["transactional_id"] is not None:
-        return {"error_code": number_of("COORDINATOR_NOT_AVAILABLE"), "producer_id": -1, "producer_epoch": -1}
-    service.shared.next_producer += 1
-    return {"error_code": 0, "producer_id": service.shared.next_producer, "producer_epoch": 0}
-
-
 async def write_txn_markers(service: Service, version: int, request: Message) -> Message:
-    """End transactions, as a coordinator decided: a control batch goes into each of their partitions."""
+    """End transactions, as a coordinator decided: a control batch goes into each of their partitions.
+
+    The offsets of groups that belong to one count then, or never.
+    """
     markers = []
     for given in request["markers"]:
         data = marker(
@@ -166,9 +312,25 @@ async def write_txn_markers(service: Service, version: int, request: Message) ->
         topics = []
         for topic in given["topics"]:
             named = {TopicPartition(topic["name"], number): data for number in topic["partition_indexes"]}
-            done = await _all_appended(service, named, ALL, PRODUCE_TIMEOUT)
-            parts = [{"partition_index": tp.partition, "error_code": number_of(answer.error)}
-                     for tp, answer in done.items()]  # fmt: skip
+            if topic["name"] == OFFSETS_TOPIC:
+                done = {tp: _offsets_ended(service, tp, given) for tp in named}
+            else:
+                done = await _all_appended(service, named, ALL, PRODUCE_TIMEOUT)
+            errors = {tp.partition: number_of(answer.error) for tp, answer in done.items()}
+            parts = [{"partition_index": partition, "error_code": error} for partition, error in errors.items()]
             topics.append({"name": topic["name"], "partitions": parts})
         markers.append({"producer_id": given["producer_id"], "topics": topics})
     return {"markers": markers}
+
+
+def _offsets_ended(service: Service, tp: TopicPartition, given: Message) -> Response:
+    """End a transaction for the groups of one partition of `__consumer_offsets`, which their coordinator leads."""
+    if coordinator_id(service.broker.live_brokers) != service.broker.id:
+        return Response(NOT_LEADER)
+    epochs, names = service.shared.contents.producer_epochs[tp], ("producer_id", "producer_epoch", "coordinator_epoch")
+    producer, epoch, coordinator_epoch = (given[name] for name in names)
+    if error := epochs.fences(producer, epoch, coordinator_epoch):
+        return Response(error)
+    epochs.note(producer, epoch, coordinator_epoch)
+    service.shared.groups.end_transaction(producer, (tp,), given["transaction_result"])
+    return Response()

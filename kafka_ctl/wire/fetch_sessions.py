@@ -29,7 +29,7 @@ NOT_FOUND, WRONG_EPOCH = "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EP
 
 
 class Asked(NamedTuple):
-    """What is to be fetched of one partition; `leader_epoch` is the one that the reader knows, or -1 (KIP-320)."""
+    """One partition to fetch; `leader_epoch` is the epoch that the reader knows, or -1 (KIP-320)."""
 
     offset: int
     most: int
@@ -49,14 +49,14 @@ def next_epoch(epoch: int) -> int:
 
 @dataclass
 class CachedPartition:
-    """What a session remembers of a partition: what was asked for last, and what was answered last."""
+    """A partition in a session's memory: the last request for it, and the last answer."""
 
     asked: Asked
     high_watermark: int = -1
     log_start: int = -1
 
     def news(self, found: Message) -> bool:
-        """Whether an answer must have this partition; remembers what it says."""
+        """True if an answer must have this partition; remembers the answer."""
         news = bool(found["records"]) or self.high_watermark != found["high_watermark"]
         news = news or self.log_start != found["log_start_offset"] or found["error_code"] != 0
         news = news or found.get("preferred_read_replica", -1) >= 0
@@ -71,7 +71,7 @@ class FetchSession:
 
     id: int
     privileged: bool
-    """Whether it is a follower's."""
+    """True if it is a follower's."""
     partitions: dict[TopicPartition, CachedPartition]
     created: int
     """Milliseconds. (Kafka calls it last used, but remembers no later use: KAFKA-9137.)"""
@@ -84,7 +84,7 @@ class FetchSession:
 
 
 class Context:
-    """How one request is to be answered: which partitions it means, and which of them the answer has."""
+    """The form of an answer: the partitions that a request means, and those of them that the answer has."""
 
     def __init__(self, partitions: Wanted, error: str | None = None) -> None:
         self.partitions, self.error = partitions, error
@@ -139,7 +139,7 @@ class FetchSessions:
     def context(
         self, id: int, epoch: int, wanted: Wanted, forgotten: Iterable[TopicPartition], is_follower: bool
     ) -> Context:
-        """How a request is to be answered that names this session and epoch.
+        """The form of the answer to a request that names this session and epoch.
 
         Kafka 2.0.1: server/FetchSession.scala, FetchManager.newContext
         """

@@ -1,10 +1,14 @@
-"""Fetch over the wire: how far whom the leader lets read, and how long a fetch waits for bytes.
+"""Fetch over the wire, and where logs and leader epochs begin and end: what the leader lets whom read.
 
+Apart from `attach.py` because that one only says which request has which handler.
 A follower reads to the end of the log, a consumer to the high watermark, one that reads committed records only to the
-last stable offset. What cannot be answered at once waits in the leader's purgatory.
+last stable offset. What cannot be answered at once waits in the leader's purgatory. A consumer of 2.4 that hears of a
+new leader asks where the epoch ends that it last read in; if that is before its own position, the log was truncated
+(KIP-320).
 
-Kafka 2.0.1: server/KafkaApis.scala, handleFetchRequest; server/ReplicaManager.scala,
-fetchMessages, readFromLocalLog
+Kafka 2.0.1, 2.4.1: server/KafkaApis.scala, handleFetchRequest, handleListOffsetRequest,
+handleOffsetForLeaderEpochRequest; server/ReplicaManager.scala, fetchMessages, readFromLocalLog;
+server/epoch/LeaderEpochFileCache.scala, endOffsetFor; cluster/Partition.scala, fetchOffsetForTimestamp
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.wire.batches import end_of
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.contents import lowered
-from kafka_ctl.wire.control import grouped
+from kafka_ctl.wire.control import grouped, named, parts_of
 from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.fetch_sessions import FINAL, NO_SESSION, Asked, Found, Wanted
 from kafka_ctl.wire.service import Holding, Service
@@ -48,21 +52,25 @@ class Reading:
         return self.replica >= 0
 
     def operation(self, milliseconds: int) -> DelayedFetch:
-        """What waits for more bytes."""
+        """A fetch that waits for more bytes."""
         partitions = {
             tp: FetchPartition(LogOffset(asked.offset), asked.most, asked.leader_epoch)
             for tp, asked in self.asked.items()
         }
-        passes_on = self.service.broker.generation.records.passes_on_high_watermark
         return DelayedFetch(
-            milliseconds, self.min_bytes, partitions, self, replica=self.replica, read_committed=self.read_committed,
-            passes_on_high_watermark=passes_on,
-        )  # fmt: skip
+            milliseconds,
+            self.min_bytes,
+            partitions,
+            self,
+            replica=self.replica,
+            read_committed=self.read_committed,
+            passes_on_high_watermark=self.service.broker.generation.records.passes_on_high_watermark,
+        )
 
     # What the purgatory asks
 
     def log_offsets(self, tp: TopicPartition, leader_epoch: int) -> LogOffsets | str:
-        """How far the log reaches, each place with the bytes from where this fetch begins."""
+        """The ends of the log, each with the bytes from the beginning of this fetch."""
         log, error = readable(self.service, tp, leader_epoch)
         if error is not None:
             return error
@@ -74,21 +82,18 @@ class Reading:
         start, enough = self.asked[tp].offset, max(1, self.min_bytes)
         if end <= start:
             return LogOffset(end)
-        try:
-            return LogOffset(end, 0, self.contents.size(tp, log, start, end, enough))
-        except BadInput:  # `read` answers with the error
-            return LogOffset(end, 0, enough)
+        return LogOffset(end, 0, self.contents.size(tp, log, start, end, enough))
 
     def is_throttled(self, tp: TopicPartition, replica: int) -> bool:
-        """Whether a follower may not be sent more of it now (KIP-73)."""
+        """True if a follower may not be sent more of it now (KIP-73)."""
         return self.is_follower and self.leader.throttles(tp, replica)
 
     def last_sent_high_watermark(self, tp: TopicPartition, replica: int) -> int:
-        """What this follower knows by our answers."""
+        """The state of this follower by our answers."""
         return self.service.sent_high_watermarks.get((tp, replica), 0)
 
     def read(self, fetch: DelayedFetch | None = None) -> Found:
-        """What there is for every partition by now; each learns how far a follower's log reaches."""
+        """The data for every partition by now; each leader learns the follower's log end."""
         found, size, share = Found(), 0, self.holding.unsent.share
         most = min(self.most, share)
         for tp, asked in self.asked.items():
@@ -109,6 +114,7 @@ class Reading:
         if part["error_code"] or hosted is None or self.replica not in hosted.replicas:
             return
         self.leader.note_fetch(tp, self.replica, self.asked[tp].offset)
+        self.leader.deletion.note_start(tp, self.replica, self.asked[tp].log_start)
         self.leader.fetched_to_end(tp, self.replica, hosted.state.leader_epoch)
         self.service.sent_high_watermarks[tp, self.replica] = part["high_watermark"]
         self.leader.count_sent(tp, len(part["records"]))
@@ -125,9 +131,9 @@ class Reading:
         return known.last_stable(log.high_watermark) if self.read_committed else log.high_watermark
 
     def _read(self, tp: TopicPartition, asked: Asked, most: int, first: bool) -> Message:
-        """What one partition has; at least one batch where nothing else was found (KIP-74)."""
+        """The data of one partition; at least one batch where no other was found (KIP-74)."""
         log, error = readable(self.service, tp, asked.leader_epoch)
-        if error is None and not 0 <= asked.offset <= log.end:
+        if error is None and not log.start <= asked.offset <= log.end:
             error = "OFFSET_OUT_OF_RANGE"
         if error is not None:
             return nothing(tp, error)
@@ -152,7 +158,7 @@ class Reading:
             "error_code": 0,
             "high_watermark": log.high_watermark,
             "last_stable_offset": stable,
-            "log_start_offset": 0,
+            "log_start_offset": log.start,
             "aborted_transactions": aborted
             and [{"producer_id": one.producer, "first_offset": one.first} for one in aborted],
             "preferred_read_replica": -1,
@@ -161,7 +167,7 @@ class Reading:
 
 
 def nothing(tp: TopicPartition, error: str) -> Message:
-    """What an answer says of a partition that cannot be read."""
+    """The answer for a partition that cannot be read."""
     return {
         "partition_index": tp.partition,
         "error_code": number_of(error),
@@ -192,17 +198,15 @@ def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tu
 async def fetch(service: Service, version: int, request: Message) -> Message:
     """Records of some partitions, or of all of a fetch session; waits until there are `min_bytes`, for `max_wait`."""
     wanted = {
-        TopicPartition(topic["topic"], part["partition"]): Asked(
-            part["fetch_offset"], part["partition_max_bytes"], part.get("current_leader_epoch", -1)
+        tp: Asked(
+            part["fetch_offset"],
+            part["partition_max_bytes"],
+            part.get("current_leader_epoch", -1),
+            part.get("log_start_offset", -1),
         )
-        for topic in request["topics"]
-        for part in topic["partitions"]
+        for tp, part in parts_of(request["topics"], "topic", number="partition")
     }
-    forgotten = [
-        TopicPartition(topic["topic"], number)
-        for topic in request.get("forgotten_topics_data", ())
-        for number in topic["partitions"]
-    ]
+    forgotten = named(request.get("forgotten_topics_data", ()), "topic")
     session = request.get("session_id", NO_SESSION), request.get("session_epoch", FINAL)
     context = service.fetch_sessions.context(*session, wanted, forgotten, request["replica_id"] >= 0)
     found = Found() if context.error else await _found(service, version, request, context.partitions)
@@ -215,7 +219,7 @@ async def fetch(service: Service, version: int, request: Message) -> Message:
 
 
 async def _found(service: Service, version: int, request: Message, asked: Wanted) -> Found:
-    """What there is, when there is enough or time is up; partitions that nobody knows of come last."""
+    """The data, when there is enough or time is up; unknown partitions come last."""
     known = {tp: one for tp, one in asked.items() if tp in service.broker.metadata}
     unknown = {tp: nothing(tp, UNKNOWN) for tp in asked if tp not in known}
     if not known:
@@ -232,3 +236,66 @@ async def _found(service: Service, version: int, request: Message, asked: Wanted
         finally:
             operation.force_complete()  # the connection may have ended
     return found | unknown
+
+
+LATEST, EARLIEST = -1, -2
+"""The timestamps that stand for the end and the beginning of a log."""
+UNDEFINED = -1
+"""An epoch, or an offset, that there is not."""
+
+
+async def list_offsets(service: Service, version: int, request: Message) -> Message:
+    """The first offset, the one behind the last that may be read, or the first of a time."""
+    committed = request.get("isolation_level", 0) == READ_COMMITTED
+    topics = [
+        {
+            "name": topic["name"],
+            "partitions": [_listed(service, topic["name"], part, committed) for part in topic["partitions"]],
+        }
+        for topic in request["topics"]
+    ]
+    return {"topics": topics}
+
+
+def _listed(service: Service, topic: str, asked: Message, committed: bool) -> Message:
+    tp, timestamp = TopicPartition(topic, asked["partition_index"]), asked["timestamp"]
+    log, error = readable(service, tp, asked.get("current_leader_epoch", -1))
+    offset, time, epoch = -1, -1, UNDEFINED
+    if error is None:
+        contents, end = service.shared.contents, log.high_watermark
+        end = contents.transactions(tp, log).last_stable(end) if committed else end
+        epoch = service.broker.hosted[tp].state.leader_epoch
+        if timestamp in (LATEST, EARLIEST):
+            offset = end if timestamp == LATEST else log.start
+        elif (found := contents.offset_at(tp, log, end, timestamp)) is not None:
+            time, offset = found
+        if timestamp != LATEST and log.entries:
+            epoch = log.entries[offset].leader_epoch if 0 <= offset < log.end else UNDEFINED
+    return {
+        "partition_index": tp.partition,
+        "error_code": number_of(error),
+        "timestamp": time,
+        "offset": offset,
+        "old_style_offsets": [offset] if offset >= 0 else [],
+        "leader_epoch": epoch,
+    }
+
+
+async def offset_for_leader_epoch(service: Service, version: int, request: Message) -> Message:
+    """The last epoch up to the one that is asked for, and the offset at which it ends."""
+    asked = parts_of(request["topics"], "topic", number="partition")
+    parts = {tp: _epoch_end(service, tp, part) for tp, part in asked}
+    return {"topics": grouped(parts.items(), "topic", "partitions")}
+
+
+def _epoch_end(service: Service, tp: TopicPartition, asked: Message) -> Message:
+    wanted = asked["leader_epoch"]
+    log, error = readable(service, tp, asked.get("current_leader_epoch", -1))
+    epoch, end = UNDEFINED, UNDEFINED
+    if error is None:
+        current = service.broker.hosted[tp].state.leader_epoch
+        if wanted == current:  # it goes on
+            epoch, end = wanted, log.end
+        elif 0 <= wanted < current:
+            epoch, end = log.end_of(wanted)
+    return {"partition": tp.partition, "error_code": number_of(error), "leader_epoch": epoch, "end_offset": end}

@@ -9,17 +9,38 @@ Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, GroupMetadata.scala
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import struct
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.scala_order import text_hash
 from kafka_ctl.wire.codec import Message
 
 EMPTY, JOINING, SYNCING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
+CONSUMER = "consumer"
+"""The protocol type of groups of consumers."""
 FIRST_DELAY = 0.1
 """Seconds that the first member of a group waits for others: `group.initial.rebalance.delay.ms`, 3000 in Kafka."""
 SHORTEST, LONGEST = 1.0, 300.0
 """Seconds that a session timeout may have: Kafka's `group.min.` and `group.max.session.timeout.ms` are 6000, 300000."""
+
+OFFSETS_TOPIC, OFFSETS_PARTITIONS = "__consumer_offsets", 50
+"""The topic in which Kafka keeps groups, and `offsets.topic.num.partitions`; here they only name what a transaction
+writes to."""
+
+
+def coordinator_id(live_brokers: Collection[int]) -> int | None:
+    """The broker that coordinates all groups and all transactions: the first of those alive."""
+    return min(live_brokers, default=None)
+
+
+def offsets_partition(group: str) -> TopicPartition:
+    """The partition that has a group's offsets.
+
+    Kafka 2.0.1: coordinator/group/GroupMetadataManager.scala, partitionFor
+    """
+    return TopicPartition(OFFSETS_TOPIC, (text_hash(group) & 0x7FFFFFFF) % OFFSETS_PARTITIONS)
 
 
 class GroupError(Exception):
@@ -40,6 +61,10 @@ class Member:
     """Waits for the leader's assignment."""
     assignment: bytes = b""
     expiry: asyncio.TimerHandle | None = None
+    client: str = ""
+    """The client's name for itself."""
+    instance: str | None = None
+    """Its `group.instance.id` (KIP-345)."""
 
 
 @dataclass
@@ -54,11 +79,37 @@ class Group:
     leader: str = ""
     members: dict[str, Member] = field(default_factory=dict)
     offsets: dict[TopicPartition, tuple[int, str | None]] = field(default_factory=dict)
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+    """The number of the commit of each offset, which grows: its place in Kafka's `__consumer_offsets`."""
+    in_transactions: dict[int, dict[TopicPartition, tuple[int, tuple[int, str | None]]]] = field(default_factory=dict)
+    """By producer: the offsets that count once its transaction is committed, each with the number of its commit."""
     timer: asyncio.TimerHandle | None = None
     gathers: bool = False
-    """Whether the first member still waits for others."""
+    """True if the first member still waits for others."""
     pending: set[str] = field(default_factory=set)
     """Ids that were given to consumers which are to join with them (KIP-394)."""
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """The topics that its members read; None where that cannot be read in what they have said.
+
+        Kafka 2.4.1: coordinator/group/GroupMetadata.scala, computeSubscribedTopics; clients
+        consumer/internals/ConsumerProtocol.java, deserializeSubscription
+        """
+        found: set[str] = set()
+        for member in self.members.values():
+            try:
+                metadata = member.protocols[self.protocol]
+                number, at = struct.unpack_from(">i", metadata, 2)[0], 6
+                for _ in range(number):
+                    size = struct.unpack_from(">h", metadata, at)[0]
+                    raw = metadata[at + 2 : at + 2 + size]
+                    if size < 0 or len(raw) < size:
+                        return None
+                    found.add(raw.decode())
+                    at += 2 + size
+            except (KeyError, struct.error, UnicodeDecodeError):
+                return None
+        return frozenset(found)
 
 
 class Groups:
@@ -67,6 +118,7 @@ class Groups:
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
         self._named = 0
+        self._commits = 0
 
     def group(self, name: str) -> Group:
         """The group of this name, from now on if there was none."""
@@ -111,6 +163,7 @@ class Groups:
         ) / 1000
         member = group.members.setdefault(id, Member(id, session, rebalance, protocols))
         member.session, member.rebalance, member.protocols = session, rebalance, protocols
+        member.client, member.instance = client, request.get("group_instance_id")
         await self._joined(group, member)
         return group, id
 
@@ -229,21 +282,101 @@ class Groups:
     # Offsets
 
     def offsets(self, name: str) -> Mapping[TopicPartition, tuple[int, str | None]]:
-        """What a group has committed: offsets, and what the consumer wrote beside them."""
+        """The committed offsets of a group, with the consumer's metadata."""
         group = self.groups.get(name)
         return {} if group is None else group.offsets
 
     def commit(
-        self, name: str, member_id: str, generation: int, offsets: Mapping[TopicPartition, tuple[int, str | None]]
+        self,
+        name: str,
+        member_id: str,
+        generation: int,
+        offsets: Mapping[TopicPartition, tuple[int, str | None]],
+        checks_members_first: bool = True,
     ) -> None:
-        """Remember offsets; a consumer without a group's membership has generation -1."""
+        """Remember offsets; a consumer without a group's membership has generation -1.
+
+        A group that waits for its assignment takes no offsets (REBALANCE_IN_PROGRESS). With `checks_members_first` a
+        consumer that is no member gets UNKNOWN_MEMBER_ID also then.
+        Kafka 2.0.1, 2.4.1: coordinator/group/GroupCoordinator.scala, handleCommitOffsets, doCommitOffsets
+        """
+        if generation >= 0 and name not in self.groups:
+            raise GroupError("ILLEGAL_GENERATION")
         group = self.group(name)
         if generation >= 0 or group.state != EMPTY:
+            if group.state == SYNCING and not checks_members_first:
+                raise GroupError("REBALANCE_IN_PROGRESS")
             _, member = self._member(name, member_id, generation)
             if group.state == SYNCING:
                 raise GroupError("REBALANCE_IN_PROGRESS")
             self._heard(group, member)
+        self._commits += 1
         group.offsets.update(offsets)
+        group.committed.update(dict.fromkeys(offsets, self._commits))
+
+    def commit_in_transaction(
+        self, name: str, producer: int, offsets: Mapping[TopicPartition, tuple[int, str | None]]
+    ) -> None:
+        """Keep offsets until the producer's transaction ends; its members and generation do not matter."""
+        group = self.group(name)
+        self._commits += 1
+        kept = {tp: (self._commits, offset) for tp, offset in offsets.items()}
+        group.in_transactions.setdefault(producer, {}).update(kept)
+
+    def end_transaction(self, producer: int, partitions: Container[TopicPartition], commits: bool) -> None:
+        """The producer's transaction is committed or aborted, for the groups that these partitions have.
+
+        Kafka 2.0.1: coordinator/group/GroupMetadata.scala, completePendingTxnOffsetCommit
+        """
+        for group in self.groups.values():
+            if offsets_partition(group.name) not in partitions:
+                continue
+            for tp, (number, offset) in group.in_transactions.pop(producer, {}).items():
+                if commits and number > group.committed.get(tp, 0):
+                    group.offsets[tp], group.committed[tp] = offset, number
+
+    # What administrators ask
+
+    def delete(self, name: str) -> None:
+        """Forget a group that has no members, and its offsets.
+
+        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleDeleteGroups
+        """
+        group = self._known(name)
+        if group.state != EMPTY:
+            raise GroupError("NON_EMPTY_GROUP")
+        if group.timer is not None:
+            group.timer.cancel()
+        del self.groups[name]
+
+    def delete_offsets(self, name: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str | None]:
+        """Forget offsets of a group, but none of topics that its members read; the error of each (KIP-496).
+
+        Kafka 2.4.1: coordinator/group/GroupCoordinator.scala, handleDeleteOffsets
+        """
+        if not name:
+            raise GroupError("INVALID_GROUP_ID")
+        group = self._known(name)
+        if group.state != EMPTY and group.protocol_type != CONSUMER:
+            raise GroupError("NON_EMPTY_GROUP")
+        read = frozenset[str]() if group.state == EMPTY else group.subscribed_topics()
+        errors: dict[TopicPartition, str | None] = {}
+        for tp in partitions:
+            kept = read is None or tp.topic in read
+            errors[tp] = "GROUP_SUBSCRIBED_TO_TOPIC" if kept else None
+            if not kept:
+                group.offsets.pop(tp, None)
+                group.committed.pop(tp, None)
+                for pending in group.in_transactions.values():
+                    pending.pop(tp, None)
+        if group.state == EMPTY and not group.offsets:  # as of any group that is cleaned up
+            self.delete(name)
+        return errors
+
+    def _known(self, name: str) -> Group:
+        if name not in self.groups:
+            raise GroupError("GROUP_ID_NOT_FOUND")
+        return self.groups[name]
 
 
 class NameGiven(GroupError):

@@ -1,4 +1,4 @@
-"""Where brokers listen: one port each on 127.0.0.1, kept for the broker's whole life, closed while it is down.
+"""The listeners of brokers: one port each on 127.0.0.1, kept for the broker's whole life, closed while it is down.
 
 What comes is a length of four bytes and so many bytes. A length that is negative or above `socket.request.max.bytes`
 ends the connection. Bytes are kept only as they arrive; who announces a large request waits until there is room for it.
@@ -8,7 +8,10 @@ Kafka 2.0.1: network/SocketServer.scala; common/network/NetworkReceive.java
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
+from collections.abc import Coroutine
+from contextlib import ExitStack
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.process import BrokerProcess
@@ -25,8 +28,17 @@ ROOM = 2 * LARGEST
 """Bytes for large requests that are on their way to one broker."""
 IDLE = 600.0
 """Seconds that a connection may be silent, also while its request waits: Kafka's `connections.max.idle.ms`."""
+SHORT = 1.0
+"""Seconds until the next attempt where a connection could not be accepted."""
 PATIENCE = 30.0
 """Seconds in which a large request must arrive once there is room, and an answer must be taken."""
+
+
+def reason(error: OSError) -> str:
+    """The system's words for an error; for too many open files, sockets among them, also what raises the limit."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"{error.strerror}; `ulimit -n` shows and raises how many one process may have"
+    return str(error.strerror)
 
 
 class Room:
@@ -53,23 +65,50 @@ class Server:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.room = Room(ROOM)
-        self._connections: set[asyncio.Task[None]] = set()
-        self._listening: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._at: socket.socket | None = None
 
-    async def open(self, at: socket.socket) -> None:
-        self._listening = await asyncio.start_server(self._accept, sock=at, backlog=1024)
+    def open(self, at: socket.socket) -> None:
+        """Accept connections from now on."""
+        at.listen(1024)
+        at.setblocking(False)
+        self._at = at
+        self._spawn(self._accept(at))
 
     def close(self) -> None:
         """Stop listening and drop every connection, answered or not."""
-        assert self._listening is not None
-        self._listening.close()
-        for task in self._connections:
+        assert self._at is not None
+        asyncio.get_running_loop().remove_reader(self._at)
+        self._at.close()
+        for task in self._tasks:
             task.cancel()
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self.serve(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
+    def _spawn(self, work: Coroutine[object, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self, at: socket.socket) -> None:
+        """Accept one connection after the other; where files are short, try again every second and say so once.
+
+        asyncio's own server prints a traceback each time.
+        """
+        is_short = False
+        while True:
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(at)
+                reader, writer = await asyncio.open_connection(sock=connection)
+            except ConnectionError:
+                continue  # the client has gone already
+            except OSError as error:
+                if not is_short:
+                    CAUSE.set(None)
+                    self.service.refused("UNKNOWN_SERVER_ERROR", f"a connection cannot be accepted: {reason(error)}")
+                is_short = True
+                await asyncio.sleep(SHORT)
+                continue
+            is_short = False
+            self._spawn(self.serve(reader, writer))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection's requests, one after another, until it ends."""
@@ -151,7 +190,7 @@ class WireListeners:
         port = self.port(broker)
         bound = self._bound.pop(broker, None) or _bind(port)
         server = self._servers[broker] = Server(Service(broker, self.shared, self.handlers))
-        await server.open(bound)
+        server.open(bound)
 
     def close(self, broker: BrokerProcess) -> None:
         """Stop listening, if it does."""
@@ -164,11 +203,13 @@ class WireListeners:
 
 
 def _bind(port: int) -> socket.socket:
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((HOST, port))
-    except OSError as error:
-        bound.close()
-        raise Unavailable(f"port {port} of {HOST} cannot be listened at: {error.strerror}") from None
+    with ExitStack() as stack:
+        try:
+            bound = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((HOST, port))
+        except OSError as error:
+            which = f"port {port}" if port else "a free port"
+            raise Unavailable(f"{which} of {HOST} cannot be listened at: {reason(error)}") from None
+        stack.pop_all()
     return bound

@@ -16,6 +16,8 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.wire.batches import COMPRESSION, LARGEST, MAGIC_AT, NO_TIMESTAMP, Record, split, unpack
 from kafka_ctl.wire.primitives import Malformed, read_int32, take
 
+OLD_COMPRESSION = ("none", "gzip", "snappy", "lz4")
+"""The codecs by the lowest three bits of a message's attributes."""
 CODEC_AT, TIME_AT = MAGIC_AT + 1, MAGIC_AT + 2
 
 
@@ -37,6 +39,8 @@ def read_messages(data: bytes, nested: bool = False) -> list[Record]:
         record, codec = _read_message(raw)
         if codec == "none":
             found.append(record)
+        elif codec not in OLD_COMPRESSION:
+            raise BadInput(f"codec {codec}: messages are compressed with {', '.join(OLD_COMPRESSION[1:])}, or not")
         elif nested:
             raise Malformed("a compressed message inside of a compressed message")
         else:

@@ -1,8 +1,8 @@
-"""What a broker tells of its cluster: versions, who is alive and who leads, settings, and where a group is kept.
+"""The cluster as a broker tells it: versions, live brokers and leaders, settings, and the coordinators.
 
 All of it is from this broker's own cache, which the controller's UpdateMetadata requests fill.
-Kafka 2.0.1: server/KafkaApis.scala, handleTopicMetadataRequest, handleDescribeConfigsRequest,
-handleFindCoordinatorRequest; server/MetadataCache.scala, getTopicMetadata
+Kafka 2.0.1: server/KafkaApis.scala, handleTopicMetadataRequest, handleFindCoordinatorRequest;
+server/MetadataCache.scala, getTopicMetadata
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
 from kafka_ctl.requests import PartitionState
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.service import Service
-from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
-TOPIC, BROKER = 2, 4
-"""What the settings of which can be asked for (`ConfigResource.Type`)."""
-DYNAMIC_TOPIC, STATIC, DEFAULT = 1, 4, 5
-"""Where a setting comes from (`DescribeConfigsResponse.ConfigSource`)."""
 UNKNOWN_OPERATIONS = -(2**31)
 NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
-INTERNAL = ("__consumer_offsets", "__transaction_state")
+INTERNAL = (OFFSETS_TOPIC, "__transaction_state")
+GROUP, TRANSACTION = 0, 1
+"""The kinds of coordinators (`FindCoordinatorRequest.CoordinatorType`)."""
 
 
 async def api_versions(service: Service, version: int, request: Message) -> Message:
@@ -55,10 +53,20 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
     return {
         "brokers": [endpoint(service, id) | {"node_id": id, "rack": _rack(service, id)} for id in broker.live_brokers],
         "cluster_id": broker.world.cluster_id,
-        "controller_id": broker.known_controller if broker.known_controller in broker.live_brokers else -1,
+        "controller_id": _controller(service),
         "topics": [{"topic_authorized_operations": UNKNOWN_OPERATIONS} | topic for topic in found],
         "cluster_authorized_operations": UNKNOWN_OPERATIONS,
     }
+
+
+def _controller(service: Service) -> int:
+    """The controller as this broker knows it; -1 for none.
+
+    Kafka 2.0.1: common/requests/MetadataResponse.java, getControllerNode, toStruct
+    """
+    broker = service.broker
+    is_hidden = broker.generation.requests.hides_dead_controller and broker.known_controller not in broker.live_brokers
+    return -1 if is_hidden else broker.known_controller
 
 
 def topics_of(service: Service) -> dict[str, list[TopicPartition]]:
@@ -70,7 +78,7 @@ def topics_of(service: Service) -> dict[str, list[TopicPartition]]:
 
 
 def endpoint(service: Service, id: int) -> Message:
-    """Where a broker listens."""
+    """The address of a broker."""
     host, port = service.shared.endpoints.get(id, (HOST, -1))
     return {"host": host, "port": service.shared.ports.get(id, port)}
 
@@ -124,60 +132,17 @@ async def _auto_create(service: Service, topic: str) -> str:
 
 
 async def find_coordinator(service: Service, version: int, request: Message) -> Message:
-    """The broker that keeps a group: the first of those alive, for every group."""
-    live = service.broker.live_brokers
-    if request.get("key_type", 0) != 0 or not live:  # transactions have no coordinator here
-        error = number_of("COORDINATOR_NOT_AVAILABLE")
-        return {"error_code": error, "node_id": -1, "host": "", "port": -1}
-    return {"error_code": 0, "error_message": None, "node_id": min(live)} | endpoint(service, min(live))
+    """The broker that keeps a group, or a transactional id: the same for all."""
+    found, error = coordinator_id(service.broker.live_brokers), "COORDINATOR_NOT_AVAILABLE"
+    if (known := request.get("key_type", GROUP) in (GROUP, TRANSACTION)) and found is not None:
+        return {"error_code": 0, "error_message": None, "node_id": found} | endpoint(service, found)
+    return {"error_code": number_of(error if known else "INVALID_REQUEST"), "node_id": -1, "host": "", "port": -1}
 
 
-async def describe_configs(service: Service, version: int, request: Message) -> Message:
-    """The settings of topics and of this broker, those that the lab knows; of each once."""
-    results = []
-    asked = {(one["resource_type"], one["resource_name"]): one["configuration_keys"] for one in request["resources"]}
-    for (kind, name), keys in asked.items():
-        settings, error, text = await _settings(service, kind, name)
-        listed = [one for one in settings if keys is None or one["name"] in keys]
-        results.append(
-            {
-                "error_code": number_of(error),
-                "error_message": text,
-                "resource_type": kind,
-                "resource_name": name,
-                "configs": listed,
-            }
-        )
-    return {"results": results}
+async def describe_acls(service: Service, version: int, request: Message) -> Message:
+    """The ACLs of a broker without an authorizer.
 
-
-async def _settings(service: Service, kind: int, name: str) -> tuple[list[Message], str | None, str | None]:
-    broker = service.broker
-    if kind == TOPIC:
-        if name not in topics_of(service):
-            return [], "UNKNOWN_TOPIC_OR_PARTITION", None
-        answer = await broker.zk.read(ConfigEntityZNode.path("topics", name))
-        raw = answer.value if isinstance(answer.value, bytes) else b""
-        own = ConfigEntityZNode.decode(raw, "topics", name) if raw else {}
-        usual = {key: broker.config[key] for key in ("min.insync.replicas", "unclean.leader.election.enable")}
-        return [_setting(key, value, key not in own, DYNAMIC_TOPIC) for key, value in (usual | own).items()], None, None
-    if kind == BROKER:
-        if name != str(broker.id):
-            text = f"Unexpected broker id, expected {broker.id}, but received {name}"
-            return [], "INVALID_REQUEST", text
-        defaults = broker.generation.config
-        listed = {"broker.id": broker.id} | dict(broker.config)
-        settings = [_setting(key, value, defaults.get(key) == value, STATIC, True) for key, value in listed.items()]
-        return settings, None, None
-    return [], "INVALID_REQUEST", f"Unsupported resource type: {kind}"
-
-
-def _setting(key: str, value: object, is_default: bool, source: int, read_only: bool = False) -> Message:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return {
-        "name": key,
-        "value": text,
-        "read_only": read_only,
-        "is_default": is_default,
-        "config_source": DEFAULT if is_default else source,
-    }
+    Kafka 2.0.1: server/KafkaApis.scala, handleDescribeAcls
+    """
+    text = "No Authorizer is configured on the broker"
+    return {"error_code": number_of("SECURITY_DISABLED"), "error_message": text, "resources": []}

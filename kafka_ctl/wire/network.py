@@ -1,11 +1,15 @@
 """The network port over sockets: what controller and brokers send each other travels as Kafka's own bytes.
 
+Apart from `attach.py` because that one only joins a world with what listens and what sends.
 Brokers of others, in a cluster that a lab has joined (`Lab(join=True, wire=True)`), are reached where they have
-registered themselves; they get the four requests between controller and brokers, and no others.
+registered themselves; they get the four requests between controller and brokers, and the markers of transactions.
 
-Each pair of brokers has one connection, as in Kafka: a request is sent when the one before has been answered. The
-records of the trace travel beside it, by the number that request and response have in common.
-Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread
+A connection belongs to a thread of the sender, as in Kafka: its controller, or its coordinator of transactions, has one
+to each broker and sends a request when the one before has been answered. A marker waits for every replica in sync; what
+the controller tells the same broker meanwhile may be that one of them is dead. The records of the trace travel beside
+the request, by the number that it has in common with the response.
+Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread;
+coordinator/transaction/TransactionMarkerChannelManager.scala, TxnMarkerSenderThread
 """
 
 from __future__ import annotations
@@ -14,13 +18,19 @@ import asyncio
 from collections.abc import Iterable
 from itertools import count
 
-from kafka_ctl.requests import LeaderAndIsrRequest, Request, Response, UpdateMetadataRequest
+from kafka_ctl.requests import (
+    LeaderAndIsrRequest,
+    Request,
+    Response,
+    UpdateMetadataRequest,
+    WriteTxnMarkersRequest,
+)
 from kafka_ctl.simulation.network import Network
 from kafka_ctl.simulation.world import World
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.codec import decode_message
 from kafka_ctl.wire.control import Endpoint, Sent, read_response, request_bytes
-from kafka_ctl.wire.listeners import HOST
+from kafka_ctl.wire.listeners import HOST, reason
 from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
 from kafka_ctl.wire.service import Shared
 from kafka_ctl.wire.versions import sent_version
@@ -57,6 +67,9 @@ class Connection:
             except asyncio.IncompleteReadError:
                 self.close()
                 raise ConnectionResetError("the connection was closed before the answer came") from None
+            except OSError as error:
+                self.close()
+                raise ConnectionRefusedError(f"{host}:{port} cannot be reached: {reason(error)}") from None
             except BaseException:  # also when nobody waits any more: the answer would be taken for the next one
                 self.close()
                 raise
@@ -75,13 +88,14 @@ class WireNetwork(Network):
         self.world, self.shared = world, shared
         self.brokers = world.brokers
         self._numbers = count(FIRST_NUMBER)
-        self.connections: dict[tuple[int, int], Connection] = {}
+        self.connections: dict[tuple[int, int, bool], Connection] = {}
+        """By sender, receiver, and whether the sender is a coordinator of transactions."""
 
     async def _deliver(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         broker = self.brokers.get(target)
         if not isinstance(request, Sent) or (broker is not None and not broker.listening):
             return await super()._deliver(source, target, request)
-        endpoints = await self._endpoints(source, (target, *_named(request)))
+        endpoints = await self.endpoints(source, (target, *_named(request)))
         if target not in endpoints:
             raise ConnectionRefusedError(f"broker {target} refused the connection of broker {source}")
         host, port, _ = endpoints[target]
@@ -90,7 +104,8 @@ class WireNetwork(Network):
         frame = request_bytes(request, version, endpoints, number, str(source))
         self.shared.causes[number], self.shared.answered[number] = CAUSE.get(), -1
         try:
-            connection = self.connections.setdefault((source, target), Connection())
+            marks = isinstance(request, WriteTxnMarkersRequest)
+            connection = self.connections.setdefault((source, target, marks), Connection())
             raw = await connection.exchange(host, port, frame)
             response = read_response(decode_message(message_type(key, version, RESPONSE), raw)[1])
             return response, self._recorded(number, target, request.name, response)
@@ -99,13 +114,14 @@ class WireNetwork(Network):
             del self.shared.answered[number]
 
     def _recorded(self, number: int, target: int, name: str, response: Response) -> int:
-        """The `seq` of the record of an answer: our own brokers have made one, of what others answer we do."""
-        if target in self.brokers:
+        """The `seq` of the record of an answer: our own brokers have made one, of what others answer we do; -1 of a
+        marker, whose append is recorded."""
+        if target in self.brokers or name == "WriteTxnMarkers":
             return self.shared.answered[number]
         error, cause = response.error, CAUSE.get()
         return self.world.trace.add(f"broker-{target}", "response", name, broker=target, error=error, cause=cause)
 
-    async def _endpoints(self, source: int, wanted: Iterable[int]) -> dict[int, Endpoint]:
+    async def endpoints(self, source: int, wanted: Iterable[int]) -> dict[int, Endpoint]:
         """Host, port and rack of our brokers, and of those of others that are wanted, as they have registered."""
         own = {id: (HOST, self.shared.ports[id], b.rack) for id, b in self.brokers.items() if id in self.shared.ports}
         others = [id for id in dict.fromkeys(wanted) if id not in self.brokers]

@@ -16,9 +16,7 @@ from kafka_ctl.errors import BadInput
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 Writer = Callable[[Any], bytes]
-NUMBERS = {
-    "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d", "bool": "?",
-}  # fmt: skip
+NUMBERS = dict(zip("int8 int16 int32 int64 uint16 uint32 float64 bool".split(), "bhiqHId?", strict=True))
 """The types of a fixed length, and their letters in `struct`."""
 
 
@@ -146,5 +144,5 @@ read_int32, write_int32 = _FIXED["int32"]
 
 
 def primitive(kind: str, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
-    """How a type is read and written, in a flexible version or an older one."""
+    """The reader and the writer of a type, in a flexible version or an older one."""
     return _FIXED[kind] if kind in _FIXED else _sized(kind, flexible, nullable)

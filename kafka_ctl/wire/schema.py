@@ -1,4 +1,4 @@
-"""What every message consists of, version by version: Kafka's own schemas, as the package kio has them.
+"""The fields of every message, version by version: Kafka's own schemas, as the package kio has them.
 
 kio 0.5.0 is generated from Kafka's message files of the last release that still had the four requests between
 controller and brokers. Only its tables are used; `codec.py` says why.
@@ -146,7 +146,7 @@ def _field(field: DataclassField[object]) -> Field:
 
 
 def _default(field: DataclassField[object], of: str | Schema, is_array: bool, nullable: bool) -> object:
-    """What Kafka's schema gives, else what stands for nothing in that type."""
+    """The default of Kafka's schema, else the empty value of the type."""
     if field.default is not MISSING and isinstance(field.default, (bool, str, bytes)):
         return field.default
     if isinstance(field.default, int):

@@ -1,4 +1,4 @@
-"""What a broker answers to one request that came over the wire.
+"""The answer of a broker to one request that came over the wire.
 
 A request that cannot be understood ends its connection, as in Kafka; `RefusedFrame` says why, and the trace repeats it.
 One exception: who asks for the versions in a version that we do not know gets that error, in version 0.
@@ -7,6 +7,7 @@ Kafka 2.0.1: common/requests/RequestContext.java, parseRequest; network/SocketSe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +19,7 @@ from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.fetch_sessions import FetchSessions
 from kafka_ctl.wire.primitives import Malformed
 from kafka_ctl.wire.schema import REQUEST, RESPONSE, api_key, apis, message_type
+from kafka_ctl.wire.transaction_coordinator import TransactionCoordinator, TransactionLog
 from kafka_ctl.wire.versions import announced
 
 if TYPE_CHECKING:
@@ -30,10 +32,17 @@ MOST_UNSENT = 64 << 20
 """Bytes of answers on their way from one broker; with more, fetches are answered without records."""
 MOST_REFUSALS = 1000
 """So many refusals of one process are recorded; more are only counted."""
+LEVELS = """
+    root=INFO org.apache.zookeeper=INFO kafka=INFO org.apache.kafka=INFO kafka.request.logger=WARN
+    kafka.network.RequestChannel$=WARN kafka.controller=TRACE kafka.log.LogCleaner=INFO state.change.logger=TRACE
+    kafka.authorizer.logger=INFO
+"""
+LOGGERS: dict[str, str] = dict(re.findall(r"(\S+)=(\S+)", LEVELS))
+"""The loggers of a broker and their levels. Kafka 2.4.1: config/log4j.properties"""
 
 
 class RefusedFrame(Exception):
-    """What came is no request that this broker understands: `error` is Kafka's name for that."""
+    """A request that this broker does not understand: `error` is Kafka's name for that."""
 
     def __init__(self, error: str, text: str) -> None:
         self.error = error
@@ -48,7 +57,7 @@ class Unsent:
 
     @property
     def share(self) -> int:
-        """What the next answer may have of it; nothing where all is taken."""
+        """The part that the next answer may have; none where all is taken."""
         return max(0, MOST_UNSENT - self.size) // 4
 
 
@@ -65,7 +74,7 @@ class Holding:
 
 
 class Administrator(Protocol):
-    """What brokers do to topics when they are asked to."""
+    """The changes of topics that brokers make on request."""
 
     async def create_topic(
         self,
@@ -97,7 +106,8 @@ class Administrator(Protocol):
 
 
 class Shared:
-    """What the brokers of one lab share for their clients: records, groups, an administrator, and their ports."""
+    """The state that the brokers of a lab share for clients: records, groups, transactions, an administrator, and their
+    ports."""
 
     def __init__(self, world: World, admin: Administrator, groups: Groups) -> None:
         self.world, self.admin, self.groups = world, admin, groups
@@ -109,7 +119,7 @@ class Shared:
         """By correlation id: the record that caused a request of another broker of this lab."""
         self.answered: dict[int, int] = {}
         """By correlation id: the record of the answer to it."""
-        self.next_producer = 0
+        self.transaction_log = TransactionLog()
 
 
 class Service:
@@ -120,6 +130,9 @@ class Service:
         self.versions = announced(broker.generation)
         self.refusals = 0
         self.unsent = Unsent()
+        self.coordinator = TransactionCoordinator(broker, shared.transaction_log)
+        self.loggers = dict(LOGGERS)
+        """The levels of this process's loggers."""
         self.fetch_sessions = FetchSessions(lambda: int(broker.clock.now() * 1000), broker.id)
         self.sent_high_watermarks: dict[tuple[TopicPartition, int], int] = {}
         """By partition and follower: the high watermark that was sent last."""
@@ -158,8 +171,13 @@ class Service:
         body = {"error_code": number_of("UNSUPPORTED_VERSION"), "api_keys": named}
         return encode_message(message_type(API_VERSIONS, 0, RESPONSE), {"correlation_id": number}, body)
 
+    def log_start(self, topic: str, partition: int) -> int:
+        """The log start of a partition here."""
+        log = self.broker.disk.logs.get(TopicPartition(topic, partition))
+        return 0 if log is None else log.start
+
     def api_keys(self) -> list[Message]:
-        """What this broker announces."""
+        """The versions that this broker announces."""
         spans = {api_key(name): span for name, span in self.versions.items()}
         return [{"api_key": key, "min_version": spans[key][0], "max_version": spans[key][1]} for key in sorted(spans)]
 

@@ -1,5 +1,6 @@
 """Creating, growing and deleting topics over the wire: the controller's broker does it, and waits for what comes of it.
 
+Apart from `attach.py` because that one only says which request has which handler.
 Kafka 2.0.1: server/KafkaApis.scala, handleCreateTopicsRequest, handleDeleteTopicsRequest; server/AdminManager.scala,
 createTopics, createPartitions; server/DelayedCreatePartitions.scala (KIP-4, KIP-195); zk/AdminZkClient.scala,
 validateReplicaAssignment
@@ -53,7 +54,7 @@ def _racks(service: Service) -> dict[int, str | None]:
 
 
 def _led(service: Service, topic: str, partitions: int) -> bool:
-    """Whether so many partitions of a topic have leaders, as far as this broker knows."""
+    """True if this number of partitions of a topic have leaders in this broker's memory."""
     cache = service.broker
     known = topics_of(service).get(topic, [])
     return len(known) >= partitions and all(cache.metadata[tp].leader in cache.live_brokers for tp in known)
@@ -73,17 +74,8 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
         outcome = _unfit(assignment, topic) if name not in twice else REPEATED
         if outcome == DONE:
             settings = {one["name"]: one["value"] for one in topic["configs"]}
-
-            async def create(
-                name: str = name, wanted: int = wanted, copies: int = copies,
-                chosen: Mapping[int, Sequence[int]] | None = assignment, settings: Mapping[str, str] = settings,
-            ) -> None:  # fmt: skip
-                if not only:
-                    service.shared.admin.record_request("create_topic", topic=name)
-                partitions, factor = (None, None) if chosen else (wanted, copies)
-                racks = _racks(service)
-                await service.shared.admin.create_topic(name, partitions, factor, chosen, settings, racks, only)
-
+            numbers, copies_each = (None, None) if assignment else (wanted, copies)
+            create = functools.partial(_create, service, name, numbers, copies_each, assignment, settings, only)
             outcome = await _attempt(service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST")
         answers.append((name, outcome, len(assignment or ()) or wanted))
     results = []
@@ -92,6 +84,22 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
             outcome = await _awaited(service, name, partitions, seconds)
         results.append(_answer(name, outcome) | {"num_partitions": -1, "replication_factor": -1, "configs": None})
     return {"topics": results}
+
+
+async def _create(
+    service: Service,
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: Mapping[int, Sequence[int]] | None,
+    settings: Mapping[str, str],
+    only: bool,
+) -> None:
+    """Create a topic, or with `only` find out whether it could be."""
+    admin = service.shared.admin
+    if not only:
+        admin.record_request("create_topic", topic=name)
+    await admin.create_topic(name, partitions, replication_factor, assignment, settings, _racks(service), only)
 
 
 async def _awaited(service: Service, topic: str, partitions: int, seconds: float) -> Outcome:

@@ -9,45 +9,66 @@ from __future__ import annotations
 
 from kafka_ctl.generation import GENERATIONS, Generation
 
-# fmt: off
-VERSIONS: dict[str, tuple[tuple[int, int] | None, ...]] = {
-    "Produce":                    ((0, 2), (0, 6), (0, 8)),
-    "Fetch":                      ((0, 3), (0, 8), (0, 11)),
-    "ListOffsets":                ((0, 1), (0, 3), (0, 5)),
-    "Metadata":                   ((0, 2), (0, 6), (0, 9)),
-    "LeaderAndIsr":               ((0, 0), (0, 1), (0, 4)),
-    "StopReplica":                ((0, 0), (0, 0), (0, 2)),
-    "UpdateMetadata":             ((0, 3), (0, 4), (0, 6)),
-    "ControlledShutdown":         ((1, 1), (0, 1), (0, 3)),
-    "OffsetCommit":               ((0, 2), (0, 4), (0, 8)),
-    "OffsetFetch":                ((0, 2), (0, 4), (0, 6)),
-    "FindCoordinator":            ((0, 0), (0, 2), (0, 3)),
-    "JoinGroup":                  ((0, 1), (0, 3), (0, 6)),
-    "Heartbeat":                  ((0, 0), (0, 2), (0, 4)),
-    "LeaveGroup":                 ((0, 0), (0, 2), (0, 4)),
-    "SyncGroup":                  ((0, 0), (0, 2), (0, 4)),
-    "ApiVersions":                ((0, 0), (0, 2), (0, 3)),
-    "CreateTopics":               ((0, 1), (0, 3), (0, 5)),
-    "DeleteTopics":               ((0, 0), (0, 2), (0, 4)),
-    "InitProducerId":             (None,   (0, 1), (0, 2)),
-    "OffsetForLeaderEpoch":       (None,   (0, 1), (0, 3)),
-    "WriteTxnMarkers":            (None,   (0, 0), (0, 0)),
-    "DescribeConfigs":            (None,   (0, 2), (0, 2)),
-    "CreatePartitions":           (None,   (0, 1), (0, 1)),
-    "ElectLeaders":               (None,   None,   (0, 2)),
-    "AlterPartitionReassignments": (None,  None,   (0, 0)),
-    "ListPartitionReassignments": (None,   None,   (0, 0)),
-}
+TABLE = """
+    Produce                     0-2   0-6   0-8
+    Fetch                       0-3   0-8   0-11
+    ListOffsets                 0-1   0-3   0-5
+    Metadata                    0-2   0-6   0-9
+    LeaderAndIsr                0-0   0-1   0-4
+    StopReplica                 0-0   0-0   0-2
+    UpdateMetadata              0-3   0-4   0-6
+    ControlledShutdown          1-1   0-1   0-3
+    OffsetCommit                0-2   0-4   0-8
+    OffsetFetch                 0-2   0-4   0-6
+    FindCoordinator             0-0   0-2   0-3
+    JoinGroup                   0-1   0-3   0-6
+    Heartbeat                   0-0   0-2   0-4
+    LeaveGroup                  0-0   0-2   0-4
+    SyncGroup                   0-0   0-2   0-4
+    ListGroups                  0-0   0-2   0-3
+    DescribeGroups              0-0   0-2   0-5
+    DeleteGroups                -     0-1   0-2
+    OffsetDelete                -     -     0-0
+    ApiVersions                 0-0   0-2   0-3
+    CreateTopics                0-1   0-3   0-5
+    DeleteTopics                0-0   0-2   0-4
+    InitProducerId              -     0-1   0-2
+    OffsetForLeaderEpoch        -     0-1   0-3
+    AddPartitionsToTxn          -     0-1   0-1
+    AddOffsetsToTxn             -     0-1   0-1
+    EndTxn                      -     0-1   0-1
+    WriteTxnMarkers             -     0-0   0-0
+    TxnOffsetCommit             -     0-1   0-2
+    DescribeAcls                -     0-1   0-1
+    DeleteRecords               -     0-1   0-1
+    DescribeConfigs             -     0-2   0-2
+    AlterConfigs                -     0-1   0-1
+    IncrementalAlterConfigs     -     -     0-1
+    CreatePartitions            -     0-1   0-1
+    AlterReplicaLogDirs         -     0-1   0-1
+    DescribeLogDirs             -     0-1   0-1
+    ElectLeaders                -     -     0-2
+    AlterPartitionReassignments -     -     0-0
+    ListPartitionReassignments  -     -     0-0
+"""
+
+
+def _span(text: str) -> tuple[int, int] | None:
+    """`0-8` as the lowest and the highest version."""
+    lowest, _, highest = text.partition("-")
+    return (int(lowest), int(highest)) if lowest else None
+
+
+VERSIONS = {name: tuple(map(_span, spans)) for name, *spans in map(str.split, TABLE.strip().splitlines())}
 """By API: the lowest and highest version in each of GENERATIONS; None before there was such a request."""
 
-SENT: dict[str, tuple[int, ...]] = {
-    "LeaderAndIsr":       (0, 1, 4),
-    "StopReplica":        (0, 0, 2),
-    "UpdateMetadata":     (3, 4, 6),
+SENT = {
+    "LeaderAndIsr": (0, 1, 4),
+    "StopReplica": (0, 0, 2),
+    "UpdateMetadata": (3, 4, 6),
     "ControlledShutdown": (1, 1, 3),
 }
 """The versions in which brokers of each generation send these to each other (`inter.broker.protocol.version`)."""
-# fmt: on
 
 
 def announced(generation: Generation) -> dict[str, tuple[int, int]]:

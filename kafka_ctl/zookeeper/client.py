@@ -51,6 +51,17 @@ class ZooKeeperClient:
         self._nodes: dict[str, Handler] = {}
         self._children: dict[str, Handler] = {}
 
+    def state_changed(self, state: str) -> None:
+        """Take in that the session is Connected, Disconnected or Expired.
+
+        Without a connection operations wait. When the session has expired, those that wait fail, unless they are for
+        the next session.
+        """
+        if state == store.DISCONNECTED or (state == store.EXPIRED and not self.ends_with_session):
+            self.connected.clear()
+        else:
+            self.connected.set()
+
     def watched(self, event: WatchedEvent) -> None:
         """Hand a fired watch to its handler, if there still is one."""
         children = event.type == store.CHILDREN_CHANGED
@@ -98,7 +109,7 @@ class ZooKeeperClient:
         return answers
 
     def _trips(self, ops: Sequence[Op]) -> list[Sequence[Op]]:
-        """What is given to the session at a time: everything, unless a rule of a learner's cuts it."""
+        """The operations that are sent together: all, unless a plug-in splits them."""
         return [ops] if self.trips is None else self.trips(ops, self.window)
 
     async def read(self, path: str) -> Result:

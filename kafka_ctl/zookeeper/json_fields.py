@@ -1,4 +1,4 @@
-"""What the znode classes share: where they are, and their JSON, written and read field by field.
+"""The parts that the znode classes share: paths, and JSON that is written and read field by field.
 
 `Fields` checks what it hands out, so that a decoder is a list of the fields it wants, and every surprise one
 BadInput that says where and what. Numbers are Kafka's: 32 bits, no booleans, no fractions.
@@ -59,7 +59,7 @@ def number(path: str, text: str | bytes) -> int:
 
 
 class NotJson(BadInput):
-    """What is no JSON at all. Kafka takes most znodes that hold such for empty ones."""
+    """Data that is no JSON. Kafka treats most such znodes as empty."""
 
 
 class Fields:

@@ -1,4 +1,4 @@
-"""What a controller asks of ZooKeeper and writes there, in Kafka's terms.
+"""Reads and writes of a controller in ZooKeeper, in Kafka's terms.
 
 Since 2.1 every write of a controller carries a fence: a transaction that first checks that `/controller_epoch` still
 has the version this controller left there. One that was deposed without noticing can then change nothing (KAFKA-6082).
@@ -22,7 +22,7 @@ Write = Create | Set | Delete
 
 
 class Updated(NamedTuple):
-    """What became of a pipelined update of `state` znodes."""
+    """The outcome of a pipelined update of `state` znodes."""
 
     done: dict[TopicPartition, LeaderAndIsr]
     """Written, with their new zk_version."""
@@ -69,7 +69,7 @@ class KafkaZkClient:
         return (await self.write_all([op]))[0]
 
     async def exists(self, path: str) -> bool:
-        """Whether a znode is there."""
+        """True if a znode exists."""
         return (await self.send([Exists(path)]))[0].error is None
 
     async def broker_ids(self) -> list[int]:

@@ -20,7 +20,7 @@ SINGLE: dict[str, Callable[[bytes], object]] = {
 
 
 def malformed(found: Mapping[str, tuple[bytes, int, int]]) -> Iterator[str]:
-    """What is wrong in `{path: (data, version, ephemeral owner)}`: the path, what is there, what is expected."""
+    """The faults in `{path: (data, version, ephemeral owner)}`: the path, its data, the expected data."""
     for path, (data, _, owner) in found.items():
         try:
             _check(path, data, owner)

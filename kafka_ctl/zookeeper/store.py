@@ -17,18 +17,31 @@ ANY_VERSION = -1
 
 
 class Stat(NamedTuple):
-    """The bookkeeping of a znode: zxids of creation and last change, versions, ephemeral owner (0: none).
+    """The bookkeeping of a znode, as ZooKeeper's `stat` prints it. Times are milliseconds of the server's clock.
 
-    `ctime` is when it was made, in milliseconds of the server's clock.
+    ZooKeeper 3.4: org/apache/zookeeper/data/Stat (zookeeper.jute)
     """
 
     czxid: int
+    """The zxid of its creation."""
     mzxid: int
+    """The zxid of the last write of its data."""
     version: int
+    """Writes of its data."""
     cversion: int
+    """Creations and deletions of its children."""
     ephemeral_owner: int
+    """The session that it goes with; 0 for a persistent znode."""
     num_children: int
     ctime: int
+    mtime: int
+    """The time of the last write of its data, at first that of its creation."""
+    pzxid: int
+    """The zxid of the last creation or deletion of a child, at first that of its own creation."""
+    data_length: int
+    """Bytes."""
+    aversion: int = 0
+    """Changes of its ACL."""
 
 
 class Get(NamedTuple):
@@ -47,7 +60,7 @@ class Children(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Whether a lab made this znode; asked by the store of a real ZooKeeper only."""
+    """True if a lab made this znode; asked by the store of a real ZooKeeper only."""
 
     path: str
 
@@ -93,7 +106,7 @@ Op = Get | Exists | Children | Made | Create | Set | Delete | Multi
 class Result(NamedTuple):
     """The answer to one operation.
 
-    `error` is None or ZooKeeper's code name. `value` is the data of a Get (bytes), the sorted names of
+    `error` is None or ZooKeeper's code name. `value` is the data of a Get (bytes), the names of
     Children (list), the answer to Made (bool), the path made by Create (str, with its sequence number), and
     for Multi the tuple of its parts' results. `stat` comes with Get, Exists, Children, Made and Set.
     An Exists of a missing znode is no exception but a result with error NONODE, as in ZooKeeper.
@@ -108,7 +121,7 @@ class Result(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """What a Get that succeeded has read."""
+        """The data that a successful Get has read."""
         assert isinstance(self.value, bytes)
         return self.value
 
@@ -146,7 +159,7 @@ class Session(ABC):
     id: int
     """ZooKeeper's session id; the `ephemeral_owner` of the znodes it made."""
     actor: str
-    """Who it is recorded as."""
+    """The actor in the records."""
 
     @abstractmethod
     async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
@@ -218,6 +231,10 @@ class Store(ABC):
     @abstractmethod
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:
         """Every znode below the lab's root: path -> (data, version, ephemeral owner)."""
+
+    @abstractmethod
+    async def stat(self, path: str) -> Stat | None:
+        """The Stat of a znode below the lab's root; None where there is none."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -4,8 +4,6 @@ The page of an export has a stub for the kernel's model; the echo is given in th
 click, so it always comes before the save.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import browser
@@ -13,7 +11,7 @@ from filmed import failover
 
 from kafka_ctl.views.export import page
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.widget.assets import GUESS, PLAYER
+from kafka_ctl.views.widget.payload import GUESS, PLAYER
 
 pytestmark = browser.needs_chromium
 

@@ -4,8 +4,6 @@ and what travels lies on nothing else that does.
 Measured in a real Chromium, in every view, for three and five brokers and for some of the golden stories.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,13 +12,15 @@ from typing import Any
 import browser
 import pytest
 from golden import STORIES, Stage, blocks
+from labs import play, until_quiet
+from tables import text
 
 from kafka_ctl import Lab
 from kafka_ctl.trace import Trace
 from kafka_ctl.views.export import page
 from kafka_ctl.views.frames import VIEWS, film, relevant_to
 
-pytestmark = browser.needs_chromium
+pytestmark = [browser.needs_chromium, browser.needs_helvetica]
 
 WIDTHS = (560, 811, 1280)
 """Pixels of the player: two labs side by side, JupyterLab at 1280 with its file browser, a wide window."""
@@ -28,57 +28,10 @@ REPORTED = ("controller_failure", "network_two_sites", "reassignment", "topic_de
 """The golden stories that are looked at, at the smallest width."""
 MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
 """Lets a test set the step of a page."""
-WRONG = """([view, whole]) => {
-  const box = document.querySelector(`.kc [data-view='${view}']`), svg = box.querySelector("svg"), found = [];
-  const frame = box.getBoundingClientRect(), ground = svg.getBoundingClientRect(), near = 1.5;
-  const scale = ground.width / svg.viewBox.baseVal.width, step = document.querySelector(".kc").dataset.step;
-  const beside = (at) => at.left < frame.left - near || at.right > frame.right + near;
-  const say = (what, text) => found.push(`step ${step}, ${view}: ${what} ${text}`);
-  const seen = (part) => !part.closest(".s-gone") && getComputedStyle(part).opacity > 0;
-  const [needs, has] = [box.scrollWidth, box.clientWidth];
-  if (whole && needs > has + near) say("needs", `${needs} of ${has} pixels`);
-  for (const hot of svg.querySelectorAll(".s-hot, .s-taken, .s-now, .s-band, .travel .pill")) {
-    if (!seen(hot)) continue;
-    const at = hot.getBoundingClientRect();
-    const out = hot.matches(".s-band") ? at.bottom > ground.bottom + near : beside(at);
-    if (out) say("cut off:", hot.dataset.id ?? hot.textContent);
-  }
-  const place = (pill) => [pill.textContent, pill.querySelector(".body").getBoundingClientRect()];
-  const pills = [...svg.querySelectorAll(".travel .pill")].map(place);
-  pills.forEach(([text, a], i) => pills.slice(0, i).forEach(([other, b]) => {
-    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-    if (across > near && down > near) say("lies on", `${other}: ${text}`);
-  }));
-  for (const label of svg.querySelectorAll("text")) {
-    const part = label.parentElement, said = label.textContent;
-    if (!said || !seen(part)) continue;
-    const at = label.getBoundingClientRect(), size = parseFloat(label.getAttribute("font-size")) * scale;
-    if (at.bottom < ground.top || at.top > ground.bottom) continue;   // scrolled away
-    if (size < 10.95) say("small", `${size.toFixed(1)} px: ${said}`);
-    if (at.left < ground.left - near || at.right > ground.right + near) say("leaves the picture:", said);
-    const body = part.querySelector(":scope > rect.body, :scope > polygon.body");
-    if (!body || part.matches(".s-band, .s-veil, .s-wire, .s-legal, .s-taken")) continue;
-    const room = body.getBoundingClientRect();
-    const [left, right, high] = [at.left - room.left, room.right - at.right, at.top - room.top];
-    if (Math.min(left, right) < -near || Math.min(high, room.bottom - at.bottom) < -near - 1)
-      say("leaves its box:", `${said} (${part.dataset.id ?? "pill"})`);
-  }
-  return found;
-}"""
+WRONG = text("browser_fitting_wrong.js")
 
 
-COVERED = """() => {
-  const box = (part) => part.getBoundingClientRect(), found = [];
-  for (const word of document.querySelectorAll(".kc [data-id^='session:'] .label"))
-    for (const count of document.querySelectorAll(".kc [data-id^='count:'] .body")) {
-      const [one, other] = [box(word), box(count)];
-      const beside = one.right < other.left || other.right < one.left;
-      const apart = beside || one.bottom < other.top || other.bottom < one.top;
-      if (word.textContent && !apart) found.push(`${word.textContent} on ${count.parentElement.dataset.id}`);
-    }
-  return found;
-}"""
+COVERED = text("browser_fitting_covered.js")
 """The words of sessions that lie on what is counted."""
 
 
@@ -86,16 +39,11 @@ COVERED = """() => {
 def failing(brokers: int) -> Trace:
     """A topic is made; the controller dies, and comes back; replicas move; a broker shuts down."""
     with Lab(brokers=brokers, seed=7, generation="2.4") as lab:
-        lab.create_topic("orders", partitions=4, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=4, replication_factor=3)
         first = lab.controller
-        assert first is not None
-        lab.kill(first.id)
-        lab.settle()
-        lab.start(first.id)
-        lab.settle()
-        lab.shutdown(first.id)
-        lab.settle()
+        until_quiet(lab.kill, first.id)
+        until_quiet(lab.start, first.id)
+        until_quiet(lab.shutdown, first.id)
         return lab.trace
 
 
@@ -173,10 +121,7 @@ def test_what_leaves_its_box_is_found(tmp_path: Path) -> None:
 def test_a_large_cluster_is_an_overview_that_opens(tmp_path: Path) -> None:
     """20 brokers and 500 partitions are whole at each width; a click on a broker shows its replicas one by one."""
     with Lab(brokers=20, seed=7) as lab:
-        lab.create_topic("orders", partitions=500, replication_factor=3)
-        lab.settle()
-        lab.kill(5)
-        lab.run_for(20)
+        play(lab, "create_topic orders partitions=500 replication_factor=3; settle; kill 5; run_for 20")
         path = tmp_path / "film.html"
         path.write_text(page([film(lab.trace, limit=60)]).replace(*MODEL), encoding="utf-8")
         held = {f"{p.topic}-{p.partition}" for p in lab.partitions() if 3 in p.replicas}

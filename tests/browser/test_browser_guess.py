@@ -1,7 +1,5 @@
 """A guess in the picture in JupyterLab: by click and by key, at two widths; then the run, and no second guess."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ pytestmark = browser.needs_chromium
 CELL = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}]
-from kafka_ctl.jupyter.widgets import GuessWidget
+from kafka_ctl_course.widgets import GuessWidget
 """
 PRESSED = """([place, names]) => {
   const guess = document.querySelectorAll(".kc.guess")[place];

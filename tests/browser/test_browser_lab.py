@@ -3,8 +3,6 @@
 The pictures it takes of every view in both themes go to `artifacts/`, for people to look at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

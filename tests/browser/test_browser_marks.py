@@ -1,7 +1,5 @@
 """Links in the prose lead to steps of the player, and are marked while their step is shown."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 A picture of every player goes to `artifacts/notebook/`, for people to look at.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

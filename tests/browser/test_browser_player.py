@@ -3,8 +3,6 @@
 The pictures it takes of every view in both themes go to `artifacts/`, for people to look at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import browser
 import nbformat
 import pytest
 from filmed import NASTY, every_kind, failover, sixty
+from labs import play
 
 from kafka_ctl import Lab
 from kafka_ctl.museum import find
@@ -287,10 +286,7 @@ def test_scripts_in_names_do_not_run(tmp_path: Path) -> None:
 def test_an_exported_lab_has_its_log_and_its_answers(tmp_path: Path) -> None:
     """Nobody stands behind the page, and yet it can be asked; what somebody wrote by hand is text."""
     with Lab(brokers=3, seed=7) as lab:
-        lab.create_topic("orders", partitions=4, replication_factor=3)
-        lab.settle()
-        lab.kill(1)
-        lab.settle()
+        play(lab, "create_topic orders partitions=4 replication_factor=3; settle; kill 1; settle")
         lab.write_znode("/brokers/ids/9", NASTY)
         path = lab.export(tmp_path / "failover.html")
     with browser.page(viewport={"width": 1366, "height": 768}) as page:

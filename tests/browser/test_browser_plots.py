@@ -1,7 +1,5 @@
 """A plot in JupyterLab: its words and lines have the colours of the page, in the light theme and in the dark one."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import browser
 import nbformat
 import pytest
+from tables import text
 
 from kafka_ctl.paths import ROOT
 
@@ -25,25 +24,13 @@ figure.alt = "Half of them took 200 ms."
 figure
 """
 DRAWN = """
-from kafka_ctl.jupyter.widgets import CurveWidget, GuessWidget
+from kafka_ctl_course.widgets import CurveWidget, GuessWidget
 display(GuessWidget("05.a"))
 CurveWidget("Two prices", "timeout (s)", [2, 6], {"wait": [2, 6]})
 """
 """A drawing of a lesson, beside a picture as every lesson has some."""
 SVG = ".jp-OutputArea-output svg[role=img]"
-BRIGHTNESS = """(selector) => {
-  const parts = [...document.querySelectorAll(selector)], tested = document.createElement("canvas").getContext("2d");
-  const bright = (colour) => {
-    tested.fillStyle = colour; tested.fillRect(0, 0, 1, 1);
-    const [r, g, b] = tested.getImageData(0, 0, 1, 1).data;
-    return (0.299 * r + 0.587 * g + 0.114 * b) / 255;
-  };
-  let page = document.querySelector(selector);
-  while (/, 0\\)$|transparent/.test(getComputedStyle(page).backgroundColor)) page = page.parentElement;
-  const colours = (name) => parts.map((part) => getComputedStyle(part)[name]);
-  const seen = (name) => colours(name).filter((colour) => colour !== "none").map(bright);
-  return { words: seen("fill"), lines: seen("stroke"), page: bright(getComputedStyle(page).backgroundColor) };
-}"""
+BRIGHTNESS = text("browser_plots_brightness.js")
 """How bright the parts of a selector are, of 1, and the page that they stand on."""
 
 

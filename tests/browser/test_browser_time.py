@@ -1,13 +1,12 @@
 """The player's clock, axis and choice of a log on an exported page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import browser
 import pytest
+from labs import until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl.views.frames import film
@@ -21,11 +20,9 @@ COUNTED = """() => [...document.querySelectorAll('.kc .label')].map((label) => l
 def paused() -> Iterator[Lab]:
     """A request of the controller meets a broker that is paused for four seconds."""
     with Lab(brokers=3, seed=7) as lab:
-        lab.create_topic("orders", assignment={0: [2, 1], 1: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [2, 1], 1: [1, 2]})
         lab.pause(1, seconds=4)
-        lab.create_topic("new", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "new", assignment={0: [1, 2]})
         yield lab
 
 

@@ -1,7 +1,5 @@
 """The toolbar of the live lab stands still, its menus are in sight, its forms push nothing; it says that time stops."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

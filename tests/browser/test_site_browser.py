@@ -3,8 +3,6 @@
 `KAFKA_CTL_SITE_LESSONS=all` runs every lesson instead of three. Pictures go to `artifacts/site/`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

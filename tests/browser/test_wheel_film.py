@@ -1,7 +1,5 @@
 """The timing wheel in pictures: what each step shows, and that it can be read in a browser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +10,10 @@ from prose import Prose
 from kafka_ctl import BadInput
 from kafka_ctl.brokers.purgatory import DelayedOperation, Purgatory
 from kafka_ctl.brokers.timing_wheel import TimingWheel
-from kafka_ctl.views import wheel_film
-from kafka_ctl.views.animated import animated
 from kafka_ctl.views.frames import Film
-from kafka_ctl.views.static_svg import filmstrip, static_svg
+from kafka_ctl.views.svg import animated, filmstrip, static_svg
 from kafka_ctl.views.widget.player import Player
+from kafka_ctl_course import wheel_film
 
 
 def chapter() -> TimingWheel:
@@ -133,7 +130,15 @@ def narrow() -> TimingWheel:
     return wheel
 
 
-@pytest.mark.parametrize("make", [chapter, parked, crowd, sixty, narrow])
+def clock() -> TimingWheel:
+    wheel = TimingWheel(1000, (60, 60, 12))
+    for seconds in (5, 700, 7_300, 40_000):
+        wheel.add(1000 * seconds)
+    wheel.advance(41_000_000)
+    return wheel
+
+
+@pytest.mark.parametrize("make", [chapter, parked, crowd, sixty, narrow, clock])
 def test_everything_is_drawn_within_the_picture(make: Callable[[], TimingWheel]) -> None:
     """Nothing is clipped, and no words are wider than what they stand on."""
     film = wheel_film.film(make())

@@ -1,22 +1,22 @@
-"""How many of the lines that real Kafka logs the kit writes too: `python -m tests.conformance.loglines`.
+"""How many of the lines that real Kafka logs the kit writes too.
 
-The recordings are in `logs/<generation>/<story>.log.xz`, made by `record_logs.py`; the kit plays the same story in its
-memory world and writes its logs. A line is compared in a normal form (`masked`, `sorted_sets`), within the thread that
-wrote it (`thread`), in order. Lines of one form, or groups of lines of the same forms, that follow each other about
-several partitions, brokers or replicas are a set, as Kafka walks through hash sets: they are sorted (`settled`). What
-counts is the longest common subsequence, so a line in another place does not count.
+The recordings are in `logs/<generation>/<story>.log.xz`, made by `tools/recorder/record_logs.py`; the kit plays
+the same story in its memory world and writes its logs. A line is compared in a normal form (`masked`, `sorted_sets`),
+within the thread that wrote it (`thread`), in order. Lines of one form, or groups of lines of the same forms, that
+follow each other about different partitions, brokers or replicas are a set, as Kafka walks through hash sets: they are
+sorted (`settled`). Lines about the same one keep their order. What counts is the longest common subsequence, so a line
+in another place does not count.
 """
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import functools
 import itertools
 import lzma
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,8 +25,7 @@ from kafka_ctl.kafka_log.write import NAMES, KafkaLogs
 from kafka_ctl.lab import story as stories_language
 from tests.conformance.answers import by_broker
 from tests.conformance.as_recorded import AsRecorded
-from tests.conformance.stories import STORIES
-from tests.conformance.story import blocks
+from tests.conformance.story import STORIES, blocks
 
 LOGS = Path(__file__).parent / "logs"
 RECORDED = ("0.10", "2.0", "2.4")
@@ -160,7 +159,9 @@ def form(text: str) -> str:
     return re.sub(r"-?\d+(?:, ?-?\d+)*", "0", re.sub(r"#(?:, ?#)*", "#", text))
 
 
-THINGS = re.compile(r"\[Topic=[^\]]*\]|[A-Za-z][\w.-]*-\d+|\[[\w.-]+,\d+\]|(?:broker|replica) \d+")
+THINGS = re.compile(
+    r"\[Topic=[^\]]*\]|topicName='[^']*', partitionIndex=\d+|[A-Za-z][\w.-]*-\d+|\[[\w.-]+,\d+\]|(?:broker|replica) \d+"
+)
 
 
 @functools.cache
@@ -170,8 +171,11 @@ def things(text: str) -> tuple[str, ...]:
 
 
 def settled(lines: Sequence[str], longest: int = 8) -> list[str]:
-    """Lines of one form in a row sorted, then groups of lines of the same forms about different things."""
-    done = [line for _, run in itertools.groupby(lines, form) for line in sorted(run)]
+    """Lines of one form in a row sorted by what they are about, then groups of lines of the same forms.
+
+    The sort keeps the order of lines about the same thing: Kafka's maps decide only which thing comes first.
+    """
+    done = [line for _, run in itertools.groupby(lines, form) for line in sorted(run, key=things)]
     for size in range(2, longest + 1):
         done = _sorted_groups(done, size)
     return done
@@ -283,157 +287,3 @@ def share(generation: str, log: str) -> tuple[int, int]:
     """Over all recordings of a generation: lines of this log that the kit wrote, and lines there are."""
     found = [compare(g, story) for g, story in recordings() if g == generation]
     return sum(one.written[log] for one in found), sum(one.recorded[log] for one in found)
-
-
-# What is printed
-
-KINDS = (
-    (
-        "how often 0.10's deletion thread looks, when answers come together",
-        r"Are all replicas for|Deletion for replicas|Delete topic callback|Deletion successfully"
-        r"|ReplicaDeletionSuccessful|Handling deletion|Not retrying deletion|Waiting for signal"
-        r"|Signaling restart|\(re\)started",
-    ),
-    (
-        "who is second in the race for `/controller`",
-        r"has been elected as the controller|was elected as controller instead|ControllerMovedException",
-    ),
-    (
-        "what the first look at the balance, five seconds after an election, finds",
-        r"hecking need to trigger|referred replicas by broker|not in preferred replica|imbalance ratio|New topics:"
-        r"|New partition creation callback|automatic preferred replica leader election",
-    ),
-    (
-        "partitions that are elected, or leave an ISR, one after the other in another order",
-        r"leader cache is updated|Selected new leader|Some broker in ISR|Removing replica|New leader and ISR"
-        r"|Cannot remove replica|PreferredReplicaPartitionLeaderSelector|elected? leader|leader election",
-    ),
-    (
-        "the last requests to a broker that leaves",
-        r"andling stop replica|ached leader info|eceived response|stop replica request|eceived LeaderAndIsr|become-",
-    ),
-    (
-        "a process that ends: a bounced one is killed in the recording, and stops here; a moment earlier or later",
-        r"Starting|Stopped|Shutting down|Shutdown completed|[Rr]esign|Unregister|De-registering",
-    ),
-    ("what 0.10 says when its session has expired", r"ZK expired"),
-    ("a controller that cannot write any more", r"Controller moved to another broker when|Controller epoch zkVersion"),
-    (
-        "an announcement that comes a moment earlier or later (a log directory, an ISR), and the requests it leads to",
-        r"log directory failure|[Ss]ending (?:become|UpdateMetadata|update)|isr change listener fired",
-    ),
-)
-"""What the lines are about that only one of the two wrote."""
-BROKERS = (
-    ("a fetcher starts, stops, or does not start", r"(?i)(?:started|stopped) fetcher|adding-fetcher"),
-    ("a log is truncated for another leader", r"(?i)truncated logs"),
-    ("a metadata cache takes a partition, or drops one", r"(?i)cached leader info|from metadata cache"),
-    ("the controller has an answer", r"(?i)received response"),
-)
-"""What brokers do, and what is answered, by the line that tells of it."""
-PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
-BEGIN, END = "<!-- written by tests/conformance/loglines.py: -->\n", "<!-- end of what loglines.py writes -->\n"
-
-
-def kind(line: str) -> str:
-    """The first of `KINDS` that a line is of; `other`, if it is of none."""
-    return next((name for name, pattern in KINDS if re.search(pattern, line)), "other")
-
-
-def percent(part: int, whole: int) -> str:
-    """A share rounded down, so that only what is complete is 100 %."""
-    return f"{10_000 * part // max(1, whole) / 100:.2f} %"
-
-
-def tables() -> str:
-    """The shares, and what is left by kind, as Markdown."""
-    lines = ["| log | generation | recordings | lines | written by the kit | share |", "|---|---|---|---|---|---|"]
-    for log in NAMES:
-        for generation in RECORDED:
-            count = sum(g == generation for g, _ in recordings())
-            same, whole = share(generation, log)
-            lines.append(f"| `{log}.log` | {generation} | {count} | {whole} | {same} | {percent(same, whole)} |")
-    lacking = {g: [n for n, s in STORIES.items() if g in s.generations and not path(g, n).exists()] for g in RECORDED}
-    lines += ["", *(f"No recording of logs in {g}: {', '.join(names)}.\n" for g, names in lacking.items() if names)]
-    lines += _of_brokers()
-    lines += ["", "| kind | " + " | ".join(RECORDED) + " |", "|---|" + "---|" * len(RECORDED)]
-    found = {g: [compare(g, story) for other, story in recordings() if other == g] for g in RECORDED}
-    for name in (*(name for name, _ in KINDS), "other"):
-        sides = [
-            [sum(kind(d.line) == name for one in found[g] for d in side(one)) for side in (_missing, _surplus)]
-            for g in RECORDED
-        ]
-        if any(map(any, sides)):
-            lines.append(f"| {name} | " + " | ".join(f"{m} missing, {s} too many" for m, s in sides) + " |")
-    aside = " | ".join(str(sum(one.aside for one in found[g])) for g in RECORDED)
-    lines.append(f"| set aside: a send thread and a broker that has just gone | {aside} |")
-    return "\n".join(lines) + "\n"
-
-
-def _of_brokers() -> list[str]:
-    """How many of the lines that tell what brokers did the kit wrote, as Markdown."""
-    lines = ["| lines that tell what brokers did | " + " | ".join(RECORDED) + " |", "|---|" + "---|" * len(RECORDED)]
-    for name, pattern in BROKERS:
-        cells = []
-        for generation in RECORDED:
-            of = [recording for recording in recordings() if recording[0] == generation]
-            whole = sum(bool(re.search(pattern, x)) for one in of for log in recorded(*one).values() for x in log)
-            lacking = sum(bool(re.search(pattern, d.line)) for one in of for d in compare(*one).missing)
-            cells.append(f"{whole - lacking} of {whole}")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return lines
-
-
-def _missing(one: Compared) -> list[Difference]:
-    return one.missing
-
-
-def _surplus(one: Compared) -> list[Difference]:
-    return one.surplus
-
-
-def page() -> str:
-    """`docs/fidelity.md` with fresh tables."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.conformance.loglines", description=__doc__)
-    parser.add_argument("--generation", choices=RECORDED, action="append", help="all of them by default")
-    parser.add_argument("--differences", type=int, default=10, help="how many differences of a log to print, by form")
-    parser.add_argument("--write", action="store_true", help="write the tables of docs/fidelity.md and nothing else")
-    parser.add_argument("story", nargs="*", help="the stories to compare; all of them without any")
-    given = parser.parse_args(arguments)
-    if given.write:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    for generation in given.generation or RECORDED:
-        found = {
-            story: compare(generation, story)
-            for g, story in recordings()
-            if g == generation and (not given.story or story in given.story)
-        }
-        for log in NAMES:
-            whole = sum(one.recorded[log] for one in found.values())
-            same = sum(one.written[log] for one in found.values())
-            print(f"{generation} {log}: {same} of {whole} lines, {percent(same, whole)}")
-            for name, side in (("missing", _missing), ("too many", _surplus)):
-                _print_differences(found, log, name, side, given.differences)
-    return 0
-
-
-def _print_differences(
-    found: dict[str, Compared], log: str, name: str, side: Callable[[Compared], list[Difference]], most: int
-) -> None:
-    forms: dict[str, list[str]] = {}
-    for story, one in found.items():
-        for d in side(one):
-            if d.log == log:
-                forms.setdefault(form(d.line), []).append(f"{story}, broker {d.broker}: {d.line}")
-    for examples in sorted(forms.values(), key=len, reverse=True)[:most]:
-        print(f"  {len(examples)} {name}: {examples[0]}")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

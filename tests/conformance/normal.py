@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
@@ -183,7 +184,8 @@ def _content(path: str, data: bytes) -> str:
     if path == "/controller":
         return f"brokerid={json.loads(text)['brokerid']}"
     if path.startswith("/brokers/topics/") and text.startswith("{") and not path.endswith("/state"):
-        return json.dumps(_sorted(json.loads(text)), separators=(",", ":"))
+        with suppress(json.JSONDecodeError):
+            return json.dumps(_sorted(json.loads(text)), separators=(",", ":"))
     return text
 
 
@@ -258,3 +260,17 @@ def wire(answers: Mapping[int, Sequence[str]], items: Iterable[Any]) -> list[str
                 kept.pop()
         lines.append(answered(broker, kept))
     return lines
+
+
+# Clients
+
+
+def outcome(values: Iterable[int], leader: int, offset: int | None, error: str | None) -> str:
+    """What became of records that were sent."""
+    became = error or ("not answered" if offset is None else f"offset {offset}")
+    return f"produced {','.join(map(str, values))} by {leader}: {became}"
+
+
+def elections(answers: Mapping[str, str]) -> list[str]:
+    """What became of each election that was asked for."""
+    return [f"election of {partition}: {answer}" for partition, answer in sorted(answers.items())]

@@ -10,7 +10,6 @@ from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.producer import Produced
 from kafka_ctl.trace import Record
 from tests.conformance import normal, truth
-from tests.conformance.playing import elections, outcome
 
 OUTAGE = 10.0
 """Seconds that are looked at after a command while ZooKeeper is down: brokers try to reach it without end."""
@@ -87,9 +86,9 @@ class Player:
         done = self.lab.do(command)
         if isinstance(done, Produced):
             self.produced[command.args[0], command.args[1]] = None
-            self.reported.append(outcome(done.values, done.leader, done.offset, done.error))
+            self.reported.append(normal.outcome(done.values, done.leader, done.offset, done.error))
         if command.name == "elect_leaders":
-            self.reported += elections({str(p): _error(e.code) if e else "elected" for p, e in done.items()})
+            self.reported += normal.elections({str(p): error_name(e.code) if e else "elected" for p, e in done.items()})
         if isinstance(done, str) and command.name in ("verify_reassignment", "execute_reassignment"):
             printed = [line for line in done.splitlines() if line.strip()]
             if command.name == "execute_reassignment":
@@ -130,9 +129,9 @@ class Player:
         return "".join(f"{line}\n" for line in reported)
 
 
-def _error(code: str) -> str:
-    """ELECTION_NOT_NEEDED as the name of its exception begins."""
-    return "".join(word.capitalize() for word in code.split("_"))
+def error_name(code: str) -> str:
+    """ELECTION_NOT_NEEDED as the name of its exception begins, and INVALID_TOPIC_EXCEPTION, too."""
+    return "".join(word.capitalize() for word in code.removesuffix("_EXCEPTION").split("_"))
 
 
 def as_reported(records: Iterable[Record]) -> Iterator[Any]:
@@ -142,6 +141,8 @@ def as_reported(records: Iterable[Record]) -> Iterator[Any]:
         if not record.actor.startswith("controller-"):
             continue
         if record.kind == "event" and record.target in ("started", "done"):
+            if opened and record.error is not None:  # Kafka's line comes before its request, which is never sent
+                yield record._replace(kind="controller", action="isr_changes", detail=None)
             opened = record.action == "IsrChangeNotification" and record.target == "started"
         elif opened and record.action == "UpdateMetadata":
             yield record._replace(kind="controller", action="isr_changes", detail=None)

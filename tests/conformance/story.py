@@ -1,15 +1,21 @@
-"""A story: its name, what it shows, and its commands."""
+"""The stories that are compared: commands of `kafka_ctl.Lab` in `stories/`, with the generation left open.
+
+Brokers start in ascending order, and after every command the cluster is left alone until it is quiet. When the
+controller goes, the broker that has run longest follows it: in the kit by the order of its watches; a recording in
+which another one was quicker is made again.
+"""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from tests import text_stories
+
 SEED = 18883
-"""The seed under which the brokers of a lab, five at most, come up in ascending order, well apart."""
-SEED_OF_SIX = 2303
-"""The same for six."""
+"""The seed under which the brokers of a lab, five at most, come up in ascending order, well apart. Larger clusters name
+theirs."""
 
 
 class Story(NamedTuple):
@@ -24,35 +30,52 @@ class Story(NamedTuple):
     also: tuple[str, ...] = ()
     """What is compared beside what the controller does: `fetchers`, `metadata` (see truth.py)."""
     seed: int = SEED
+    full: bool = False
+    """A log directory fails because no byte can be written to it any more; otherwise its path becomes a file."""
 
     @property
     def asks(self) -> str:
-        """The line above the commands that asks for it."""
-        return f"# Compared too: {', '.join(self.also)}.\n" if self.also else ""
+        """The lines above the commands that say what is compared, and what `fail_log_dir` does."""
+        also = f"# Compared too: {', '.join(self.also)}.\n" if self.also else ""
+        return also + ("# A log directory fails by being full.\n" if self.full else "")
 
     def text(self, generation: str) -> str:
-        """The story as the lab reads it."""
-        head, *settings = self.lab.split(" config=")
-        inside = settings[0].strip("{}") if settings else ""
-        config = (
-            "{"
-            + ",".join(filter(None, ['"auto.leader.rebalance.enable":false' * ("auto" not in inside), inside]))
-            + "}"
-        )
+        """The story as the lab reads it: leaders are given back by themselves only where the story says so."""
+        head, _, inside = self.lab.partition(" config='{")
+        settings = [*filter(None, ['"auto.leader.rebalance.enable":false' * ("auto" not in inside), inside[:-2]])]
         lines = [
-            f"{head} generation={generation} seed={self.seed} config={config}",
+            f"{head} generation={generation} seed={self.seed} config='{{{','.join(settings)}}}'",
             *self.commands.strip().splitlines(),
         ]
-        return "".join(_written(line) + "\n" for line in lines)
+        return "".join(f"{line}\n" for line in lines)
 
+
+def _stories(file: Path) -> list[Story]:
+    found = []
+    for title, notes, text in text_stories.stories(file, "name", "generations", "compared", "seed", "full"):
+        lab, _, commands = text.partition("\n")
+        found.append(
+            Story(
+                notes["name"][0],
+                title,
+                lab,
+                commands,
+                tuple(notes.get("generations", ["0.10 2.0 2.4"])[0].split()),
+                tuple(notes.get("compared", [""])[0].split()),
+                int(notes.get("seed", [SEED])[0]),
+                "full" in notes,
+            )
+        )
+    return found
+
+
+PARTS = ("mechanisms", "troubles", "rarities")
+"""The files: in the order in which mechanisms are met, of what goes wrong, and of what was wrong here."""
+STORIES = {story.name: story for part in PARTS for story in _stories(Path(__file__).parent / "stories" / f"{part}.txt")}
+"""By name."""
 
 MEANWHILE = " # meanwhile"
 """At the end of a line: the next command does not wait until what this one leads to is over."""
-
-
-def _written(line: str) -> str:
-    command = line.removesuffix(MEANWHILE)
-    return " ".join(map(_quoted, command.split())) + line[len(command) :]
 
 
 def blocks(lines: Sequence[str]) -> list[list[str]]:
@@ -63,13 +86,3 @@ def blocks(lines: Sequence[str]) -> list[list[str]]:
         if not line.endswith(MEANWHILE):
             found.append([])
     return [block for block in found if block]
-
-
-def _quoted(word: str) -> str:
-    """A word of a command, its JSON within quotation marks of the story's language."""
-    name, equals, value = word.partition("=")
-    return f"{name}={shlex.quote(value)}" if equals and name.isidentifier() else shlex.quote(word)
-
-
-UNCLEAN = 'config={"unclean.leader.election.enable":true}'
-CLEAN = 'config={"unclean.leader.election.enable":false}'

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from kafka_ctl.paths import ROOT
-from tests.conformance import fidelity, playing
-from tests.conformance.stories import STORIES
+from tests.conformance.story import STORIES
+from tools.recorder import fidelity, playing
 
 RECORDINGS = fidelity.golden_files()
 
@@ -84,4 +84,4 @@ def test_who_says_exactly_says_a_number() -> None:
 
 
 def test_the_table_in_the_docs_is_fresh():
-    assert fidelity.page() == fidelity.PAGE.read_text(encoding="utf-8"), "run: python -m tests.conformance.fidelity"
+    assert fidelity.page() == fidelity.PAGE.read_text(encoding="utf-8"), "run: python -m tools.recorder.fidelity"

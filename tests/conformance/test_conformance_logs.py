@@ -9,18 +9,19 @@ import pytest
 
 from kafka_ctl.history.log_files import read_texts
 from kafka_ctl.kafka_log.write import NAMES
-from kafka_ctl.trace.actions import rows
+from kafka_ctl.trace.catalogue import rows
 from tests.conformance import loglines
 from tests.conformance.answers import by_broker
-from tests.conformance.stories import STORIES
+from tests.conformance.story import STORIES
+from tools.recorder import log_lines
 
 SHARES = {
     ("state-change", "0.10"): 99.7,
     ("state-change", "2.0"): 99.9,
     ("state-change", "2.4"): 99.9,
-    ("controller", "0.10"): 99.5,
+    ("controller", "0.10"): 99.6,
     ("controller", "2.0"): 99.8,
-    ("controller", "2.4"): 99.6,
+    ("controller", "2.4"): 99.7,
 }
 """What was reached, in percent: a share may rise, and the number here with it."""
 NAMELESS = re.compile(r"ControllerBrokerRequestBatch\)$|Selector\)$")
@@ -77,10 +78,7 @@ def test_a_lagging_broker_hears_and_answers_the_same(generation: str, story: str
     assert any("ached leader info" in line for line in own[0])
 
 
-LAST = {
-    ("0.10", "shutdown_leader", 3): 1,
-    ("0.10", "shutdown_controller", 1): 2,
-}
+LAST = {("0.10", "shutdown_leader", 3): 1, ("0.10", "shutdown_controller", 1): 2}
 """Recordings in which a leaving broker of Kafka answered requests that the kit's leaving broker does not get to."""
 
 
@@ -102,8 +100,8 @@ def _answers(logs: dict[int, list[str]], broker: int) -> list[tuple[tuple[str, s
 
 
 def test_the_page_is_fresh() -> None:
-    """`python -m tests.conformance.loglines --write` writes it."""
-    assert loglines.page() == loglines.PAGE.read_text("utf-8")
+    """`python -m tools.recorder.log_lines --write` writes it."""
+    assert log_lines.page() == log_lines.PAGE.read_text("utf-8")
 
 
 def test_recordings_are_of_stories_that_are_compared() -> None:
@@ -113,7 +111,7 @@ def test_recordings_are_of_stories_that_are_compared() -> None:
     assert sum(path.stat().st_size for path in known) < SIZE
     for recording in loglines.recordings():
         logs = loglines.recorded(*recording)
-        assert len(logs) >= 3, recording
+        assert len(logs) >= 2, recording
         lines = [line for log in logs.values() for line in log]
         assert [*loglines.masked(f"[2020-01-02 03:04:05,678] {x}" for x in lines if x[0] != "!")] == [
             line for line in lines if line[0] != "!"
@@ -191,6 +189,10 @@ def test_only_what_is_reported_of_several_things_in_turn_is_sorted() -> None:
     pair = ["handling p-1", "finished p-1", "handling p-0", "finished p-0"]
     assert loglines.settled(pair) == ["handling p-0", "finished p-0", "handling p-1", "finished p-1"]
     assert loglines.settled(["b p-1", "b p-0"]) == ["b p-0", "b p-1"]
+    same = ["p-1 leader 2", "p-0 leader 2", "p-1 leader 1"]
+    assert loglines.settled(same) == ["p-0 leader 2", "p-1 leader 2", "p-1 leader 1"]
+    newer = [f"topicName='p', partitionIndex={number}, epoch={epoch}" for number, epoch in ((1, 1), (0, 1), (1, 0))]
+    assert loglines.settled(newer) == [newer[1], newer[0], newer[2]]
     rounds = ["sent p-1", "cached p-1 twice", "sent p-1", "cached p-1 once"]
     assert loglines.settled(rounds) == rounds
 

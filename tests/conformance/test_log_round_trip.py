@@ -25,9 +25,9 @@ from kafka_ctl.kafka_log.templates import GENERATIONS, Field, Template, book, ca
 from kafka_ctl.kafka_log.write import NAMES, KafkaLines
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.trace import Record, Trace, details
-from kafka_ctl.trace.actions import rows
+from kafka_ctl.trace.catalogue import rows
 from tests.conformance.replay import Player
-from tests.conformance.stories import STORIES
+from tests.conformance.story import STORIES
 
 COLUMNS = (
     *("topic", "partition", "broker", "source", "target", "leader", "isr", "leader_epoch", "zk_version"),
@@ -52,7 +52,10 @@ OTHERWISE: dict[str, dict[str, str]] = {
     "lead_completed": SENDER,
     "follow_handling": SENDER,
     "follow_completed": SENDER,
-    "election": {"action": "0.10 writes it before every election, and does not say which kind"},
+    "election": {
+        "action": "0.10 writes it before every election, and does not say which kind",
+        "kind": "of one that fails, or finds that nothing has to change, the move is the record",
+    },
     "elected_leader": {"action": "0.10 calls each of these partitions an offline one"},
     "election_failed_with": {"kind": "the move that fails is the record", "action": "as the kind"},
     "partition_failed": {"error": "the exception below it names it"},
@@ -243,6 +246,12 @@ def ids(random: Random) -> list[int]:
     return random.sample(range(1, 2_000), random.randrange(6))
 
 
+RESULTS = (
+    "Right(2)",
+    "Left(ApiError(error=ELECTION_NOT_NEEDED, message=Leader election not needed for topic partition))",
+)
+
+
 def value(field: Field, random: Random) -> Any:
     """Some value of a field: by what its shape reads, and by its name where nothing is read back."""
     by_read: dict[Any, Callable[[], Any]] = {
@@ -256,6 +265,7 @@ def value(field: Field, random: Random) -> Any:
         shapes.assignment: lambda: {tp: ids(random) for tp in pairs(random)},
         shapes.SHAPES["BrokerMap"].read: lambda: {str(id): 25 for id in ids(random)},
         shapes.SHAPES["ErrorMap"].read: lambda: dict.fromkeys(pairs(random), "UNKNOWN_SERVER_ERROR"),
+        shapes.SHAPES["ResultMap"].read: lambda: dict.fromkeys(pairs(random), random.choice(RESULTS)),
         shapes.SHAPES["StateMap"].read: lambda: dict.fromkeys(pairs(random), "OnlinePartition"),
         BY_NAME["delete"].read: lambda: random.random() < 0.5,
         BY_NAME["api"].read: lambda: random.choice(("LeaderAndIsr", "StopReplica")),

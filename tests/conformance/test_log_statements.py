@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
+from labs import play, until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl.history.log_files import read_texts
@@ -258,20 +259,9 @@ def lived(request: pytest.FixtureRequest) -> Lab:
     """A lab in which much has happened."""
     with Lab(brokers=4, seed=3, generation=request.param) as lab:
         lab.create_topic("eu.orders-v1", partitions=3, replication_factor=2)
-        lab.create_topic("clicks", partitions=2, replication_factor=1)
-        lab.settle()
-        lab.kill(2)
-        lab.settle()
-        lab.start(2)
-        lab.settle()
-        lab.execute_reassignment({("eu.orders-v1", 0): [3, 4]})
-        lab.settle()
-        lab.delete_topic("clicks")
-        lab.settle()
-        lab.shutdown(1)
-        lab.settle()
-        lab.start(1)
-        lab.settle()
+        play(lab, "create_topic clicks partitions=2 replication_factor=1; settle; kill 2; settle; start 2; settle")
+        until_quiet(lab.execute_reassignment, {("eu.orders-v1", 0): [3, 4]})
+        play(lab, "delete_topic clicks; settle; shutdown 1; settle; start 1; settle")
         lab.run_for(400)
     return lab
 

@@ -3,7 +3,9 @@
 import socket
 import struct
 import threading
+import time
 import zlib
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -12,14 +14,15 @@ from kafka_ctl import Lab
 from kafka_ctl.kafka_log.read import parse_lines
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.lab import COMMANDS
-from tests.conformance import normal, playing, truth, wire
-from tests.conformance.cluster import Process
-from tests.conformance.playing import Unplayable
-from tests.conformance.proxy import Proxy
-from tests.conformance.replay import replay
-from tests.conformance.stories import STORIES
-from tests.conformance.story import Story, blocks
-from tests.conformance.watcher import Watcher
+from tests import text_stories
+from tests.conformance import normal, truth
+from tests.conformance.replay import error_name, replay
+from tests.conformance.story import STORIES, Story, blocks
+from tools.recorder import playing, wire
+from tools.recorder.cluster import Cluster, Process, SessionLost
+from tools.recorder.playing import Unplayable
+from tools.recorder.proxy import Proxy
+from tools.recorder.watcher import Watcher
 
 
 def check(commands, first="lab brokers=3"):
@@ -49,8 +52,8 @@ def test_a_command_that_cannot_be_played_is_refused_by_its_name(name):
         ("produce t 0 wait=false", "wait"),
         ("disconnect 1 2 one_way=true", "one_way"),
         ("create_topic orders partitions=3", "draws where"),
-        ('at_once ["kill\\u00201"]', "not kill"),
-        ('at_once ["slow\\u00201\\u00202"]', "slow"),
+        ("at_once '[\"kill 1\"]'", "not kill"),
+        ("at_once '[\"slow 1 2\"]'", "slow"),
     ],
 )
 def test_arguments_that_cannot_be_played_are_refused(commands, logged):
@@ -65,8 +68,7 @@ def test_a_first_line_that_cannot_be_played_is_refused(first):
 
 
 def test_racks_reach_the_brokers(tmp_path, monkeypatch):
-    from tests.conformance.cluster import Cluster
-    from tests.conformance.release import RELEASES
+    from tools.recorder.release import RELEASES
 
     cluster = Cluster(RELEASES["2.0"], {1: "a", 2: None}, {})
     monkeypatch.setattr(cluster.zookeeper, "port", 2181)
@@ -104,14 +106,14 @@ def test_an_isr_change_in_vain_is_none(tmp_path):
     assert watcher.isr_changed > before
 
 
-@pytest.mark.parametrize("story", ["first_election", "reassign_failover", "six_brokers"])
+@pytest.mark.parametrize("story", ["first_election", "reassign_failover", "six_brokers", "seven_brokers_racks"])
 @pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_brokers_of_a_story_come_in_ascending_order(story, generation):
-    """As the recorder starts them: three, five and six."""
+    """As the recorder starts them: three, five, six and seven."""
     opening, *_ = stories_language.parse(STORIES[story].text(generation))
     with Lab(**stories_language.opening(opening)) as lab:
         came = [r.broker for r in lab.trace.records if r.kind == "broker" and r.action == "registered"]
-    assert came == list(range(1, opening.kwargs["brokers"] + 1))
+    assert came == [*range(1, len(came) + 1)] and len(came) == len(lab.brokers)
 
 
 def message_set(values, offset=0):
@@ -188,6 +190,15 @@ def test_a_story_can_ask_for_no_other_truth():
         truth.asked("# Compared too: gossip.\n", [])
 
 
+def test_a_misspelt_note_of_a_story_is_refused(tmp_path):
+    file = tmp_path / "stories.txt"
+    file.write_text("# A broker dies.\n# name: dies\n# gnerations: 2.4\nlab brokers=3\nkill 1\n")
+    with pytest.raises(ValueError, match=r"no note \['gnerations'\]"):
+        text_stories.stories(file, "name", "seed")
+    (story,) = text_stories.stories(file, "name", "gnerations")
+    assert story == ("A broker dies.", {"name": ["dies"], "gnerations": ["2.4"]}, "lab brokers=3\nkill 1\n")
+
+
 def test_commands_that_do_not_wait_are_one_block():
     story = Story("x", "x", "lab brokers=3", "kill 1 # meanwhile\nshutdown 3\nstart 1")
     lines = story.text("2.0").splitlines()[1:]
@@ -195,7 +206,9 @@ def test_commands_that_do_not_wait_are_one_block():
 
 
 def test_replay_tells_of_records():
-    text = Story("x", "x", "lab brokers=2", 'create_topic t assignment={"0":[1,2]}\nproduce t 0 records=2').text("2.0")
+    text = Story("x", "x", "lab brokers=2", "create_topic t assignment='{\"0\":[1,2]}'\nproduce t 0 records=2").text(
+        "2.0"
+    )
     golden = "# x\n" + "\n".join(f"{line}\n----\n" for line in [*text.splitlines(), "settle"])
     reported = replay(golden)
     for line in ("produced 1,2 by 1: offset 0", "log t-0 on 2: 1@0 2@0 |", "read t-0: 1 2"):
@@ -247,5 +260,102 @@ Valid replica already elected for partitions orders-0
     error = "org.apache.kafka.common.errors.PreferredLeaderNotAvailableException: Failed to elect leader"
     printed = f"Error completing leader election (PREFERRED) for partition: orders-1: {error}\n"
     assert playing.read_elections(printed, ["orders-1"]) == {"orders-1": "PreferredLeaderNotAvailable"}
+    error = "org.apache.kafka.common.errors.InvalidTopicException: The topic is being deleted"
+    printed = f"Error completing leader election (PREFERRED) for partition: orders-1: {error}\n"
+    assert playing.read_elections(printed, ["orders-1"]) == {"orders-1": "InvalidTopic"} == {"orders-1": deleted()}
     with pytest.raises(RuntimeError, match="Timeout waiting"):
         playing.read_elections("Timeout waiting for election results\n", ASKED)
+
+
+def deleted():
+    """What the kit's player calls the error of an election for a topic that is being deleted."""
+    return error_name("INVALID_TOPIC_EXCEPTION")
+
+
+def znode(text):
+    return text.encode(), 0
+
+
+def test_znodes_without_json_are_written_down_and_ask_for_nothing():
+    tree = {"/brokers/topics/broken": znode("nonsense"), "/brokers/topics/half": znode('{"version":1')}
+    assert normal.znodes(tree) == [
+        "/brokers/topics/broken version=0 nonsense",
+        '/brokers/topics/half version=0 {"version":1',
+    ]
+    tree |= {
+        "/controller": znode('{"version":1,"brokerid":1,"timestamp":"0"}'),
+        "/admin/reassign_partitions": znode("nonsense"),
+        "/admin/delete_topics/broken": znode(""),
+    }
+    cluster = SimpleNamespace(brokers={1: SimpleNamespace(died=False, running=True)}, tree=lambda: tree, cut_off=set())
+    cluster.registered = lambda: [1]
+    problem = Watcher(cluster).problem({1})
+    assert problem == "broken is being deleted"
+    del tree["/admin/delete_topics/broken"]
+    assert Watcher(cluster).problem({1}) == ""
+
+
+class Bystanders(Cluster):
+    """Two brokers that only stand still; `sessions` are theirs."""
+
+    def __init__(self):
+        self.brokers = {id: SimpleNamespace(paused=False, running=True, pid=20 + id) for id in (1, 2)}
+        self.sessions, self.stood = {1: 11, 2: 12}, {}
+
+    def session(self, id):
+        return self.sessions.get(id)
+
+    def pause(self, id):
+        self.brokers[id].paused = True
+
+    def resume(self, id):
+        self.brokers[id].paused = False
+
+
+def test_a_bystander_that_loses_its_session_makes_the_recording_worthless():
+    """Also when that ends a moment after it goes on; not one that has been started anew."""
+    cluster = Bystanders()
+    with cluster.paused([1, 2]):
+        assert cluster.brokers[1].paused
+    cluster.check_bystanders()
+    with cluster.paused([1, 2]):
+        pass
+    cluster.sessions[2] = 13
+    cluster.brokers[1].pid, cluster.sessions[1] = 33, 14
+    assert not cluster.brokers[2].paused
+    with pytest.raises(SessionLost, match=r"brokers \[2\]"):
+        cluster.check_bystanders()
+    cluster.check_bystanders()
+
+
+@pytest.mark.parametrize("quick", ["a", "b"])
+def test_tools_at_once_work_side_by_side_and_finish_in_the_order_of_the_story(quick):
+    """The first waits until the second works; a recording in which the second finishes first is made again."""
+    cluster = SimpleNamespace(zookeeper=SimpleNamespace(address="127.0.0.1:1"), paused=lambda _: nullcontext())
+    player, started = playing.Player(cluster, "2.0"), threading.Barrier(2)
+    finished = threading.Event()
+
+    def create(topic, **_):
+        started.wait(10)
+        if topic == quick:
+            finished.set()
+        else:
+            assert finished.wait(10)
+            time.sleep(0.05)
+
+    player.create_topic = create
+    commands = [f"""create_topic {topic} assignment='{{"0":[1]}}'""" for topic in ("a", "b")]
+    with nullcontext() if quick == "a" else pytest.raises(playing.OtherOrder, match="create_topic b"):
+        player.at_once(commands)
+
+
+def test_a_full_directory_and_one_that_is_a_file_have_failed_until_the_next_start(tmp_path):
+    process = Process(1, tmp_path / "1", {"log.dirs": f"{tmp_path}/1/d0,{tmp_path}/1/d1"})
+    for directory in process.directories:
+        directory.mkdir()
+    (process.directories[0] / "orders-0").mkdir()
+    process.fail_directory()
+    assert process.failed == {process.directories[0]} and process.directories[0].is_file()
+    assert (process.content(process.directories[0]) / "orders-0").is_dir()
+    process.repair()
+    assert not process.failed and (process.directories[0] / "orders-0").is_dir()

@@ -17,8 +17,6 @@ from typing import Any
 
 from kafka_ctl import Lab
 from kafka_ctl.lab.story import Command
-from tests.conformance import wire
-from tests.conformance.cluster import Cluster, Process
 from tests.labs import process_of
 
 KINDS = ("records", "log_dirs", "fetchers", "metadata")
@@ -64,7 +62,7 @@ def _title(key: tuple[Any, ...]) -> str:
     return f"broker {key[1]} fetches"
 
 
-def _cached(broker: int, alive: Iterable[int], partitions: Mapping[tuple[str, int], tuple[int, Any]]) -> Holding:
+def cached(broker: int, alive: Iterable[int], partitions: Mapping[tuple[str, int], tuple[int, Any]]) -> Holding:
     """A metadata cache; of a partition whose leader is not alive it tells clients no more than that."""
     alive = set(alive)
     found: Holding = {("cache", 0, "", broker): ",".join(map(str, sorted(alive)))}
@@ -74,80 +72,14 @@ def _cached(broker: int, alive: Iterable[int], partitions: Mapping[tuple[str, in
     return found
 
 
-def _fetches(following: Mapping[tuple[str, int], int]) -> str:
+def fetches(following: Mapping[tuple[str, int], int]) -> str:
     return " ".join(f"{topic}-{number}<-{leader}" for (topic, number), leader in sorted(following.items())) or "nothing"
 
 
-def _content(entries: Iterable[tuple[int | None, Any]], high_watermark: int) -> str:
+def content(entries: Iterable[tuple[int | None, Any]], high_watermark: int) -> str:
     """`1@0 2@0 | 3@1`: value and leader epoch of each record (no epochs in 0.10); the bar is the high watermark."""
     words = [f"{value}" if epoch is None else f"{value}@{epoch}" for epoch, value in entries]
     return " ".join([*words[:high_watermark], "|", *words[high_watermark:]])
-
-
-# Real brokers
-
-
-def of_cluster(
-    kinds: Iterable[str],
-    cluster: Cluster,
-    produced: Iterable[tuple[str, int]],
-    steady: Iterable[int],
-    following: Mapping[int, Mapping[tuple[str, int], int]],
-) -> Holding:
-    """What the brokers of a real cluster hold; caches and fetchers of those who neither stand still nor leave."""
-    found: Holding = {}
-    if "records" in kinds:
-        found |= logs(cluster, produced)
-        for tp in produced:
-            found["read", *tp] = _read(cluster, tp, steady)
-    if "log_dirs" in kinds:
-        for id, broker in cluster.brokers.items():
-            found |= _copies(id, broker)
-    for id in steady:
-        if "fetchers" in kinds:
-            found["fetches", id] = _fetches(following.get(id, {}))
-        if "metadata" in kinds:
-            known = wire.metadata(cluster.port(id))
-            found |= _cached(id, known.brokers, known.partitions)
-    return found
-
-
-def logs(cluster: Cluster, produced: Iterable[tuple[str, int]]) -> Holding:
-    """The logs of these partitions' replicas, as their files are, also of brokers that are down."""
-    found: Holding = {}
-    for id, broker in cluster.brokers.items():
-        for directory in map(broker.content, broker.directories):
-            marks = wire.high_watermarks(directory)
-            for topic, number in produced:
-                records = wire.log(directory / f"{topic}-{number}")
-                if records:
-                    found["log", topic, number, id] = _content(records, marks.get((topic, number), 0))
-    return found
-
-
-def _read(cluster: Cluster, tp: tuple[str, int], steady: Iterable[int]) -> str:
-    for id in steady:
-        leader, _ = wire.metadata(cluster.port(id)).partitions.get(tp, (-1, ()))
-        if leader < 0:
-            return "LEADER_NOT_AVAILABLE"
-        if leader not in cluster.up:
-            return "nobody answers"
-        read = wire.consume(cluster.port(leader), *tp)
-        return read if isinstance(read, str) else " ".join(read) or "nothing"
-    return "nobody answers"
-
-
-def _copies(id: int, broker: Process) -> Holding:
-    """`/d0`, with the directory of a future copy if it moves; `failed` where the directory has failed."""
-    found: Holding = {}
-    for number, directory in enumerate(broker.directories):
-        for path in sorted(broker.content(directory).glob("*-*")):
-            if copy := re.fullmatch(r"(.+?)-(\d+)(\.\w+-future)?", path.name):
-                future = " future" if copy[3] else ""
-                place = f"/d{number}{future}" if directory.is_dir() else "failed"
-                key = ("copy", copy[1], int(copy[2]), id)
-                found[key] = " ".join(sorted({*filter(None, [found.get(key)]), place}))
-    return found
 
 
 # The kit's brokers
@@ -161,7 +93,7 @@ def of_lab(kinds: Iterable[str], lab: Lab, produced: Iterable[tuple[str, int]], 
         for log in lab.logs():
             if log.entries:
                 entries = [(entry.leader_epoch if epochs else None, entry.value) for entry in log.entries]
-                found["log", log.topic, log.partition, log.broker] = _content(entries, log.high_watermark)
+                found["log", log.topic, log.partition, log.broker] = content(entries, log.high_watermark)
         for tp in produced:
             found["read", *tp] = _read_in_lab(lab, tp, steady)
     if "log_dirs" in kinds:
@@ -172,10 +104,10 @@ def of_lab(kinds: Iterable[str], lab: Lab, produced: Iterable[tuple[str, int]], 
         process = process_of(lab, id)
         if "fetchers" in kinds:
             hosted = {tuple(tp): h.state.leader for tp, h in process.hosted.items()}
-            found["fetches", id] = _fetches({tp: leader for tp, leader in hosted.items() if leader not in (id, -1)})
+            found["fetches", id] = fetches({tp: leader for tp, leader in hosted.items() if leader not in (id, -1)})
         if "metadata" in kinds:
             partitions = {tuple(tp): (s.leader, s.isr) for tp, s in process.metadata.items()}
-            found |= _cached(id, process.live_brokers, partitions)
+            found |= cached(id, process.live_brokers, partitions)
     return found
 
 

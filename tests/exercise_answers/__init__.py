@@ -1,7 +1,16 @@
-"""Right and wrong answers to every exercise, a module for each lesson; with a wrong one, what is said to it."""
+"""Right and wrong answers to every exercise; with a wrong one, a part of what is said to it.
+
+Values are rows of `answers.txt`, functions are in a module for each lesson:
+
+    == 06.5
+    right 'accepts_own_isr'
+    wrong 'retries_whole_batch'
+        is about something else
+"""
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,3 +24,19 @@ for file in sorted(Path(__file__).parent.glob("lesson_*.py")):
     lesson = import_module(f"exercise_answers.{file.stem}")
     RIGHT |= lesson.RIGHT
     WRONG |= lesson.WRONG
+
+
+def _read(text: str) -> None:
+    """Add the rows of a text."""
+    for block in text.split("== ")[1:]:
+        name, *rows = block.strip("\n").splitlines()
+        while rows:
+            kind, _, value = rows.pop(0).partition(" ")
+            answer = ast.literal_eval(value)
+            if kind == "right":
+                RIGHT.setdefault(name, []).append(answer)
+            else:
+                WRONG.setdefault(name, []).append((answer, rows.pop(0).strip()))
+
+
+_read((Path(__file__).parent / "answers.txt").read_text(encoding="utf-8"))

@@ -61,31 +61,13 @@ def by_leader(records: list) -> dict:
     return found
 
 
-TAKEN = (("Online", 1), ("Online", 1), ("Online", 2), ("Offline", 4))
-
-
-WHOLE = tuple((f"{state}Partition", leader) for state, leader in TAKEN)
-
-
 RIGHT: dict[str, list[Any]] = {
-    "03.1": [TAKEN, list(map(list, TAKEN)), WHOLE],
     "03.2": [lambda a, b: b in LEGAL[a], by_previous],
     "03.3": [states, states_as_text],
-    "03.4": ["start 1", lambda lab: (lab.delete_controller(), lab.settle(), lab.start(1))],
-    "03.5": ["reads_brokers_once", ["follows_missing_leaders"], {"reads_brokers_once": True}],
+    "03.4": [lambda lab: (lab.delete_controller(), lab.settle(), lab.start(1))],
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
-    "03.1": [
-        ((*TAKEN[:3], ("Offline", -1)), "True in 2.4"),
-        ((*TAKEN[:3], ("New", -1)), "New has never had a leader"),
-        ((*TAKEN[:3], ("Online", 4)), "Online needs a leader that is alive"),
-        ((("Offline", -1),) * 4, "not to be without a leader"),
-        ((TAKEN[0], ("Offline", 1), *TAKEN[2:]), "What does it do with the partitions that are Offline"),
-        ((TAKEN[0], ("Online", 4), *TAKEN[2:]), "Broker 4 is dead"),
-        ((*TAKEN[:3], ("Gone", 4)), "'Gone' is no state"),
-        (TAKEN[:3], "has 3 parts; 4 are asked for"),
-    ],
     "03.2": [
         (but("New", "NonExistent"), "that state is entered from Offline only"),
         (but("Online", "Online"), "a preferred election moves the leader"),
@@ -104,20 +86,5 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda records: {}, "your answer does not have alone-0"),
         (lambda records: [], "a dictionary is expected"),
         (lambda records: records["orders"], "raised TypeError"),
-    ],
-    "03.4": [
-        ("delete_controller", "is refused for the same reason"),
-        ("elect_preferred", "no `state` znode exists"),
-        ("""reassign '{"alone-0":[2]}'""", "there is no ISR yet"),
-        ("delete_topic alone", "The deletion waits for broker 1"),
-        ("add_broker 9", "nobody moves a replica unasked"),
-    ],
-    "03.5": [
-        ("keeps_last_isr_member", "the last member stays in the ISR"),
-        ("stops_dead_replicas_at_startup", "still breaks I21"),
-        ("resets_dead_leader", "`resets_dead_leader` is about something else"),
-        ("tolerates_missing_state", "a replica goes offline also where no leader was ever elected"),
-        ("reads_broker_once", "'reads_broker_once'"),
-        (3, "3 names no field"),
     ],
 }

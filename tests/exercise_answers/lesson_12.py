@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl.exercises.lesson_12 import usual
-
-REQUEST = "delete_znode /admin/reassign_partitions"
+from kafka_ctl_course.lesson_12 import usual
 
 
 def three_lists(replicas: tuple, adding: tuple, removing: tuple, target: tuple) -> tuple:
@@ -51,9 +49,7 @@ def throttled(lab: Any, *steps: str) -> None:
 
 
 RIGHT: dict[str, list[Any]] = {
-    "12.1": [((3, 2, 1), 3), [[3, 2, 1], 3]],
     "12.2": [three_lists, two_lists],
-    "12.3": [REQUEST, f"elect_preferred\nsettle\n{REQUEST}"],
     "12.4": [
         lambda lab: throttled(lab, "cancel", "start", "verify"),
         lambda lab: throttled(lab, "cancel", "verify", "start", "verify"),
@@ -62,16 +58,6 @@ RIGHT: dict[str, list[Any]] = {
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
-    "12.1": [
-        (((1, 2, 3), 1), "Its old order is in no list"),
-        (((3, 4, 2, 1), 3), "has taken it out"),
-        (((3, 2), 3), "all three"),
-        (((2, 3, 1), 2), "Take AR while it moves"),
-        (((3, 2, 1), 1), "leads until the preferred election"),
-        (((3, 2, 1), 2), "its first broker the leader"),
-        ((3, 3), "3 has one part; 3 are asked for"),
-        ("3", "is text"),
-    ],
     "12.2": [
         (origin_first, "the target, [3, 5, 2], comes first and in its own order"),
         (lambda r, a, d, t: usual(r, (), (), t), "is still being added, and in no other list"),
@@ -82,14 +68,6 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda r, a, d, t: (sorted(usual(r, a, d, t)[0]), *usual(r, a, d, t)[1:]), "the preferred leader"),
         (lambda r, a, d, t: t, "three lists of broker ids are expected"),
         (lambda r, a, t: t, "Its parameters are not those"),
-    ],
-    "12.3": [
-        ("""reassign '{"orders-0":[1,3]}'""", "does not touch the older request"),
-        ("delete_controller", "finds the older request"),
-        ("start 4", "once a new controller reads it"),
-        ("""execute_reassignment '{"orders-0":[1,3]}'""", "There is an existing assignment running"),
-        ("""cancel_reassignment '["orders-0"]'""", "NO_REASSIGNMENT_IN_PROGRESS"),
-        ("elect_preferred", "An election moves no replica"),
     ],
     "12.4": [
         (lambda lab: throttled(lab, "cancel", "verify", "start"), "broker 4 was not"),

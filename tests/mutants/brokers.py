@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Any
 
 from kafka_ctl.brokers.fetches import FetchRequest
+from kafka_ctl.brokers.follower import FollowedPartition, FollowerRole, State
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.cluster import LeaderAndIsr
+from kafka_ctl.lab.producer import Producer
+from kafka_ctl.requests import ProduceRequest, Response
 from tests.mutants.seeded import Function, seeded
 
 
@@ -121,3 +125,77 @@ def joins_at_once(original: Function) -> Function:
         return True
 
     return can_join_isr
+
+
+@seeded("I24", LeaderRole, "in_sync_end")
+def counts_cached_isr(original: Function) -> Function:
+    """The high watermark waits for the ISR in the broker's metadata cache, not for the one that its leader keeps."""
+
+    def in_sync_end(self: LeaderRole, tp: Any, log: Log) -> int:
+        ends = self.follower_ends.get(tp, {}) | {self.process.id: log.end}
+        cached = self.process.metadata.get(tp) or self.process.hosted[tp].state
+        return min(ends.get(replica, -1) for replica in cached.isr)
+
+    return in_sync_end
+
+
+@seeded("I25", LeaderRole, "lead")
+def leader_begins_empty(original: Function) -> Function:
+    """A broker that becomes leader drops what it has, and begins with an empty log."""
+
+    def lead(self: LeaderRole, tp: Any) -> None:
+        log = self.process.disk.logs.get(tp)
+        if log is not None and (dropped := log.truncate(0)):
+            self.process.record_offset("truncate", tp, dropped, 0, "leader-end")
+        original(self, tp)
+
+    return lead
+
+
+@seeded("I26", LeaderRole, "_write_isr")
+def expansion_forgotten(original: Function) -> Function:
+    """A leader writes a larger ISR and goes on with the smaller one."""
+
+    async def _write_isr(self: LeaderRole, tp: Any, action: str, add: Any, remove: Any) -> None:
+        before = self.process.hosted[tp].state.isr if tp in self.process.hosted else ()
+        await original(self, tp, action, add, remove)
+        hosted = self.process.hosted.get(tp)
+        if hosted is not None and add in hosted.state.isr:
+            hosted.state = hosted.state._replace(isr=before)
+
+    return _write_isr
+
+
+@seeded("I27", FollowedPartition, "_fetch")
+def asks_another_replica(original: Function) -> Function:
+    """A follower fetches from the last of the other replicas, whoever leads."""
+
+    async def _fetch(self: FollowedPartition, log: Log, leader: int) -> bool:
+        others = [id for id in self.process.hosted[self.tp].replicas if id != self.process.id]
+        return bool(await original(self, log, others[-1] if others else leader))
+
+    return _fetch
+
+
+@seeded("I28", Producer, "_ask")
+def connection_loss_unnoticed(original: Function) -> Function:
+    """A producer goes on waiting when the connection to a leader is lost."""
+
+    async def _ask(self: Producer, leader: int, request: ProduceRequest) -> Response:
+        answer: Response = await original(self, leader, request)
+        if answer.error == "NETWORK_EXCEPTION":
+            await asyncio.Event().wait()
+        return answer
+
+    return _ask
+
+
+@seeded("I29", FollowerRole, "answered")
+def answer_forgotten(original: Function) -> Function:
+    """A follower whose fetch has waited does not look at the answer, and fetches no more."""
+
+    def answered(self: FollowerRole, p: FollowedPartition, brings: bool) -> None:
+        if p.state is State.WAITING:
+            p.state, p.waits = State.IN_STEP, None
+
+    return answered

@@ -6,10 +6,10 @@ from typing import Any
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr
-from kafka_ctl.controller import leadership, listeners, rebalance, topics
+from kafka_ctl.controller import failover, listeners, rebalance, topics
 from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.events import EventQueue
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
-from kafka_ctl.controller.queue import EventQueue
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.partition import NEW, OFFLINE
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
@@ -27,7 +27,7 @@ def leader_out_of_sync(original: Function) -> Function:
     return offline_leader
 
 
-@seeded("I7", leadership, "increment_epoch", generation="2.0")
+@seeded("I7", failover, "increment_epoch", generation="2.0")
 def epoch_inherited(original: Function) -> Function:
     """A new controller acts under the epoch of the last one."""
 
@@ -74,13 +74,13 @@ def nobody_in_sync(original: Function) -> Function:
 def move_forgotten(original: Function) -> Function:
     """The partition state machine does not remember that a partition came online again."""
 
-    def _moved(self: PartitionStateMachine, tp: Any, target: Any, *rest: Any) -> None:
+    def moved(self: PartitionStateMachine, tp: Any, target: Any, *rest: Any) -> None:
         source = self.context.partitions[tp]
         original(self, tp, target, *rest)
         if source == OFFLINE:
             self.context.partitions[tp] = source
 
-    return _moved
+    return moved
 
 
 @seeded("I14", RequestBatch, "leader_and_isr")

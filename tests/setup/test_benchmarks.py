@@ -1,7 +1,5 @@
 """What the benchmarks claim, at sizes that take no time, and on the virtual clock only."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -72,7 +70,7 @@ def test_random_walks_notice_a_mutant(name: str) -> None:
 def test_the_page_of_mutants_is_of_those_that_there_are() -> None:
     """A row for each, and in each generation in which it is possible it was noticed with every seed."""
     text = PAGE.read_text("utf-8")
-    seeds = int(re.search(r"over (\d+) seeds", text)[1])  # type: ignore[index]
+    seeds = int(re.search(r"over (\d+) seeds", text)[1])
     rows = {
         r[0].strip("`"): r[2:-1]
         for r in re.findall(r"^\| (`.+`) \| (.+) \| (.+) \| (.+) \| (.+) \| (.+) \|$", text, re.M)
@@ -125,19 +123,19 @@ def test_every_part_runs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 def test_every_part_is_in_the_table() -> None:
-    """Of the command, and of CONTRIBUTING.md."""
+    """Of the command, and of benchmarks/README.md."""
     parts = {
         path.stem for path in (ROOT / "benchmarks").glob("*.py") if "def measure() -> Iterator" in path.read_text()
     }
     assert parts == set(command.ALL)
-    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "benchmarks/README.md").read_text("utf-8"), re.MULTILINE)
     assert parts == {*listed}
 
 
 def test_engines_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """On a few records: every question, the same answer by Spark, DuckDB and polars."""
     for name in ("duckdb", "polars"):
-        pytest.importorskip(name, reason="pip install -e '.[bench]'")
+        pytest.importorskip(name, reason=f"{name} is in benchmarks/requirements.txt")
     engine_run(monkeypatch, "0.01")
     out = capsys.readouterr().out
     assert [line.split()[0] for line in out.splitlines()[2:]] == [*engines.QUESTIONS, "all", "peak"]

@@ -4,8 +4,6 @@ The real installation takes a minute and a network; here a stand-in for uv makes
 so that everything around the installation is the real thing.
 """
 
-from __future__ import annotations
-
 import ast
 import errno
 import os
@@ -17,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from prose import Prose
+from tables import tabled
 from waiting import eventually
 
 from kafka_ctl.paths import ROOT
@@ -108,14 +107,108 @@ def test_a_changed_list_is_installed_into_the_same_environment(checkout: Path) -
     assert (checkout / ".venv/kept").exists()
 
 
+def everything(folder: Path) -> dict[str, object]:
+    """What a folder holds: the links, the bytes of its files, and when each was written."""
+    return {
+        str(path): (os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes(),
+                    path.lstat().st_mtime_ns)
+        for path in [folder, *folder.rglob("*")]
+    }  # fmt: skip
+
+
 @posix
-def test_a_moved_checkout_is_set_up_anew(checkout: Path) -> None:
-    """An environment names its own place in its scripts, so it cannot come along."""
+@pytest.mark.parametrize("case", ["moved", "link", "dangling", "file", "stamp"])
+def test_what_another_made_is_refused_and_left_alone(prose: Prose, checkout: Path, case: str) -> None:
+    """An environment of another place, a link to any folder, a file, a link as stamp: one sentence, no change."""
     run(checkout, "demo")
-    moved = checkout.rename(checkout.with_name("moved"))
-    (moved / ".venv/left").touch()
-    assert run(moved, "demo").splitlines()[-1] == f"kafka-ctl demo in {moved / '.venv'}"
-    assert not (moved / ".venv/left").exists()
+    there = checkout.with_name("there")
+    if case == "moved":
+        checkout.rename(there)
+        kept, root = there, there
+    else:
+        (checkout / ".venv").rename(there)
+        kept, root = there, checkout
+    if case in ("link", "dangling"):
+        target = there if case == "link" else checkout.with_name("nowhere")
+        (checkout / ".venv").symlink_to(target, target_is_directory=True)
+        (checkout / "requirements.txt").write_text("click==8.1.0 \\\n    --hash=sha256:00\n")
+    elif case == "file":
+        (checkout / ".venv").write_text("mine")
+    elif case == "stamp":
+        (checkout / ".venv").mkdir()
+        (checkout / ".venv" / bootstrap.STAMP).symlink_to(there / bootstrap.STAMP)
+        (checkout / "requirements.txt").write_text("click==8.1.0 \\\n    --hash=sha256:00\n")
+    before = everything(kept), everything(root)
+    with prose.refused(SetupFailed):
+        bootstrap.prepare(root)
+    assert (everything(kept), everything(root)) == before
+    assert not checkout.with_name("nowhere").exists()
+
+
+@posix
+def test_no_link_is_followed_where_the_own_environment_is_emptied(checkout: Path) -> None:
+    """Python in it does not start any more: it is made anew; what links in it lead to stays."""
+    run(checkout, "demo")
+    letter = checkout.with_name("letters") / "letter.txt"
+    letter.parent.mkdir()
+    letter.write_text("mine")
+    venv = checkout / ".venv"
+    (venv / "letters").symlink_to(letter.parent, target_is_directory=True)
+    (venv / "bin/letter").symlink_to(letter)
+    for python in venv.glob("bin/python*"):
+        python.unlink()
+    assert run(checkout, "demo").splitlines()[-1] == f"kafka-ctl demo in {venv}"
+    assert letter.read_text() == "mine"
+    assert not (venv / "letters").exists() and not (venv / "bin/letter").exists()
+
+
+HELPS = ["--help", "-h", "", "museum --help", "history import --help", "history ask x --help", "run s.txt -h",
+         "lab --help", "test --help", "--version", "fly --help"]  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", HELPS)
+def test_help_and_version_install_nothing(checkout: Path, asked: str) -> None:
+    """The standard library answers, in the words of the command line."""
+    for name in ("kafka_ctl/cli/help.txt", "kafka_ctl/jupyter/__init__.py", "kafka_ctl/jupyter/launch.py"):
+        (checkout / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, checkout / name)
+    shutil.copy(ROOT / "pyproject.toml", checkout)
+    shutil.copy(ROOT / "kafka_ctl/visible.py", checkout / "kafka_ctl")
+    process = start(checkout, *asked.split())
+    out, err = process.communicate(timeout=60)
+    assert not (checkout / ".venv").exists()
+    assert installs(checkout) == []
+    environ = {**os.environ, "COLUMNS": "104"}
+    command = [sys.executable, "-m", "kafka_ctl.cli.commands", *asked.split()]
+    usual = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert process.returncode == usual.returncode
+    if asked == "fly --help":
+        assert (out, err.count("\n")) == ("", 1) and "'fly'" in err and "'fly'" in usual.stderr
+    elif asked == "test --help":
+        assert "with arguments, only pytest" in out
+    elif asked == "lab --help":
+        assert "--check" in out and not err
+    else:
+        printed = (usual.stdout + usual.stderr).replace("python -m kafka_ctl.cli.commands", "kafka-ctl")
+        assert (out + err).strip() == printed.strip()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_help_changes_nothing_in_anothers_folder(checkout: Path, link: bool) -> None:
+    """Neither where `.venv` is another's folder nor where it is a link to one."""
+    (checkout / "kafka_ctl/cli").mkdir()
+    shutil.copy(ROOT / "kafka_ctl/cli/help.txt", checkout / "kafka_ctl/cli")
+    there = checkout.with_name("there")
+    there.mkdir()
+    (there / bootstrap.STAMP).write_text(f"unfinished {there}")
+    (there / "letter.txt").write_text("mine")
+    if link:
+        (checkout / ".venv").symlink_to(there, target_is_directory=True)
+    else:
+        there = there.rename(checkout / ".venv")
+    before = everything(there)
+    assert "Learn:" in run(checkout, "--help")
+    assert everything(there) == before
 
 
 @posix
@@ -128,7 +221,6 @@ def test_an_interrupted_setup_is_not_taken_for_a_finished_one(checkout: Path) ->
     killed.communicate()
     (checkout / ".venv/half").touch()
     second = start(checkout, "demo")
-    assert second.stdout is not None
     assert "Another kafka_ctl is setting up" in second.stdout.readline()
     (checkout / "hold").unlink()
     out, err = second.communicate(timeout=60)
@@ -156,15 +248,11 @@ def test_an_unreachable_registry_is_reported_in_one_sentence(
     shutil.copy(ROOT / "requirements.txt", checkout)
     (tmp_path / "tools/uv").unlink()
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    for name, value in {
-        "PIP_INDEX_URL": "http://127.0.0.1:9/",
-        "PIP_RETRIES": "0",
-        "PIP_FIND_LINKS": "",
-    }.items():
+    for name, value in {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_FIND_LINKS": ""}.items():
         monkeypatch.setenv(name, value)
     with prose.refused(SetupFailed):
         bootstrap.prepare(checkout)
-    assert bootstrap.read_stamp(checkout / ".venv") == "unfinished"
+    assert bootstrap.read_stamp(checkout / ".venv") == f"unfinished {checkout}"
     assert not bootstrap.ready(checkout)
 
 
@@ -201,23 +289,30 @@ def test_without_venvs_own_pip_the_pip_of_the_system_serves(checkout: Path, monk
     assert bootstrap.python_of(venv).exists()
 
 
-def test_somebody_elses_folder_is_left_alone(prose: Prose, checkout: Path) -> None:
-    """A `.venv` that is no environment is not emptied."""
-    (checkout / ".venv").mkdir()
-    (checkout / ".venv/letter.txt").touch()
+@pytest.mark.parametrize("environment", [False, True])
+def test_somebody_elses_folder_is_left_alone(prose: Prose, checkout: Path, environment: bool) -> None:
+    """A `.venv` without a stamp is not emptied, and nothing is installed into it, be it an environment or not."""
+    venv = checkout / ".venv"
+    if environment:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    else:
+        venv.mkdir()
+    (venv / "letter.txt").touch()
+    before = everything(venv)
     with prose.refused(SetupFailed):
         bootstrap.prepare(checkout)
-    assert (checkout / ".venv/letter.txt").exists()
+    assert everything(venv) == before
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        errno.EROFS,
-        errno.EACCES,
-        errno.ENOSPC,
-    ],
-)
+def test_the_help_without_an_environment_is_the_command_lines() -> None:
+    """Cure: `kafka-ctl docs`."""
+    from kafka_ctl.cli.commands import app
+    from tools.reference import help_page
+
+    assert help_page(app).check(ROOT / "docs") == []
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC])
 def test_a_folder_that_cannot_be_written_is_reported(
     prose: Prose, checkout: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -237,25 +332,7 @@ def test_a_folder_that_is_no_checkout_is_reported(tmp_path: Path) -> None:
         bootstrap.prepare(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("printed", "reported"),
-    [
-        (
-            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
-            "disk is full",
-        ),
-        ("error: failed to write: No space left on device (os error 28)", "disk is full"),
-        ("SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED]", "SSL_CERT_FILE"),
-        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.", "not the one"),
-        ("error: Hash mismatch for `click==8.5.1`", "not the one"),
-        ("NewConnectionError: [Errno -3] Temporary failure in name resolution", "cannot be reached"),
-        ("error: Failed to fetch: dns error: failed to lookup address information", "cannot be reached"),
-        (
-            "ERROR: Could not find a version that satisfies the requirement x (from versions: none)",
-            "cannot be reached",
-        ),
-    ],
-)
+@tabled
 def test_installers_complaints_become_one_sentence(printed: str, reported: str) -> None:
     """pip and uv say these things over many lines."""
     sentence = installer.hint(f"before\n{printed}\nafter\n")
@@ -268,19 +345,7 @@ def test_an_unknown_complaint_is_passed_on() -> None:
     assert installer.hint("error: full moon") is None
 
 
-@pytest.mark.parametrize(
-    ("line", "reported"),
-    [
-        ("Collecting click==8.5.1 (from -r requirements.txt (line 120))", "Collecting click==8.5.1"),
-        ("  Downloading pyspark-4.3.0.tar.gz (455.9 MB)\n", "Downloading pyspark-4.3.0.tar.gz (455.9 MB)"),
-        ("Installing collected packages: a, b, c", "installing 3 packages"),
-        ("Requirement already satisfied: click in ./.venv", ""),
-        (
-            "Successfully installed " + "package-1.0 " * 20,
-            "Successfully installed " + "package-1.0 " * 4 + "package-…",
-        ),
-    ],
-)
+@tabled
 def test_progress_says_what_is_installed(line: str, reported: str) -> None:
     """A line of an installer is cut down to what a person wants to see."""
     assert installer.progress_of(line) == reported

@@ -1,7 +1,5 @@
 """The check fails when anything fails, also when there was nothing to run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -35,6 +33,7 @@ def test_all_passed(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert reported[-3].startswith("passed  syntax")
     assert reported[-2].startswith("passed  tests")
     assert " 3 passed, 1 skipped in " in reported[-1]
+    assert reported[-4] == "skipped test_skip.test_d: no Chromium"
 
 
 @pytest.mark.parametrize(
@@ -55,6 +54,12 @@ def test_one_failed(tests: Path, capsys: pytest.CaptureFixture[str], step: Step,
     assert counted in reported[-1]
 
 
+def test_a_failure_is_named_at_the_end(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The name and the first words of a failed test stand right above the lines of the steps."""
+    check.main([], [pytest_step("test_bad.py")], tests)
+    assert capsys.readouterr().out.splitlines()[-3] == "failed test_bad.test_c: assert 0"
+
+
 def test_arguments_go_to_pytest(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """And pytest is all that runs."""
     assert check.main(["-q", "-pno:cacheprovider", "test_good.py", "-k", "test_b"], root=tests) == 0
@@ -65,4 +70,6 @@ def test_arguments_go_to_pytest(tests: Path, capfd: pytest.CaptureFixture[str]) 
 
 def test_no_room_is_left_out() -> None:
     """Every folder that holds tests is run."""
-    assert sorted(check.ROOMS) == sorted({path.parent.name for path in (ROOT / "tests").rglob("test_*.py")})
+    assert sorted(check.ROOMS) == sorted(
+        {path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
+    )

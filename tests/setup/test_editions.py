@@ -1,19 +1,17 @@
 """What is made of the notebooks: fresh, without answers, and running as far as there are answers."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from prose import Prose
+from tables import tabled
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.exercises import EXERCISES
-from kafka_ctl.exercises.checking import GUESSES
 from kafka_ctl.exercises.exercise import PictureGuess
 from kafka_ctl.paths import ROOT
+from kafka_ctl_course import EXERCISES, GUESSES
 from tools import editions, notebooks
 from tools.notebooks.__main__ import main
 
@@ -40,17 +38,7 @@ def test_what_is_stale_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     assert "05-electing-leaders.ipynb is missing" in reported and "99-gone.ipynb has no source" in reported
 
 
-@pytest.mark.parametrize(
-    ("source", "made"),
-    [
-        ("prediction = (1, 3)  # id, epoch", "prediction = (..., ...)  # id, epoch"),
-        ("clean, unclean = None, 3", "clean, unclean = ..., ..."),
-        ('commands = """\nkill 1\n"""', "commands = ..."),
-        ('def f(lab):\n    """What."""\n    x = 1\n    return x', 'def f(lab):\n    """What."""\n    return ...'),
-        ("# first\nlab.kill(1)", "# first\n..."),
-        ("a = [\n    1,\n]  # é\nb = {'é': 2}  # later", "a = ...  # é\nb = ...  # later"),
-    ],
-)
+@tabled
 def test_dots_take_the_place_of_answers(source: str, made: str) -> None:
     assert editions.dotted(source) == made
 

@@ -1,7 +1,5 @@
 """What exercises and guesses say in numbers: each is in their code, in their stories, or in what their lesson shows."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator
@@ -9,9 +7,9 @@ from collections.abc import Iterator
 import nbformat
 import pytest
 
-from kafka_ctl.exercises.checking import LESSONS
 from kafka_ctl.exercises.exercise import Guess
 from kafka_ctl.paths import ROOT
+from kafka_ctl_course import LESSONS
 from tools import notebooks
 
 NUMBER = re.compile(r"(?<![\w.,/#-])(\d+(?:,\d{3})*(?:\.\d+)?)(?![\w.,]*\d)")
@@ -56,7 +54,7 @@ def texts(number: str) -> Iterator[tuple[str, str]]:
 def computed(number: str) -> set[float]:
     """Every number in the code and the stories of the exercises, and in what the lesson runs and shows."""
     found: list[str] = []
-    for path in (ROOT / "kafka_ctl/exercises").glob("*.py"):
+    for path in (ROOT / "kafka_ctl_course").glob("*.py"):
         if path.stem in (f"lesson_{number}", "rolling_restart"):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(node, ast.Constant) and (not isinstance(node.value, str) or STORY.search(node.value)):

@@ -1,7 +1,5 @@
 """JupyterLab starts, answers, and is gone afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -78,7 +76,6 @@ def test_a_lab_that_is_still_starting_ends_too(tmp_path: Path) -> None:
         f"launch.open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     started = int(process.stdout.readline())
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)

@@ -1,18 +1,18 @@
 """The mutation tool: what it makes of a file, that it tells killed from surviving, and that its table is not stale."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
 
 import pytest
 from prose import Prose
+from tables import text
 
 from kafka_ctl.paths import ROOT
-from tests.mutation.__main__ import TESTS, arguments, equivalents, every_mutant, main, summary
-from tests.mutation.operators import Mutant, mutants, mutated
-from tests.mutation.plugin import Result, forked
+from tools.mutation.__main__ import Journal, arguments, equivalents, every_mutant, main, summary
+from tools.mutation.operators import Mutant, mutants, mutated
+from tools.mutation.plugin import Result, forked
+from tools.mutation.targets import TARGETS
 
 SOURCE = '''
 LIMIT = 3
@@ -34,19 +34,7 @@ class C:
             self.h(one, two, True)
             self.seen = [n for n in one if n is None]
 '''
-WANTED = """
-    f: arithmetic: a + 1 -> a - 1 | f: constant: 1 -> 2
-    f: negate: if a < b and (not c): -> if not (a < b and (not c)):
-    f: and/or: a < b and (not c) -> a < b or not c | f: operand: a < b and (not c) -> not c
-    f: operand: a < b and (not c) -> a < b | f: compare: a < b -> a <= b | f: drop: x = max(a, b) -> nothing
-    f: arguments: max(a, b) -> max(b, a) | f: opposite: max(a, b) -> min(a, b) | f: drop: print('text', x) -> nothing
-    f: constant: 2 -> 3 | f: negate: if n: -> if not n: | f: drop: continue -> nothing | f: leap: continue -> break
-    f: drop: return x -> nothing | C.g: drop with: async with self.lock: -> if True:
-    C.g: drop: self.h(one, two, True) -> nothing | C.g: arguments: self.h(one, two, True) -> self.h(two, one, True)
-    C.g: constant: True -> False | C.g: drop: self.seen = [n for n in one if n is None] -> nothing
-    C.g: compare: n is None -> n is not None
-    C.g: negate: for n in one if n is None -> for n in one if not n is None
-"""
+WANTED = text("mutation_wanted.txt")
 
 
 def test_what_is_mutated() -> None:
@@ -62,8 +50,8 @@ def test_what_is_mutated() -> None:
 
 
 def test_keys_tell_mutants_apart_and_do_not_name_lines() -> None:
-    keys = [mutant.key for mutant in every_mutant()]
-    assert len(keys) == len(set(keys)) > 3000
+    keys = [mutant.key for mutant in every_mutant(TARGETS.values())]
+    assert len(keys) == len(set(keys)) > 14000
     moved = mutants("x.py", "\n\n" + SOURCE)
     assert [m.key for m in moved] == [m.key for m in mutants("x.py", SOURCE)]
     twice = "def f(a):\n    g(a)\n    g(a)\n"
@@ -76,12 +64,30 @@ def test_keys_tell_mutants_apart_and_do_not_name_lines() -> None:
 def test_the_table_of_equivalent_mutants_is_of_mutants_that_there_are() -> None:
     """A key whose code has changed is stale: look at the mutant again."""
     known = equivalents()
-    assert sorted(known.keys() - {mutant.key for mutant in every_mutant()}) == []
+    assert sorted(known.keys() - {mutant.key for mutant in every_mutant(TARGETS.values())}) == []
     assert [key for key, why in known.items() if len(why) < 20] == []
 
 
-def test_the_killing_tests_are_there() -> None:
-    assert [name for name in TESTS if len(list(ROOT.glob(f"tests/*/test_{name}.py"))) != 1] == []
+def test_each_target_has_code_and_tests() -> None:
+    """Each pattern finds a file, and no file belongs to two targets."""
+    for target in TARGETS.values():
+        assert [code for code in target.code.split() if not target._replace(code=code).files] == []
+        assert [name for name in target.tests.split() if not target._replace(tests=name).test_files] == []
+    files = [name for target in TARGETS.values() for name in target.files]
+    assert len(files) == len({*files})
+
+
+@pytest.mark.parametrize("name", [name for name, target in TARGETS.items() if target.left_out])
+def test_what_is_left_out_is_there(name: str) -> None:
+    """Each word that leaves tests out stands in one of the target's test files."""
+    texts = [path.read_text("utf-8") for path in TARGETS[name].test_files]
+    assert [word for word in TARGETS[name].left_out.split() if not any(word in text for text in texts)] == []
+
+
+def test_a_target_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments(["wires"])
+    assert "no target wires" in capsys.readouterr().err
 
 
 KILLED = "kafka_ctl/brokers/log.py Log.truncate: drop: del self.entries[end:] -> nothing"
@@ -93,15 +99,21 @@ SURVIVES = "kafka_ctl/brokers/log.py Log.common_end: arguments: min(end, own_end
 def test_killed_endless_and_surviving_mutants_are_reported_apart(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a process of its own, as the command runs; only the tests of logs."""
     (tmp_path / "keys").write_text("\n".join((KILLED, ENDLESS, SURVIVES)), "utf-8")
-    words = ["--sample", "0", "--keys", str(tmp_path / "keys"), "--tests", "log"]
+    journal = tmp_path / "journal"
+    keys = ["--sample", "0", "--keys", str(tmp_path / "keys")]
+    words = ["engine", *keys, "--tests", "unit/brokers/log", "--journal", str(journal)]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.mutation", *words], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tools.mutation", *words], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stdout.startswith(f"survived: {SURVIVES}\n"), done.stderr
     assert "3 mutants: 2 killed" in done.stdout
     assert done.returncode == (SURVIVES not in equivalents())
-    assert f"KILLED  {KILLED}  tests/unit/test_log.py::test_truncation" in done.stderr
+    assert f"KILLED  {KILLED}  tests/unit/brokers/test_log.py::test_truncation" in done.stderr
     assert f"TIME  {ENDLESS}" in done.stderr
+    results = Journal(journal).results()
+    assert sorted(outcome for _, outcome in results.values()) == ["killed", "survived", "time"]
+    assert main(words) == done.returncode, "what the journal has is not run again"
+    assert capsys.readouterr().out == done.stdout
 
 
 def test_a_sample_depends_on_its_seed_only(capsys: pytest.CaptureFixture[str]) -> None:

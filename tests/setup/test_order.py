@@ -1,7 +1,5 @@
 """The order of events, given by hand: other runs, the same each time, and nothing that cannot be."""
 
-from __future__ import annotations
-
 import pytest
 
 from kafka_ctl.errors import BadInput
@@ -72,5 +70,5 @@ def test_an_order_is_a_list_of_numbers(numbers: object) -> None:
     with Lab() as lab:
         story = lab.story
         with pytest.raises(BadInput, match="order"):
-            lab.order(numbers)  # type: ignore[arg-type]
+            lab.order(numbers)
         assert lab.story == story

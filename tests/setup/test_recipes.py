@@ -1,33 +1,14 @@
-"""The recipes of CONTRIBUTING.md: one of them is followed, in a copy of the package."""
-
-from __future__ import annotations
+"""The recipes of CONTRIBUTING.md: its worked change and one recipe are applied to a copy of the package."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from kafka_ctl.paths import ROOT
-
-METHOD = '''
-    @command(
-        Button(BROKER, "Reboot…", "its machine restarts", (SECONDS,), WHEN_UP),
-        drawn=Drawn(2, lambda d: with_(d.broker(), d.seconds(10))),
-    )
-    def reboot(self, broker: int, seconds: float) -> None:
-        """Restart the machine of a broker: its process dies, and is started again after so many seconds."""
-        process, wait = self._broker(broker, "reboot", running=True), validate.seconds("a time", seconds)
-
-        def restart() -> None:
-            process.kill()
-            self._world.clock.later(wait, process.start, 0.0)
-
-        self._fault("reboot", broker, restart, detail=details.write(seconds=f"{wait:g}"))
-'''
-ROW = """
-            action("reboot", "broker detail", "seconds", "The machine of {0} restarts."),"""
 
 USE = """
 from kafka_ctl import Lab
@@ -47,11 +28,9 @@ print(sentence)
 """
 
 
-MESSAGE_ROW = """
-            message("good_morning", "brokers", "The controller has got up."),"""
-MESSAGE_TEXT = "\ngood_morning INFO  controller Good morning, {brokers:List}\n"
-MESSAGE_CALL = """
-    env.log("good_morning", brokers=sorted(env.context.brokers))"""
+MESSAGE_ROW = "  good_morning | brokers\n    says The controller is up.\n"
+MESSAGE_TEXT = "good_morning INFO  controller Good morning, {brokers:List}\n\n\n"
+MESSAGE_CALL = '    env.log("good_morning", brokers=sorted(env.context.brokers))\n'
 USE_MESSAGE = """
 from kafka_ctl import Lab
 from kafka_ctl.kafka_log.read import parse_line
@@ -64,6 +43,8 @@ assert parse_line(line).action == "good_morning"
 print(line)
 """
 
+DIFF = re.compile(r"^--- (?P<file>\S+)\n(?P<lines>(?:[ +].*\n)+)", re.MULTILINE)
+"""A file of a diff without line numbers: lines of context, and lines that are added after them."""
 FILE = re.compile(r"`(?:kafka_ctl|tests|docs|notebooks)/[^`]*`")
 
 
@@ -84,14 +65,14 @@ def test_no_recipe_has_more_than_three_places() -> None:
 
 
 def follow(folder: Path, additions: list[tuple[str, str, str]], use: str) -> str:
-    """What a program prints with a copy of the package to whose files texts were added, each before another text."""
+    """The output of a program with a copy of the package. `additions`: a file, a text in it, the text after it."""
     copy = folder / "kafka_ctl"
     shutil.copytree(ROOT / "kafka_ctl", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, before, more in additions:
+    for name, after, more in additions:
         path = copy / name
-        head, mark, tail = path.read_text("utf-8").partition(before)
-        assert mark, f"{name} has no {before!r}"
-        path.write_text(f"{head}{more}{mark}{tail}", "utf-8")
+        head, mark, tail = path.read_text("utf-8").partition(after)
+        assert mark, f"{name} has no {after!r}"
+        path.write_text(f"{head}{mark}{more}{tail}", "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", use], cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -100,22 +81,28 @@ def follow(folder: Path, additions: list[tuple[str, str, str]], use: str) -> str
     return done.stdout
 
 
-def test_the_recipe_of_a_fault(tmp_path: Path) -> None:
-    """A method and a row: then it is clicked, drawn, replayed and told."""
-    additions = [
-        ("lab/faults.py", "\n    # The network\n", METHOD),
-        ("trace/actions.py", '\n            action("resume", "broker"', ROW),
-    ]
-    assert len(places("a fault or command")) == len(additions)
-    assert follow(tmp_path, additions, USE).startswith("The machine of broker 2")
+def worked_change() -> Iterator[tuple[str, str, str]]:
+    """Each part of the diff in CONTRIBUTING.md: its file, its lines of context, and the lines added after them."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("```diff\n")[2].partition("```")[0]
+    for part in DIFF.finditer(text):
+        lines = part["lines"].splitlines(keepends=True)
+        context = "".join(line[1:] for line in lines if line[0] == " ")
+        yield part["file"].removeprefix("kafka_ctl/"), context, "".join(line[1:] for line in lines if line[0] == "+")
+
+
+def test_the_worked_change(tmp_path: Path) -> None:
+    """A method and two rows: then the fault is clicked, drawn, replayed and captioned."""
+    changes = list(worked_change())
+    assert len(changes) == len(places("a fault or command")) == 3
+    assert follow(tmp_path, changes, USE).startswith("The machine of broker 2")
 
 
 def test_the_recipe_of_a_controller_message(tmp_path: Path) -> None:
     """A call, a row and a text: then it is recorded, written and read."""
     additions = [
-        ("controller/failover.py", '\n    env.log("ready", ', MESSAGE_CALL),
-        ("trace/messages.py", '\n            message("registering_handlers")', MESSAGE_ROW),
-        ("kafka_log/messages.txt", "\n\n\ngeneration 2.4\n", MESSAGE_TEXT),
+        ("controller/failover.py", '    env.log("ready", epoch=env.context.epoch)\n', MESSAGE_CALL),
+        ("trace/catalogue.txt", "[controller] becoming controller, in this order\n", MESSAGE_ROW),
+        ("kafka_log/messages.txt", "Signaling restart of topic deletion for these topics\n\n\n", MESSAGE_TEXT),
     ]
     assert len(places("a controller message")) == len(additions)
     assert "Good morning, List(1)" in follow(tmp_path, additions, USE_MESSAGE)

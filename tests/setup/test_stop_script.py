@@ -1,14 +1,12 @@
 """KAFKA-4297: the script that stops brokers looks for a name at the end of a long command line."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 
 import pytest
 
-from kafka_ctl.jupyter import stop_script
-from kafka_ctl.jupyter.stop_script import FIND, brokers_found, why_not
+from kafka_ctl_course import stop_script
+from kafka_ctl_course.stop_script import FIND, brokers_found, why_not
 
 needs_ps = pytest.mark.skipif(bool(why_not()), reason=why_not())
 

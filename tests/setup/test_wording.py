@@ -1,13 +1,16 @@
 """Our words, held over whatever is in the tree: our own sentences are golden text, retired words stay away."""
 
-from __future__ import annotations
-
 import ast
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import prose
 import pytest
+from tables import pairs, tabled, text
 from tree import texts
 
 from kafka_ctl.paths import ROOT
@@ -21,25 +24,9 @@ GLUE = frozenset("an are at by from has in is it no not of that the to with".spl
 MOST = 4
 """Words that may stand in a test to find a place in a text; what is longer is a sentence."""
 
-KAFKAS_OWN = """
-    collides with existing topics | marked for deletion | The partition does not exist | The topic is being deleted
-    must be equal or greater | not greater than reserved | Failed to alter dir for | Not all brokers have rack
-    There is an existing assignment | duplicate entries | No partition reassignment is in progress
-    A partition reassignment is in progress | Reassignment of partition | Reassignment of replica | throttle limit was
-    Successfully started reassignment | None of the specified partition | The input string is not a valid JSON
-    Save this to use as | proposed assignment contains | bootstrap-server needs to be provided | Assigned replicas
-    is not found in any live log dir | being moved | Due to limitations in metric names
-    Leader election not needed | leader election has been enabled | Failed to elect leader | No broker in ISR
-    Controller moved to another broker | Controller epoch zkVersion check | went through a soft failure
-    Attempt to reassign partition | to be reassigned is already | reassign a partition that doesn't exist
-    cannot be moved to | Aborting state change | Failed to change state | LeaderAndIsr information doesn't exist
-    doesn't match stored | Failed to match broker.id | A broker joins the cluster | does not exist.
-    Received controlled shutdown request | Are all replicas for topic | matches the current leader epoch
-    serve as the new controller | changed partition [ | being reassigned to catch up | error during state change
-    fails to send request | Reconnecting to broker | was disconnected before the response | was unsuccessful
-"""
+KAFKAS_OWN = text("wording_kafkas_own.txt")
 """What Kafka says, not we: such text stands in the tests themselves, exactly."""
-OTHERS_OWN = ("No such file or directory", "Compressed file ended before")
+OTHERS_OWN = ("No such file or directory", "No space left on device", "Compressed file ended before")
 """What the system and Python say."""
 LOG_LINE = re.compile(r"(?:\[[\d-]+ [\d:,]+\] )?(?:TRACE|DEBUG|INFO|WARN|ERROR) ")
 
@@ -102,18 +89,7 @@ def test_our_own_sentences_are_golden_text() -> None:
     assert sorted(found) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("broker 1 is running; start needs one that is down", True),
-        ("the same facts from beginning to end", True),
-        ("are in sync", False),
-        ("if replica.broker not in assigned:", False),
-        ("assignment batch deletion fence pipeline reassignment rebalance", False),
-        ("Topic 'a' is already marked for deletion.", False),
-        ("TRACE [Broker id=1] Cached leader info for partition orders-0 in response to UpdateMetadata", False),
-    ],
-)
+@tabled
 def test_what_a_sentence_is(text: str, found: bool) -> None:
     assert is_sentence(text) is found
 
@@ -132,38 +108,7 @@ def test_golden_sentences_belong_to_tests() -> None:
         assert blocks == taking, golden.name
 
 
-RETIRED = {
-    "wish": "request",
-    "wishes": "requests",
-    "wished": "requested",
-    "doomed": "to be deleted",
-    "told": "sent, notified, reported",
-    "mend": "fix",
-    "mends": "fixes",
-    "mended": "fixed",
-    "mending": "fixing",
-    "astray": "not on its preferred leader",
-    "homecoming": "preferred leader recovery",
-    "hopeless": "election blocked by",
-    "laggard": "lagging follower",
-    "laggards": "lagging followers",
-    "asleep": "paused",
-    "teller": "narrator",
-    "tale": "description",
-    "by and by": "later",
-    "words_of": "fields_of",
-    "leaders-come-home": "preferred-leaders-restored",
-    "the-dead-do-not-lead": "no-dead-leader",
-    "everybody-is-told": "metadata-propagated",
-    "what-is-wished-happens": "admin-requests-complete",
-    "comes-to-rest": "quiesces",
-    "is_in_step": "is_caught_up",
-    "go_at": "set_fetch_delay",
-    "counts_in": "is_in_isr",
-    "may_join": "can_join_isr",
-    "expire_laggards": "maybe_shrink_isrs",
-    "fall_asleep": "pause",
-}
+RETIRED = pairs("wording_retired.txt")
 """Words that this project once coined, and the field's own.
 
 Actions in golden traces and names of Kafka's log messages keep theirs (`reassignment_told`, `all-agree`).
@@ -173,9 +118,41 @@ Actions in golden traces and names of Kafka's log messages keep theirs (`reassig
 def test_retired_words_do_not_return() -> None:
     """In code, docs, notebooks and messages; `docs/glossary.md` has the words that are used."""
     ours = re.compile(r"(?<![a-zA-Z_-])(?:" + "|".join(RETIRED) + r")(?![a-zA-Z-])", re.IGNORECASE)
-    places = ("kafka_ctl/", "tools/", "docs/", "notebooks/", "benchmarks/")
+    places = ("kafka_ctl/", "kafka_ctl_course/", "tools/", "docs/", "notebooks/", "benchmarks/")
     found = {name: ours.findall(text) for name, text in texts() if name.startswith(places) and ours.search(text)}
     assert not found, f"instead: {RETIRED}"
+
+
+PLAIN = [line.rpartition(": ")[::2] for line in text("wording_plain.txt").splitlines()]
+"""Patterns of sentences without a subject, or in an order that is not English, and what to write instead."""
+CODE = re.compile(r"`[^`]*`|\]\([^)]*\)|\"\"\".*?\"\"\"", re.DOTALL)
+QUOTED_WHOLE = {"nobody", "nobody in sync", "nobody in sync, unclean allowed", "; nobody is "}
+"""Texts that are a name: an option of a guess, a story."""
+
+
+def course_texts() -> Iterator[tuple[str, str]]:
+    """What a learner reads: the prose of the notebooks, and the texts of exercises and guesses, with their places."""
+    for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
+        for cell in json.loads(path.read_text("utf-8"))["cells"]:
+            if cell["cell_type"] == "markdown":
+                yield path.stem, CODE.sub("`", "".join(cell["source"]))
+    for path in sorted((ROOT / "kafka_ctl_course").glob("lesson_*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in QUOTED_WHOLE:
+                yield f"{path.stem}:{node.lineno}", CODE.sub("`", node.value)
+
+
+@pytest.mark.parametrize(("pattern", "instead"), PLAIN)
+def test_the_course_names_its_subjects(pattern: str, instead: str) -> None:
+    """In plain sentences: notebooks, guesses, hints, messages."""
+    is_word = not pattern.startswith("(?")
+    wrong = re.compile(rf"\b{pattern}\b" if is_word else pattern, re.MULTILINE | re.IGNORECASE * is_word)
+    found = [
+        f"{place}: {' '.join(text[max(0, m.start() - 40) : m.end() + 40].split())}"
+        for place, text in course_texts()
+        for m in wrong.finditer(text)
+    ]
+    assert found == [], f"instead: {instead}"
 
 
 IN_NAMES = {
@@ -191,58 +168,7 @@ IN_NAMES = {
     "speak": "resume",
 }
 """Parts of names that stood for a term of the field, and what stands there now; in sentences they are plain English."""
-NAMES = {
-    "NotReached": "ConditionNotMet",
-    "Line": "LogLine, WrittenLine, SourceLine",
-    "Read": "ImportedRow, Parse",
-    "Said": "Message",
-    "Work": "CurrentEvent, Operation",
-    "Union": "Supergraph",
-    "Looking": "Inspection",
-    "Travel": "Replay",
-    "Identities": "BrokerIdFaults",
-    "Reel": "FilmBuilder",
-    "Look": "PartState",
-    "ZkClient": "ZooKeeperClient",
-    "KafkaZk": "KafkaZkClient",
-    "Meta": "BrokerMetadata",
-    "Located": "LogDirDescription",
-    "Hosted": "HostedPartition",
-    "Fates": "BrokerRoles",
-    "Refused": "ApiError",
-    "keep_up": "catch_up",
-    "wants_of": "relevant_to",
-    "go_on": "exec_in_venv",
-    "only_one": "file_lock",
-    "at_home": "in_project_environment",
-    "place_movers": "interpolate_positions",
-    "fall_silent": "start_expiry_timer",
-    "silence": "unreachable_since",
-    "Wishes": "pending reassignments",
-    "Together": "ConcurrentCommands",
-    "Ordering": "EventOrder",
-    "Producing": "ProducerCommands",
-    "Reassigning": "ReassignmentCommands",
-    "Pictures": "Rendering",
-    "Book": "LogTemplates",
-    "Way": "Link",
-    "Teller": "Narrator",
-    "Showing": "ExhibitRun",
-    "Broken": "Failure",
-    "Breakable": "KnownViolation",
-    "Fold": "aggregator",
-    "Tale": "Run",
-    "NOTICE": "read timeout fraction",
-    "RESTLESS": "DOES_NOT_QUIESCE",
-    "TROUBLES": "INCIDENTS",
-    "REMARKS": "high-volume actions",
-    "fall_asleep": "pause",
-    "speak_again": "cancel_expiry_timer",
-    "_carried": "_detached",
-    "_ways": "_faulty",
-    "awaited_brokers": "expected_brokers",
-    "words_of": "fields_of",
-}
+NAMES = pairs("wording_names.txt")
 """Names that were coined, and the field's own."""
 MODULES = """
     astray book described fates fields fold gate growing homecoming installing kip455 known leaving located logbook
@@ -263,7 +189,11 @@ def named(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_module_is_named_by_a_retired_word() -> None:
-    paths = [path for place in ("kafka_ctl", "tools", "benchmarks") for path in (ROOT / place).rglob("*.py")]
+    paths = [
+        path
+        for place in ("kafka_ctl", "kafka_ctl_course", "tools", "benchmarks")
+        for path in (ROOT / place).rglob("*.py")
+    ]
     assert len(paths) > 200
     assert [path for path in paths if {path.stem, path.parent.name} & {*MODULES}] == []
 
@@ -272,10 +202,39 @@ def test_nothing_is_named_by_a_retired_word() -> None:
     """In the package, the tools and the benchmarks; of a test's names, those of the oldest words."""
     oldest = {*IN_NAMES.keys() & RETIRED.keys(), "said", "tale"}
     found = set()
-    for place in ("kafka_ctl", "tools", "benchmarks", "tests"):
+    for place in ("kafka_ctl", "kafka_ctl_course", "tools", "benchmarks", "tests"):
         retired = oldest if place == "tests" else IN_NAMES.keys()
         for path in sorted((ROOT / place).rglob("*.py")):
             given = set(named(ast.parse(path.read_text("utf-8"))))
             wrong = {name for name in given if retired & {*name.lower().split("_")}}
             found |= {(path.relative_to(ROOT).as_posix(), name) for name in wrong | (given & NAMES.keys())}
     assert sorted(found) == [], f"instead: {IN_NAMES | NAMES}"
+
+
+RELATIVE = re.compile(r"(What|Who|Whoever|Whom|Whose|Where|When|Whether|How) (?!.*\?$)")
+
+
+def test_a_docstring_is_a_noun_phrase_or_an_imperative() -> None:
+    """No module, class, function or field is explained by a relative clause as subject."""
+    found = []
+    for place in ("kafka_ctl", "kafka_ctl_course"):
+        for path in sorted((ROOT / place).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    text = node.value.value
+                    if isinstance(text, str) and RELATIVE.match(text.partition("\n")[0]):
+                        found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text[:60]}")
+    assert found == []
+
+
+def test_the_readme_counts_the_lines_as_they_are() -> None:
+    """Within a twentieth: those of the controller, and those that are needed to run a cluster with it."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    controller, cluster = (int(number.replace(",", "")) for number in re.findall(r"([\d,]+) lines", readme))
+    lines = {path: len(path.read_text("utf-8").splitlines()) for path in (ROOT / "kafka_ctl").rglob("*.py")}
+    own = sum(count for path, count in lines.items() if path.parent.name == "controller")
+    assert controller == pytest.approx(own, rel=0.05)
+    code = "import sys, kafka_ctl.simulation.world; print(*(m.__file__ for m in [*sys.modules.values()] "
+    code += "if m.__name__.startswith('kafka_ctl') and m.__file__), sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert cluster == pytest.approx(sum(lines[Path(name)] for name in loaded.stdout.split("\n") if name), rel=0.05)

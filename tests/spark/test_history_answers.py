@@ -22,6 +22,7 @@ from history_plain import (
     same,
 )  # fmt: skip
 from history_plain_controllers import plain_deletions, plain_failovers, plain_reassignments
+from labs import play, until_quiet
 from pyspark.sql import DataFrame
 
 from kafka_ctl import BadInput, Lab, Trace
@@ -121,14 +122,11 @@ def test_unclean_elections_of_a_lab() -> None:
     """A follower that fell behind leads when its leader dies: what it missed is at risk."""
     with Lab(brokers=3, seed=5) as lab:
         config = {"unclean.leader.election.enable": True}
-        lab.create_topic("orders", assignment={0: [2, 3]}, config=config)
-        lab.settle()
-        lab.lag(3, "orders", 0)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [2, 3]}, config=config)
+        until_quiet(lab.lag, 3, "orders", 0)
         shrunk = next(r for r in reversed(lab.trace.records) if r.action == "shrink-isr")
         lab.run_for(60)
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         (row,) = questions.unclean_exposure(lab.trace, records_per_second=10).collect()
         election = next(r for r in lab.trace if r.kind == "election" and r.target == "unclean")
     assert (row.topic, row.leader, row.seq, row.at_ms) == ("orders", 3, election.seq, election.time_ms)
@@ -181,15 +179,12 @@ def test_imbalance_equals_the_plain_computation(clusters: list[Trace], simulated
 def test_imbalance_after_a_restart() -> None:
     """A broker that comes back leads nothing until somebody gives its partitions back."""
     with Lab(brokers=3, seed=4, config={"auto.leader.rebalance.enable": False}) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
         lab.shutdown(1)
         lab.start(1)
-        lab.run_for(30)
-        lab.settle()
+        until_quiet(lab.run_for, 30)
         before = len(lab.trace)
-        lab.elect_preferred()
-        lab.settle()
+        until_quiet(lab.elect_preferred)
         share = "broker", "preferred", "led_elsewhere", "share"
         away = questions.imbalance(lab.trace[:before]).where("broker = 1").orderBy("at_ms").collect()[-1]
         back = questions.imbalance(lab.trace).where("broker = 1").orderBy("at_ms").collect()[-1]
@@ -221,15 +216,11 @@ def test_costs_of_departures_equal_the_plain_computation(clusters: list[Trace], 
 def test_good_order_against_a_crash() -> None:
     """The same broker, the same partitions: nothing lost, and six seconds each."""
     with Lab(brokers=3, seed=6, costs={"zookeeper_tick": 0}) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
         lab.shutdown(1)
         lab.start(1)
         lab.run_for(30)
-        lab.elect_preferred()
-        lab.settle()
-        lab.kill(1)
-        lab.settle()
+        play(lab, "elect_preferred; settle; kill 1; settle")
         answer = questions.shutdown_vs_failure(lab.trace).orderBy("at_ms").collect()
     shutdown, crash = answer
     assert (shutdown.cause, shutdown.led, shutdown.attempts, shutdown.remaining) == ("controlled shutdown", 2, 1, 0)
@@ -250,10 +241,7 @@ def test_rolling_restarts_are_sessions() -> None:
     records = to_arrow(run.records)
     columns = ("start_ms", "end_ms", "duration_ms", "brokers", "remaining")
     rows = [tuple(r) for r in questions.rolling_restarts(records).select(*columns).orderBy("start_ms").collect()]
-    assert rows == [
-        (0.0, 602_000.0, 602_000.0, [1, 2, 3], 1),
-        (12_000_000.0, 12_902_000.0, 902_000.0, [3, 1], 0),
-    ]
+    assert rows == [(0.0, 602_000.0, 602_000.0, [1, 2, 3], 1), (12_000_000.0, 12_902_000.0, 902_000.0, [3, 1], 0)]
     assert [r.brokers for r in questions.rolling_restarts(records, gap_minutes=16).orderBy("start_ms").collect()] == [
         [1, 2, 3],
         [3, 1, 2],
@@ -294,12 +282,10 @@ def test_failover_takes_longer_with_more_partitions() -> None:
     rows = {}
     for partitions in (10, 200):
         with Lab(brokers=3, seed=2, costs={"zookeeper_tick": 0}) as lab:
-            lab.create_topic("orders", partitions, 2)
-            lab.settle()
+            until_quiet(lab.create_topic, "orders", partitions, 2)
             controller = lab.controller
             assert controller is not None
-            lab.kill(controller.id)
-            lab.settle()
+            until_quiet(lab.kill, controller.id)
             rows[partitions] = questions.failover_time(lab.trace).orderBy("elected_ms").collect()[-1]
     small, large = rows[10], rows[200]
     assert (small.partitions, large.partitions) == (10, 200)
@@ -335,13 +321,11 @@ def test_amplification_equals_the_plain_computation(clusters: list[Trace], simul
 def test_one_broker_failure_and_what_is_reported() -> None:
     """With three brokers: the two that live hear of it."""
     with Lab(brokers=3, seed=8) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3]})
         controller = lab.controller
         assert controller is not None
         before = len(lab.trace)
-        lab.kill(next(id for id in (1, 2, 3) if id != controller.id))
-        lab.settle()
+        until_quiet(lab.kill, next(id for id in (1, 2, 3) if id != controller.id))
         logged = [r for r in lab.trace[before:] if r.kind == "request" and r.actor == f"controller-{controller.id}"]
         (row,) = questions.request_amplification(lab.trace[before:]).where("event = 'BrokerChange'").collect()
     assert row.events == 1
@@ -361,10 +345,7 @@ def test_reassignments_equal_the_plain_computation(clusters: list[Trace], simula
 def test_a_reassignment_that_is_stuck() -> None:
     """A replica on a dead broker never catches up: it has begun and has no end."""
     with Lab(brokers=4, seed=1) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
-        lab.settle()
-        lab.kill(4)
-        lab.settle()
+        play(lab, """create_topic orders assignment='{"0":[1,2],"1":[2,3]}'; settle; kill 4; settle""")
         lab.reassign({("orders", 0): [1, 4], ("orders", 1): [3, 1]})
         lab.run_for(120)
         rows = questions.reassignments(lab.trace).orderBy("partition").collect()
@@ -381,10 +362,7 @@ def test_deletions_equal_the_plain_computation(clusters: list[Trace], simulated:
 def test_a_deletion_that_never_finishes() -> None:
     """One replica is on a dead broker; when that returns, the deletion goes on."""
     with Lab(brokers=3, seed=1) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
-        lab.kill(2)
-        lab.settle()
+        play(lab, """create_topic orders assignment='{"0":[1,2]}'; settle; kill 2; settle""")
         lab.delete_topic("orders")
         lab.run_for(600)
         (stuck,) = questions.deletions(lab.trace).collect()
@@ -421,10 +399,7 @@ def test_two_histories_side_by_side() -> None:
 def test_deletion_is_no_unavailability() -> None:
     """A partition goes through Offline on its way out."""
     with Lab(brokers=3, seed=1) as lab:
-        lab.create_topic("orders", partitions=3, replication_factor=2)
-        lab.settle()
-        lab.delete_topic("orders")
-        lab.settle()
+        play(lab, "create_topic orders partitions=3 replication_factor=2; settle; delete_topic orders; settle")
         causes = {row.cause for row in questions.unavailability(lab.trace).collect()}
         assert lab.partitions() == []
     assert causes == {"topic creation"}

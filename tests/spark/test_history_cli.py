@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from labs import play
 from prose import Prose
 
 from kafka_ctl import Lab
@@ -33,10 +34,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def lab() -> Lab:
     """A broker dies."""
     lab = Lab(brokers=3, seed=7)
-    lab.create_topic("orders", partitions=2, replication_factor=3)
-    lab.settle()
-    lab.kill(1)
-    lab.settle()
+    play(lab, "create_topic orders partitions=2 replication_factor=3; settle; kill 1; settle")
     return lab
 
 

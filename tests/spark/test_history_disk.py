@@ -303,18 +303,7 @@ def test_a_trace_is_written_wholly_or_not(prose: Prose, tmp_path: Path) -> None:
     assert read_parquet(path).records == long.records
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        None,
-        ".",
-        "nowhere/run.parquet",
-        "note/run.parquet",
-        "x" * 300,
-    ],
-    ids=source,
-)
+@pytest.mark.parametrize("path", ["", None, ".", "nowhere/run.parquet", "note/run.parquet", "x" * 300], ids=source)
 def test_where_no_trace_can_be_written(
     prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any
 ) -> None:

@@ -62,7 +62,7 @@ def test_engines_give_the_same_answers(
     engine: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Rows, and the sum of every column."""
-    pytest.importorskip(engine, reason=f"{engine} is only for benchmarks: pip install -e '.[bench]'")
+    pytest.importorskip(engine, reason=f"{engine} is in benchmarks/requirements.txt")
     dataset = request.getfixturevalue("dataset")
     monkeypatch.setenv("POLARS_MAX_THREADS", "2")
     other = import_module(f"benchmarks.in_{engine}").Engine(dataset, 2, legal_moves())

@@ -10,6 +10,7 @@ import lzma
 import os
 import random
 import socket
+import time
 import warnings
 import zipfile
 from collections import Counter
@@ -207,6 +208,44 @@ def test_a_line_of_a_gigabyte_is_never_held(tmp_path: Path, monkeypatch: pytest.
     assert max(held) <= len(block) + 2 * log_chunks.KEPT_HEAD
     middle = [count for start, count in asked.items() if step <= start < size - 2 * step]
     assert max(middle) <= step // len(block) + 2
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+def test_millions_of_empty_lines_are_counted_at_once(tmp_path: Path, ending: bytes) -> None:
+    """A gzip of 32 kB with 32 MB of line breaks; what stands around them keeps its lines' numbers."""
+    count = (32 << 20) // len(ending)
+    text = LINES[0].encode() + ending * count + LINES[0].encode() + ending
+    path = tmp_path / "controller.log.gz"
+    path.write_bytes(gzip.compress(text, 1))
+    began = time.monotonic()
+    found = list(read_chunk(Chunk("logs", str(path), 0, log_chunks.WHOLE)))
+    assert time.monotonic() - began < 10
+    assert [read.number for read in found if read.what == "record"] == [1, count + 1]
+    assert {read.what: read.number for read in found if read.what in ("chunk", "continued")} == {
+        "chunk": count + 1, "continued": count - 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("step", [70, 100, 333, 1000])
+def test_runs_of_empty_lines_are_cut_anywhere(tmp_path: Path, ending: bytes, step: int) -> None:
+    """Pieces of a file give the same records with the same numbers, and count the same lines, as the whole."""
+    text = ending.join([LINES[0].encode(), b"", *[b""] * 150, LINES[0].encode(), *[b""] * 300, b"", b"at x", b""])
+    path = lay(tmp_path, "controller.log", text)
+    whole = list(read_chunk(Chunk("logs", str(path), 0, len(text))))
+    first, found = 1, []
+    for start in range(0, len(text), step):
+        piece = Chunk("logs", str(path), start, min(start + step, len(text)), first=first)
+        found += read_chunk(piece)
+        first += log_chunks.count_lines(piece)
+    for what in ("record", "rejected"):
+        assert [(r.number, r.values) for r in found if r.what == what] == [
+            (r.number, r.values) for r in whole if r.what == what
+        ]
+    for what in ("chunk", "continued"):
+        assert sum(r.number for r in found if r.what == what) == sum(r.number for r in whole if r.what == what)
+    lines = len(text.decode().splitlines())
+    assert sum(r.number for r in whole if r.what == "chunk") == lines == first - 1
 
 
 # journald
@@ -502,21 +541,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "paths",
-    [
-        [],
-        (),
-        {},
-        {"prod": []},
-        None,
-        [None],
-        {"prod": None},
-        7,
-        "",
-        b"logs",
-        "a\0b",
-        ["\udcff"],
-        {7: "logs"},
-    ],
+    [[], (), {}, {"prod": []}, None, [None], {"prod": None}, 7, "", b"logs", "a\0b", ["\udcff"], {7: "logs"}],
     ids=str,
 )
 def test_what_is_no_path(prose: Prose, paths: Any) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labs import until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab
@@ -300,13 +301,11 @@ def test_a_simulated_cluster_through_its_own_logs(tmp_path: Path) -> None:
 def test_a_crash_in_the_logs_of_a_lab(tmp_path: Path) -> None:
     """The interval and its cause, to the millisecond that logs have."""
     with Lab(brokers=3, seed=2) as lab:
-        lab.create_topic("orders", partitions=3, replication_factor=2)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=2)
         controller = lab.controller
         assert controller is not None
         victim = next(id for id in lab.brokers if id != controller.id)
-        lab.kill(victim)
-        lab.settle()
+        until_quiet(lab.kill, victim)
         exact = questions.unavailability(lab.trace).where("leader IS NOT NULL").collect()
         for name in ("state-change", "controller"):
             lay(tmp_path, f"{name}.log", lab.trace.kafka_log(name).encode())

@@ -23,6 +23,7 @@ from history_plain import (
     wiped,
 )  # fmt: skip
 from history_plain_controllers import plain_deletions, plain_failovers, plain_reassignments
+from labs import until_quiet
 from pyspark.sql import DataFrame
 
 from kafka_ctl import Lab, Trace
@@ -113,8 +114,7 @@ def story(generation: str, seed: int) -> Trace:
     with Lab(brokers=4, seed=seed, generation=generation, config=EVERYTHING) as lab:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3], 2: [3, 1]})
         lab.create_topic("gone", assignment={0: [1, 2], 1: [2, 3]})
-        lab.create_topic("stays", assignment={0: [4], 1: [1]})
-        lab.settle()
+        until_quiet(lab.create_topic, "stays", assignment={0: [4], 1: [1]})
         for broker in (2, 3):
             lab.shutdown(broker)
             lab.start(broker)
@@ -125,8 +125,7 @@ def story(generation: str, seed: int) -> Trace:
         lab.run_for(60)
         lab.reassign({("orders", 2): [1, 4]})
         lab.run_for(0.05)
-        lab.kill(4)
-        lab.settle()
+        until_quiet(lab.kill, 4)
         lab.delete_topic("stays")
         lab.run_for(5)
         controller = lab.controller
@@ -135,8 +134,7 @@ def story(generation: str, seed: int) -> Trace:
         lab.run_for(60)
         lab.start(controller.id)
         lab.run_for(60)
-        lab.elect_preferred()
-        lab.settle()
+        until_quiet(lab.elect_preferred)
         return lab.trace
 
 
@@ -243,14 +241,12 @@ def test_what_administrators_asked_for(generation: str, records: DataFrame) -> N
 def test_a_reassignment_of_2_4_is_followed_to_its_end() -> None:
     """Replaced by another one, resumed by another controller, cancelled, and a mere change of the order."""
     with Lab(brokers=5, seed=3, generation="2.4", config=EVERYTHING) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3]})
         lab.reassign({("orders", 0): [1, 5], ("orders", 1): [3, 2]})
         lab.run_for(0.05)
         lab.reassign({("orders", 0): [2, 5]})
         lab.run_for(0.02)
-        lab.kill(5)
-        lab.settle()
+        until_quiet(lab.kill, 5)
         controller = lab.controller
         assert controller is not None
         lab.kill(controller.id)

@@ -22,6 +22,7 @@ from history_plain import (
     plain_unavailability,
     same,
 )
+from labs import until_quiet
 from prose import Prose
 from pyspark.sql import DataFrame
 
@@ -123,22 +124,8 @@ def test_how_intervals_end() -> None:
     run.move(NEW, ONLINE, partition=1, leader=2).move(ONLINE, ONLINE, partition=1, leader=-1)
     answer = questions.unavailability(to_arrow(run.records)).where("leader IS NOT NULL")
     assert dicts(answer, "partition", "start_ms", "end_ms", "duration_ms", "restored", "cause") == [
-        {
-            "partition": 0,
-            "start_ms": 1000,
-            "end_ms": 4000,
-            "duration_ms": 3000,
-            "restored": False,
-            "cause": None,
-        },
-        {
-            "partition": 1,
-            "start_ms": 6000,
-            "end_ms": None,
-            "duration_ms": None,
-            "restored": None,
-            "cause": None,
-        },
+        {"partition": 0, "start_ms": 1000, "end_ms": 4000, "duration_ms": 3000, "restored": False, "cause": None},
+        {"partition": 1, "start_ms": 6000, "end_ms": None, "duration_ms": None, "restored": None, "cause": None},
     ]
 
 
@@ -146,18 +133,15 @@ def test_the_lesson_of_the_first_notebook() -> None:
     """A controlled shutdown costs nothing, a crash the session timeout, a lone replica all its downtime."""
     with Lab(brokers=3, seed=1, costs={"zookeeper_tick": 0}) as lab:
         lab.create_topic("orders", partitions=6, replication_factor=3)
-        lab.create_topic("lonely", assignment={0: [2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "lonely", assignment={0: [2]})
         lab.shutdown(1)
         lab.start(1)
         lab.run_for(60)
-        lab.elect_preferred()
-        lab.settle()
+        until_quiet(lab.elect_preferred)
         before = len(questions.unavailability(lab.trace).where("leader IS NOT NULL").collect())
         lab.kill(2)
         lab.run_for(30)
-        lab.start(2)
-        lab.settle()
+        until_quiet(lab.start, 2)
         answer = questions.unavailability(lab.trace).where("leader IS NOT NULL")
         rows = dicts(answer, "topic", "partition", "cause", "outage_ms")
     assert before == 0

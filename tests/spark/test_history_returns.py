@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from history_plain import BUSY, Run, dicts, frames, plain_departures, plain_unavailability, same
+from labs import play, until_quiet
 from prose import Prose
 from pyspark.sql import DataFrame
 
@@ -80,16 +81,12 @@ def test_broker_churn_equals_the_plain_computation(clusters: list[Trace], simula
 def test_a_broker_comes_home() -> None:
     """Away for a minute, back, and in office again when the preferred leaders are elected."""
     with Lab(brokers=3, seed=4, config={"auto.leader.rebalance.enable": False}) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
         lab.shutdown(1)
         lab.run_for(60)
         lab.start(1)
         lab.run_for(30)
-        lab.elect_preferred()
-        lab.settle()
-        lab.kill(2)
-        lab.settle()
+        play(lab, "elect_preferred; settle; kill 2; settle")
         (row,) = questions.preferred_leader_recovery(lab.trace).collect()
     assert (row.broker, row.cause, row.led_elsewhere) == (1, "controlled shutdown", 2)
     assert 60_000 <= row.away_ms < 62_000

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from labs import until_quiet
 from prose import Prose, source
 
 from kafka_ctl import BadInput, Lab, UnknownName
@@ -119,8 +120,7 @@ def test_every_trouble_does_what_it_says(name: str) -> None:
 def test_administrators_change_topics() -> None:
     """A new one, one with more partitions, one less, and other replicas."""
     with Lab(brokers=6) as lab:
-        lab.create_topic("orders", 4, 3)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", 4, 3)
 
         def after(name: str) -> dict[tuple[str, int], tuple[int, ...]]:
             play(lab, Plan(one(name).brokers, (), ((lab.now + 1, name),)), 1, lab.now / 3600 + 1)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from history_plain import BUSY
+from labs import play
 from prose import Prose
 from pyspark.sql import DataFrame
 from waiting import eventually
@@ -25,6 +26,7 @@ from kafka_ctl.history.live.sources import LogReader
 from kafka_ctl.history.session import spark
 from kafka_ctl.kafka_log.write import kafka_log
 from kafka_ctl.paths import ROOT
+from kafka_ctl.trace import Record
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +64,7 @@ def test_who_leads_and_who_is_missing_is_what_the_lab_says() -> None:
     """After crashes, a deletion, a topic made anew, a reassignment."""
     with Lab(brokers=4, seed=3) as lab:
         lab.create_topic("orders", partitions=6, replication_factor=3)
-        lab.create_topic("gone", partitions=2, replication_factor=2)
-        lab.settle()
-        lab.kill(2)
-        lab.settle()
+        play(lab, "create_topic gone partitions=2 replication_factor=2; settle; kill 2; settle")
         lab.delete_topic("gone")
         lab.start(2)
         lab.run_for(60)
@@ -87,6 +86,17 @@ def test_who_leads_and_who_is_missing_is_what_the_lab_says() -> None:
     assert any(missing.values())
     assert controller is not None
     assert [*Controllers().rows(trace)][-1][2:] == ("ready", *controller)
+
+
+def test_a_resignation_counts_if_it_is_the_controllers() -> None:
+    """A broker that gives up what it never was says so too."""
+    logged = (("elected", 1), ("resigned", 2), ("resigned", 1), ("elected", 2), ("ready", 2))
+    records = [
+        Record(seq, float(seq), f"controller-{broker}", "controller", action, broker=broker, controller_epoch=1)
+        for seq, (action, broker) in enumerate(logged)
+    ]
+    rows = [(seq, action, broker) for _, seq, action, broker, _ in Controllers().rows(records)]
+    assert rows == [(0, "elected", 1), (2, "resigned", 1), (3, "elected", 2), (4, "ready", 2)]
 
 
 @pytest.mark.parametrize("fold", [Leaders, UnderReplicated, Imbalance, Controllers])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from labs import until_quiet
 
 from kafka_ctl import Lab, UnknownName
-from kafka_ctl.lab.metrics import STATES, Timer, queue_metrics, timer
+from kafka_ctl.lab.metrics import STATES, Timer, listener_metrics, queue_metrics, timer
 from kafka_ctl.trace import Record
 
 
@@ -30,16 +31,26 @@ def test_events_wait_while_another_is_worked_on(generation: str) -> None:
         assert waited.number == sum(r.actor == f"controller-{lab.controller.id}" for r in started)
 
 
-def test_a_failure_is_timed_as_leader_election() -> None:
-    with Lab(brokers=3, seed=7) as lab:
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_a_failure_is_timed_as_leader_election(generation: str) -> None:
+    with Lab(brokers=3, generation=generation, seed=7) as lab:
         assert lab.controller is not None
         victim = next(id for id in lab.brokers if id != lab.controller.id)
         before = lab.metrics(lab.controller.id)["LeaderElectionRateAndTimeMs"]
-        lab.kill(victim)
-        lab.settle()
+        until_quiet(lab.kill, victim)
         after = lab.metrics(lab.controller.id)["LeaderElectionRateAndTimeMs"]
         assert isinstance(before, Timer) and isinstance(after, Timer)
         assert after.number == before.number + 1
+        assert 0 <= after.max < 10
+
+
+def test_the_timer_of_0_10_begins_with_the_lock() -> None:
+    """Reading `/brokers/ids`, and waiting for the lock, count in no timer."""
+    begun = Record(0, 10.0, "controller-1", "event", "BrokerChange", source="queued", target="started")
+    read = Record(1, 12.0, "broker-1", "zk", "children", path="/brokers/ids", cause=0)
+    done = Record(2, 20.0, "controller-1", "event", "BrokerChange", target="done", cause=0, detail="waited=5ms")
+    assert listener_metrics([begun, read, done], 1) == {"LeaderElectionRateAndTimeMs": Timer(1, 3.0, 3.0, 3.0)}
+    assert listener_metrics([begun, read], 1) == {}
 
 
 def test_what_is_dropped_at_expiry_does_not_wait_any_more() -> None:
@@ -70,8 +81,7 @@ def test_a_new_process_begins_anew() -> None:
         lab.kill(first)
         down = lab.metrics(first)
         assert (down["ControllerState"], down["EventQueueSize"], down["ActiveControllerCount"]) == (0, 0, 0)
-        lab.start(first)
-        lab.settle()
+        until_quiet(lab.start, first)
         again = lab.metrics(first)
         assert again["EventQueueSize"] == 0
         assert "TopicChangeRateAndTimeMs" not in again

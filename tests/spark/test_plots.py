@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from kafka_ctl import Trace
 from kafka_ctl.history import plots, questions, simulate
 from kafka_ctl.history.plots.picture import Picture, readable, times
-from kafka_ctl.history.wording import in_words
+from kafka_ctl.history.questions.frames import in_words
 
 
 @pytest.fixture(scope="module")

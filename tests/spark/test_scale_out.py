@@ -16,7 +16,7 @@ import pytest
 from sparkcluster import LOOPBACK, connect, standalone, why_no_cluster
 
 from kafka_ctl import Unavailable
-from kafka_ctl.history import files, workers
+from kafka_ctl.history import files, session
 from kafka_ctl.history.files import filesystem
 from kafka_ctl.paths import ROOT
 
@@ -91,7 +91,9 @@ def test_a_standalone_cluster(tmp_path: Path) -> None:
     assert len({folder for _, folder in reported["where"]}) == 2
 
 
-@pytest.mark.skipif(importlib.util.find_spec("grpc_status") is None, reason="pip install 'pyspark[connect]' is missing")
+@pytest.mark.skipif(
+    importlib.util.find_spec("grpc_status") is None, reason="grpcio-status is in benchmarks/requirements.txt"
+)
 def test_spark_connect(tmp_path: Path) -> None:
     """A client without a Java of its own."""
     with connect(tmp_path) as url:
@@ -100,9 +102,11 @@ def test_spark_connect(tmp_path: Path) -> None:
     assert reported["session"] == "pyspark.sql.connect.session"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("grpc_status") is not None, reason="it is installed")
 def test_what_spark_connect_needs_is_reported() -> None:
-    code = "from kafka_ctl.history import spark; spark()"
+    """Also where it is installed: the program is told that it is not."""
+    code = "import importlib.util as u; find = u.find_spec; "
+    code += "u.find_spec = lambda name, *more: None if name.startswith('grpc') else find(name, *more); "
+    code += "from kafka_ctl.history import spark; spark()"
     reported = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"SPARK_REMOTE": "sc://127.0.0.1:1"},
         capture_output=True, text=True,
@@ -113,13 +117,12 @@ def test_what_spark_connect_needs_is_reported() -> None:
 def test_what_is_sent_is_the_package(tmp_path: Path) -> None:
     """All modules and the log messages, the same bytes each time; Python can run it, and reads lines with it."""
     (tmp_path / "again").mkdir()
-    path = workers.packed(tmp_path)
-    assert path.read_bytes() == workers.packed(tmp_path / "again").read_bytes()
+    path = session.packed(tmp_path)
+    assert path.read_bytes() == session.packed(tmp_path / "again").read_bytes()
     with zipfile.ZipFile(path) as zipped:
         names = zipped.namelist()
-    assert "kafka_ctl/lab/lab.py" in names and [name for name in names if not name.endswith(".py")] == [
-        "kafka_ctl/kafka_log/messages.txt"
-    ]
+    tables = {"kafka_ctl/kafka_log/messages.txt", "kafka_ctl/trace/catalogue.txt", "kafka_ctl/brokers/config_keys.txt"}
+    assert {"kafka_ctl/lab/lab.py", *tables} <= set(names)
     code = "import sys; sys.path[:0] = sys.argv[1:]; from kafka_ctl.history import simulate; "
     code += "from kafka_ctl.kafka_log.templates import book; print(len(simulate(1, 1)) * len(book('2.4').templates))"
     reported = subprocess.run(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from labs import until_quiet
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName
 from kafka_ctl.museum import EXHIBITS
-from kafka_ctl.museum.kraft import KRAFT, SHELVES, shelf
-from kafka_ctl.views.figures.copies import Moment, as_one_log, copies_over_time, moment, moments
+from kafka_ctl_course.figures.copies import Moment, as_one_log, copies_over_time, moment, moments
+from kafka_ctl_course.kraft import KRAFT, SHELVES, shelf
 
 
 def after(command: str) -> list[Moment]:
     """The moments of orders-0 around a failure; broker 4 is the controller."""
     config = {"auto.leader.rebalance.enable": False}
     lab = Lab(brokers=4, seed=7, costs=Costs(boot=0.0005, zookeeper_tick=0), config=config)
-    lab.create_topic("orders", assignment={0: [1, 2, 3]})
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
     lab.do(command)
     lab.run_for(5.99)
     return moments(lab, "orders", 0, steps=150)

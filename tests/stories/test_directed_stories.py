@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 import pytest
-from labs import acting, process_of, settled
+from labs import acting, process_of, settled, until_quiet
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.generation import GENERATIONS
@@ -70,8 +70,7 @@ def test_a_shrink_whose_answer_is_lost_is_tried_again(generation: str) -> None:
     with lab_of(generation) as lab:
         since = len(lab.trace)
         lab.kill(3)
-        lab.lose(1, "zookeeper", applied=True)
-        lab.settle()
+        until_quiet(lab.lose, 1, "zookeeper", applied=True)
         assert conflicts(lab, since) >= 1
         for view in lab.partitions():
             assert set(view.isr) == {1, 2} and view.leader in (1, 2)
@@ -79,8 +78,7 @@ def test_a_shrink_whose_answer_is_lost_is_tried_again(generation: str) -> None:
                 hosted = process_of(lab, broker).hosted[TopicPartition(view.topic, view.partition)].state
                 assert (hosted.leader, hosted.isr, hosted.leader_epoch) == (view.leader, view.isr, view.leader_epoch)
         assert {state for replica, state in acting(lab).context.replicas.items() if replica.broker == 3} == {OFFLINE}
-        lab.start(3)
-        lab.settle()
+        until_quiet(lab.start, 3)
         assert [set(p.isr) for p in lab.partitions()] == [{1, 2, 3}] * 2
         assert lab.violations == ()
 
@@ -98,10 +96,8 @@ def test_somebody_else_writes_between_the_read_and_the_write(generation: str, de
             lab.run_until(lambda now: bool(now.trace.slice(action="expired")))
             lab.run_for(0.25 * quarter + 0.1)
             path = TopicPartitionStateZNode.path(TopicPartition("orders", 0))
-            lab.write_znode(path, lab.znodes()[path][0].decode())
-            lab.settle()
-            lab.heal()
-            lab.settle()
+            until_quiet(lab.write_znode, path, lab.znodes()[path][0].decode())
+            until_quiet(lab.heal)
             met += conflicts(lab, since)
             assert set(lab.partition("orders", 0).isr) == {1, 2, 3} - {dead}
             assert lab.violations == ()
@@ -116,8 +112,7 @@ def test_an_election_whose_answer_is_lost(generation: str, applied: bool) -> Non
         since = len(lab.trace)
         lab.kill(1)
         lab.lose(2, "zookeeper", applied=applied)
-        lab.lose(3, "zookeeper", applied=applied)
-        lab.settle()
+        until_quiet(lab.lose, 3, "zookeeper", applied=applied)
         assert lab.controller is not None and acting(lab).id == lab.controller.id
         assert acting(lab).context.epoch == int(lab.znodes()["/controller_epoch"][0])
         elected = lab.trace.slice(since, kind="controller", action="elected")
@@ -133,8 +128,7 @@ def test_an_election_whose_transaction_went_through_though_its_answer_is_lost() 
         begun = {"kind": "zk", "action": "create", "path": "/controller_epoch"}
         lab.run_until(lambda now: {"broker-2", "broker-3"} <= {r.actor for r in now.trace.slice(since, **begun)})
         lab.lose(2, "zookeeper", applied=True)
-        lab.lose(3, "zookeeper", applied=True)
-        lab.settle()
+        until_quiet(lab.lose, 3, "zookeeper", applied=True)
         elected = lab.trace.slice(since, kind="controller", action="elected")
         assert lab.controller is not None and [r.actor for r in elected] == [f"controller-{lab.controller.id}"]
         assert not lab.trace.slice(since, action={"election_failed", "elected_and_resigned"})
@@ -162,8 +156,7 @@ def joined(generation: str, back: str, moment: float) -> tuple[Violation, ...]:
             lab.start(2)
             lab.run_until(lambda now: bool(now.trace.slice(since, action="become-follower", broker=2)))
         lab.run_for(Costs().catch_up + moment)
-        lab.produce("orders", 0, wait=False)
-        lab.settle()
+        until_quiet(lab.produce, "orders", 0, wait=False)
         assert set(lab.partition("orders", 0).isr) == {1, 2}
         assert {log.end for log in lab.logs()} == {3}
         return lab.violations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from labs import process_of
+from labs import process_of, until_quiet
 from prose import Prose
 
 from kafka_ctl.cli import commands as cli
@@ -13,9 +13,8 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.explore.exhaustive import STARTS, Round, Search, exhaust, scenarios
 from kafka_ctl.explore.report import account, story_text, write_story
 from kafka_ctl.explore.search import shortest
-from kafka_ctl.explore.state import digest
-from kafka_ctl.explore.tree import Branches, Case, Seen, Tree, try_all
-from kafka_ctl.lab.concurrent_commands import TOOLS
+from kafka_ctl.explore.tree import Branches, Case, Seen, Tree, digest, try_all
+from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.event_order import GivenOrder, connection
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.simulation.clock import VirtualClock
@@ -75,8 +74,7 @@ def test_nothing_overtakes_on_one_connection() -> None:
     with Lab(brokers=3, settle=False) as lab:
         loop = lab.world.clock.loop
         order = loop.choose = Last(loop, ())
-        lab.create_topic("t", 3, 3)
-        lab.settle()
+        until_quiet(lab.create_topic, "t", 3, 3)
         assert max(of for _, of in order.made) > 2 and max(behind) > 0 and lab.controller is not None
 
 

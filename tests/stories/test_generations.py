@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 
 import pytest
+from labs import until_quiet
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.generation import DIFFERENCES, GENERATIONS
@@ -18,8 +19,7 @@ def story(generation: Generation) -> Lab:
     """A broker dies and returns, one leaves, a partition moves, a topic goes, the controller dies, sessions end."""
     lab = Lab(brokers=4, generation=generation, seed=1, config=SETTINGS)
     lab.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
-    lab.create_topic("doomed", assignment={0: [2, 3], 1: [3, 2]})
-    lab.settle()
+    until_quiet(lab.create_topic, "doomed", assignment={0: [2, 3], 1: [3, 2]})
     commands = [
         lambda: lab.kill(3),
         lambda: lab.start(3),
@@ -76,8 +76,7 @@ def test_without_pipelining_the_same_is_done_more_slowly(name: str) -> None:
     done, seconds = {}, {}
     for generation in (fast, slow):
         with Lab(brokers=3, generation=generation, seed=1, config=SETTINGS) as lab:
-            lab.create_topic("orders", assignment={n: [3, 1, 2] for n in range(60)})
-            lab.settle()
+            until_quiet(lab.create_topic, "orders", assignment={n: [3, 1, 2] for n in range(60)})
             since = len(lab.trace)
             lab.shutdown(3)
             records = lab.trace[since:]

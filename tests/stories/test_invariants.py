@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from labs import play, until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Generation, Lab
@@ -22,8 +23,7 @@ CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable"
 
 def lab_with_two(generation: str, unclean: bool = False) -> Lab:
     lab = Lab(brokers=3, generation=generation, seed=7, config=CLEAN | {"unclean.leader.election.enable": unclean})
-    lab.create_topic("orders", assignment={0: [1, 2]})
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
     return lab
 
 
@@ -52,12 +52,10 @@ def test_there_are_twenty_and_more() -> None:
 def test_an_unclean_election_loses_records_and_that_is_known(prose: Prose, generation: str) -> None:
     """KIP-106 made clean elections the default; in 0.10 what marks the loss first is KIP-101."""
     with lab_with_two(generation, unclean=True) as lab:
-        lab.lag(2, "orders", 0)
-        lab.settle()
+        until_quiet(lab.lag, 2, "orders", 0)
         lab.produce("orders", 0)
         assert lab.violations == ()
-        lab.kill(1)
-        lab.settle()
+        until_quiet(lab.kill, 1)
         assert broken(lab) == {("I4", "KIP-106")}
         (violation,) = lab.violations
         prose(violation.text)
@@ -96,11 +94,9 @@ def test_a_lost_record_is_reported_once() -> None:
         lab.run_for(8)
         lab.heal()
         for _ in range(3):
-            lab.start(1)
-            lab.settle()
+            until_quiet(lab.start, 1)
             lab.produce("orders", 0, acks=1)
-            lab.kill(1)
-            lab.settle()
+            until_quiet(lab.kill, 1)
         assert len(lab.violations) == 1
 
 
@@ -108,11 +104,9 @@ def test_a_lost_record_is_reported_once() -> None:
 def test_a_deleted_topic_owes_nobody_its_records(generation: str) -> None:
     with Lab(brokers=2, generation=generation, seed=7, config=CLEAN | {"delete.topic.enable": True}) as lab:
         for _ in range(2):
-            lab.create_topic("orders", assignment={0: [1, 2]})
-            lab.settle()
+            until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
             assert lab.produce("orders", 0)
-            lab.delete_topic("orders")
-            lab.settle()
+            until_quiet(lab.delete_topic, "orders")
         assert lab.violations == ()
 
 
@@ -133,8 +127,7 @@ def test_records_and_trouble_break_nothing_unknown(generation: str) -> None:
     rng = Random(5)
     settings = CLEAN | {"min.insync.replicas": 2}
     with Lab(brokers=4, generation=generation, seed=3, config=settings) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 4]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 4]})
         for _ in range(150):
             one, other = rng.sample(range(1, 5), 2)
             trouble = rng.choice([
@@ -156,19 +149,14 @@ def test_records_and_trouble_break_nothing_unknown(generation: str) -> None:
 def test_a_cancelled_reassignment_can_cost_the_last_copy_and_that_is_known() -> None:
     """KAFKA-14424: the replica that was being added is the only one in sync, and goes, as nobody wants it any more."""
     with Lab(brokers=3, generation="2.4", seed=7, config=CLEAN) as lab:
-        lab.create_topic("orders", assignment={0: [1]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
         lab.reassign({("orders", 0): [2, 3]})
-        lab.kill(3)
-        lab.settle()
-        lab.kill(1)
-        lab.settle()
+        play(lab, "kill 3; settle; kill 1; settle")
         assert lab.partition("orders", 0).isr == (2,)
         lab.produce("orders", 0)
-        lab.cancel_reassignment([("orders", 0)])
-        lab.settle()
+        until_quiet(lab.cancel_reassignment, [("orders", 0)])
         assert lab.logs() == []
-        assert broken(lab) == {("I12", "KAFKA-9672")}
+        assert broken(lab) == {("I12", "KAFKA-9672"), ("I25", "KAFKA-14424")}
         assert mechanism(lab, "KAFKA-14424").partitions == {("orders", 0)}
 
 
@@ -181,11 +169,9 @@ def test_a_broker_with_a_lost_disk_takes_no_replica_and_that_is_known(generation
 
     def moved(kind: Generation) -> list[tuple[str, str | None]]:
         with Lab(brokers=3, generation=kind) as lab:
-            lab.create_topic("orders", assignment={0: [1]})
-            lab.settle()
+            until_quiet(lab.create_topic, "orders", assignment={0: [1]})
             lab.fail_log_dir(3)
-            lab.reassign({("orders", 0): [3]})
-            lab.settle()
+            until_quiet(lab.reassign, {("orders", 0): [3]})
             return [(v.invariant, v.known) for v in lab.violations if v.invariant == "I19"]
 
     assert moved(Generation(generation)) == [("I19", "KAFKA-10314")]
@@ -196,8 +182,7 @@ def test_nobody_wants_leaders_back_on_a_disk_that_failed() -> None:
     """The only copy is unreadable: however often the balance is checked, its broker cannot lead."""
     config = {"leader.imbalance.check.interval.seconds": 10}
     with Lab(brokers=2, generation="2.0", seed=1, config=config) as lab:
-        lab.create_topic("orders", assignment={0: [1]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
         lab.fail_log_dir(1)
         lab.run_for(60)
         assert lab.partition("orders", 0).leader == -1
@@ -208,30 +193,24 @@ def test_a_topic_without_any_partition_left_owes_nobody_its_end() -> None:
     """2.0 restores the assignment of a dying topic from its partitions' znodes; this one had none yet."""
     with Lab(brokers=3, seed=20149) as lab:
         lab.kill(3)
-        lab.create_topic("orders", assignment={0: [3]})
-        lab.settle()
-        lab.at_once(["add_partitions orders 2", "delete_topic orders"])
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [3]})
+        until_quiet(lab.at_once, ["add_partitions orders 2", "delete_topic orders"])
         assert lab.znodes()["/brokers/topics/orders"][0] == b'{"version":1,"partitions":{}}'
         assert "/admin/delete_topics/orders" in lab.znodes()
         assert lab.violations == ()
-        lab.start(3)
-        lab.settle()
+        until_quiet(lab.start, 3)
         assert "/brokers/topics/orders" not in lab.znodes()
 
 
 def test_a_dying_topic_whose_move_is_dropped_at_failover_waits_and_that_is_known() -> None:
     """It moved, so it was not deleted; it dies, so it need not move; and nobody looks again until a broker starts."""
     with Lab(brokers=3, seed=0) as lab:
-        lab.create_topic("orders", assignment={0: [2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [2]})
         acting = lab.controller.id
         lab.at_once(["reassign '{\"orders-0\":[2,3]}' through=zookeeper", "delete_topic orders"])
-        lab.kill(acting)
-        lab.settle()
+        until_quiet(lab.kill, acting)
         assert broken(lab) == {("I19", "KafkaController.maybeTriggerPartitionReassignment")}
-        lab.start(acting)
-        lab.settle()
+        until_quiet(lab.start, acting)
 
 
 def test_a_move_to_a_broker_that_was_bounced_is_done() -> None:
@@ -242,11 +221,9 @@ def test_a_move_to_a_broker_that_was_bounced_is_done() -> None:
 
     def moved(generation: str) -> set[tuple[str, str | None]]:
         with Lab(brokers=3, generation=generation, seed=0, config=CLEAN) as lab:
-            lab.create_topic("orders", assignment={0: [2]})
-            lab.settle()
+            until_quiet(lab.create_topic, "orders", assignment={0: [2]})
             lab.reassign({("orders", 0): [1, 3]})
-            lab.bounce(1)
-            lab.settle()
+            until_quiet(lab.bounce, 1)
             return {(v.invariant, v.known) for v in lab.violations if v.invariant in ("I14", "I19")}
 
     assert moved("2.0") == moved("2.4") == set()

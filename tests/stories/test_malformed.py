@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from labs import until_quiet
 from mutations import mutated
 from prose import Prose
 
@@ -26,8 +27,7 @@ def test_a_blocked_election_is_named(prose: Prose, generation: str) -> None:
         assert lab.now < 60
         with prose.refused(ConditionNotMet):
             lab.run_until(lambda: False)
-        lab.write_znode("/controller_epoch", "7")
-        lab.settle()
+        until_quiet(lab.write_znode, "/controller_epoch", "7")
         assert lab.controller is not None and lab.controller.epoch > 7
         with Lab.replay(lab.story) as again:
             assert again.trace.text() == lab.trace.text()
@@ -37,12 +37,10 @@ def test_since_the_epoch_is_read_first_nobody_tries_again() -> None:
     """In 2.4 it fails before there is a `/controller` that could vanish again; whoever starts later competes."""
     with Lab(generation="2.4") as lab:
         lab.write_znode("/controller_epoch", "junk")
-        lab.delete_controller()
-        lab.settle()
+        until_quiet(lab.delete_controller)
         assert lab.controller is None
         lab.write_znode("/controller_epoch", "7")
-        lab.bounce(1)
-        lab.settle()
+        until_quiet(lab.bounce, 1)
         assert lab.controller == (1, 8)
 
 
@@ -50,18 +48,14 @@ def test_since_the_epoch_is_read_first_nobody_tries_again() -> None:
 def test_a_broker_whose_place_is_taken_does_not_start(generation: str) -> None:
     """A znode of no session never goes away, so the broker gives up, as Kafka's does."""
     with Lab(brokers=3, generation=generation) as lab:
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         lab.write_znode("/brokers/ids/2", "{}")
         lab.delete_znode("/brokers/ids/2")
-        lab.start(2)
-        lab.settle()
+        until_quiet(lab.start, 2)
         assert lab.brokers[2].state == "running"
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         lab.write_znode("/brokers/ids/2", "{}")
-        lab.start(2)
-        lab.settle()
+        until_quiet(lab.start, 2)
         assert lab.brokers[2].state == "down"
 
 
@@ -69,14 +63,11 @@ def test_a_broker_whose_place_is_taken_does_not_start(generation: str) -> None:
 def test_what_is_no_json_counts_as_empty(generation: str) -> None:
     """Kafka reads over it. A request for a reassignment that asks for nothing is taken away by 2.0 only."""
     with Lab(generation=generation) as lab:
-        lab.create_topic("orders", partitions=2, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=3)
         for path in ("/admin/reassign_partitions", "/admin/preferred_replica_election", "/brokers/topics/theirs"):
             lab.write_znode(path, "{")
-        lab.write_znode("/isr_change_notification/isr_change_0000000001", "\N{SNOWMAN}")
-        lab.settle()
-        lab.delete_controller()
-        lab.settle()
+        until_quiet(lab.write_znode, "/isr_change_notification/isr_change_0000000001", "\N{SNOWMAN}")
+        until_quiet(lab.delete_controller)
         assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
         assert lab.controller is not None
         left = [path for path in lab.znodes() if path.startswith(("/admin/", "/isr_change_notification/"))]
@@ -86,11 +77,9 @@ def test_what_is_no_json_counts_as_empty(generation: str) -> None:
 def test_a_controller_that_nobody_understands() -> None:
     """Nobody competes for `/controller` while it is there, and nobody is controller."""
     with Lab() as lab:
-        lab.write_znode("/controller", "somebody")
-        lab.settle()
+        until_quiet(lab.write_znode, "/controller", "somebody")
         assert lab.controller is None and "no controller" in repr(lab)
-        lab.delete_controller()
-        lab.settle()
+        until_quiet(lab.delete_controller)
         assert lab.controller is not None
 
 
@@ -141,8 +130,7 @@ def test_whatever_somebody_wrote(data: st.DataObject, path: str, generation: str
     """Failovers, failures, requests and looks at the lab go on, and time does not run away."""
     content = data.draw(mutated(WRITTEN[path], most=2))
     with Lab(3, generation=generation, seed=1) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3]})
         carried_out(
             lambda: lab.write_znode(path, content),
             lambda: lab.settle(100),

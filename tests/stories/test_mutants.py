@@ -46,6 +46,12 @@ STORIES = {
     "joins-at-once": TWO + "lag 2 orders 0\nsettle\nproduce orders 0\ncatch_up 2\n" + ABOUT_TO_JOIN,
     "conflict-is-final": THREE + "kill 3\nlose 1 zookeeper applied=true\nsettle\n",
     "stays-new": THREE,
+    "counts-cached-isr": THREE + "lag 3 orders 0\nsettle\ncatch_up 3\nrun_for 0.5\nlag 3 orders 0\nproduce orders 0\n",
+    "leader-begins-empty": TWO.replace("1,2", "2") + "produce orders 0\nkill 2\nsettle\nstart 2\nsettle\n",
+    "expansion-forgotten": THREE + "lag 3 orders 0\nsettle\ncatch_up 3\nsettle\n",
+    "asks-another-replica": THREE + "produce orders 0 wait=false\nrun_for 1\n",
+    "connection-loss-unnoticed": TWO + "lag 2 orders 0\nproduce orders 0 wait=false\nrun_for 0.1\nkill 1\nsettle\n",
+    "answer-forgotten": THREE + "produce orders 0\nsettle\nproduce orders 0 acks=1\nsettle\n",
     "dead-leader-stays": TWO + "kill 1\nsettle\nkill 2\nsettle\n",
 }
 """What follows the first line."""

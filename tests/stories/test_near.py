@@ -8,9 +8,9 @@ import pytest
 
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.near import stories, walk_near
 from kafka_ctl.explore.report import summary
 from kafka_ctl.explore.search import Task, search
+from kafka_ctl.explore.walk import stories, walk_near
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.paths import ROOT
@@ -25,10 +25,8 @@ STEPS = 60_000
 @pytest.fixture
 def found(tmp_path: Path) -> str:
     """What walks have found, a file for each story."""
-    reported = {name: (opening, lines) for name, (opening, lines, _) in (STORIES | FOUND).items()}
-    for number, (opening, lines) in enumerate(reported.values()):
-        brokers = "" if "brokers" in opening else " brokers=[1,2,3] seed=0"
-        (tmp_path / f"{number:03}.txt").write_text(f"lab generation={opening}{brokers}\n{lines}\n", "utf-8")
+    for number, found in enumerate((STORIES | FOUND).values()):
+        (tmp_path / f"{number:03}.txt").write_text(found.text, "utf-8")
     return str(tmp_path)
 
 

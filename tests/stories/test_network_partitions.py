@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from labs import process_of
+from labs import process_of, until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl.generation import GENERATIONS
@@ -23,8 +23,7 @@ TIMED_OUT, TOO_FEW = "REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS"
 
 def cluster(generation: str, assignment: dict[int, list[int]], min_isr: int) -> Lab:
     lab = Lab(brokers=len(assignment[0]), generation=generation, seed=7, config=CLEAN)
-    lab.create_topic("test", assignment=assignment, config={"min.insync.replicas": min_isr})
-    lab.settle()
+    until_quiet(lab.create_topic, "test", assignment=assignment, config={"min.insync.replicas": min_isr})
     stream(lab, 3)
     return lab
 
@@ -67,16 +66,14 @@ def test_the_first_record_needs_no_zookeeper(generation: str) -> None:
     """Brokers serve without ZooKeeper as long as no ISR must change; `min.insync.replicas` is known, too."""
     with Lab(brokers=3, generation=generation, seed=7, config=CLEAN) as lab:
         lab.create_topic("test", assignment={0: [1, 2, 3]}, config={"min.insync.replicas": 2})
-        lab.create_topic("strict", assignment={0: [1, 2]}, config={"min.insync.replicas": 3})
-        lab.settle()
+        until_quiet(lab.create_topic, "strict", assignment={0: [1, 2]}, config={"min.insync.replicas": 3})
         lab.stop_zookeeper()
         start = lab.now
         assert lab.produce("test", 0).acknowledged
         assert lab.produce("strict", 0).error == TOO_FEW
         assert lab.now - start < 0.1
         assert stream(lab, 60) == {(1, None): 60}
-        lab.start_zookeeper()
-        lab.settle()
+        until_quiet(lab.start_zookeeper)
         assert state(lab) == (1, (1, 2, 3))
 
 
@@ -91,8 +88,7 @@ def test_a_new_copy_waits_for_zookeeper(generation: str) -> None:
         lab.create_topic("test", assignment={0: [other, lab.controller.id]})
         lab.run_for(1)
         assert not process_of(lab, other).hosted
-        lab.heal()
-        lab.settle()
+        until_quiet(lab.heal)
         assert state(lab) == (other, (other, lab.controller.id))
         assert lab.produce("test", 0).acknowledged
 
@@ -148,8 +144,7 @@ def test_a_leader_cut_from_its_followers(generation: str) -> None:
         assert state(lab, 1) == ((3, (3,)) if shrinks else (3, (3, 1, 2)))
         assert stream(lab, 45)[1, None] >= 30
         assert state(lab) == (1, (1, 2))
-        lab.shutdown(3)
-        lab.settle()
+        until_quiet(lab.shutdown, 3)
         assert state(lab, 1) == ((-1, (3,)) if shrinks else (1, (1, 2)))
         assert stream(lab, 5, partition=1) == ({(-1, "LEADER_NOT_AVAILABLE"): 5} if shrinks else {(1, None): 5})
         lab.start(3)

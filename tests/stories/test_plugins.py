@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from labs import play, until_quiet
 from prose import Prose, source
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName, election
@@ -22,12 +23,7 @@ REBALANCE = "auto.leader.rebalance.enable"
 def orders(**options: Any) -> Lab:
     """A topic on 1, 2, 3 whose ISR is in another order, (1, 3, 2)."""
     lab = Lab(brokers=4, seed=7, costs=Costs(boot=0.0005), config={REBALANCE: False}, **options)
-    lab.create_topic("orders", assignment={0: [1, 2, 3]})
-    lab.settle()
-    lab.lag(2, "orders", 0)
-    lab.settle()
-    lab.catch_up(2)
-    lab.settle()
+    play(lab, """create_topic orders assignment='{"0":[1,2,3]}'; settle; lag 2 orders 0; settle; catch_up 2; settle""")
     return lab
 
 
@@ -53,10 +49,8 @@ def test_an_election_of_ones_own(generation: str) -> None:
         orders(generation=generation, elections={"offline": last_of_isr}) as mine,
     ):
         for each in (lab, mine):
-            each.reassign({("orders", 0): [1, 3, 2]})
-            each.settle()
-            each.kill(1)
-            each.settle()
+            until_quiet(each.reassign, {("orders", 0): [1, 3, 2]})
+            until_quiet(each.kill, 1)
         assert (lab.partition("orders", 0).leader, mine.partition("orders", 0).leader) == (3, 2)
 
 
@@ -121,8 +115,7 @@ def test_a_request_batch_of_ones_own() -> None:
             lab.create_topic("orders", partitions=3, replication_factor=2)
             for command in ("settle", "kill 2", "settle", "start 2", "settle", "delete_topic orders", "settle"):
                 lab.do(command)
-            lab.create_topic("bills", partitions=1, replication_factor=1)
-            lab.settle()
+            until_quiet(lab.create_topic, "bills", partitions=1, replication_factor=1)
             reported[name] = [len(broker.metadata) for broker in lab.brokers.values()], lab.partitions()
     assert reported["packed"] == reported["usual"]
     assert reported["usual"][0] == [1, 1, 1, 1] and reported["silent"][0] == [0, 0, 0, 0]
@@ -131,8 +124,7 @@ def test_a_request_batch_of_ones_own() -> None:
 def test_a_fence_of_ones_own() -> None:
     """Who obeys only what is newer refuses the second request of the controller it has."""
     with Lab(rules={"fence": lambda asked, newest: asked > newest}) as lab:
-        lab.create_topic("orders", partitions=1, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=1, replication_factor=3)
         assert any(record.error == "STALE_CONTROLLER_EPOCH" for record in lab.trace)
 
 
@@ -145,8 +137,7 @@ def test_a_fence_is_asked_once_for_each_request() -> None:
 
     with Lab(rules={"fence": fence}) as lab:
         before, seen = len(asked), len(lab.trace)
-        lab.create_topic("orders", partitions=1, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=1, replication_factor=3)
         received = [r for r in lab.trace[seen:] if r.kind == "response" and r.actor.startswith("broker-")]
         assert len(asked) - before == len(received) == 6  # LeaderAndIsr and UpdateMetadata, three brokers
 
@@ -190,21 +181,16 @@ def test_the_three_lists_of_ones_own(prose: Prose) -> None:
     end = {}
     for name, rules in (("usual", {}), ("origin first", {"target": origin_first})):
         with orders(generation="2.4", rules=rules) as lab:
-            lab.reassign({("orders", 0): [3, 4, 2]})
-            lab.settle()
+            until_quiet(lab.reassign, {("orders", 0): [3, 4, 2]})
             end[name] = lab.partition("orders", 0).replicas
     assert end == {"usual": (3, 4, 2), "origin first": (2, 3, 4)}
-    with (
-        orders(generation="2.4", rules={"target": lambda *_: (1, 2)}) as lab,
-        prose.refused(PluginFailed),
-    ):
+    with orders(generation="2.4", rules={"target": lambda *_: (1, 2)}) as lab, prose.refused(PluginFailed):
         lab.reassign({("orders", 0): [3, 4, 2]})
 
 
 def test_a_story_names_them_and_replay_wants_them_again(prose: Prose) -> None:
     with orders(elections={"offline": last_of_isr}) as lab:
-        lab.kill(1)
-        lab.settle()
+        until_quiet(lab.kill, 1)
         assert "elections.offline" in lab.story.splitlines()[0]
         with prose.refused(BadInput):
             Lab.replay(lab.story)
@@ -258,14 +244,10 @@ def test_a_rule_that_returns_what_cannot_be_used(prose: Prose, rule: str, functi
 
 def _create_a_topic(rules: dict[str, Callable]) -> None:
     with Lab(rules=rules) as lab:
-        lab.create_topic("orders", partitions=1, replication_factor=1)
-        lab.settle()
-        lab.reassign({("orders", 0): [1, 2]})
-        lab.settle()
-        lab.kill(lab.partition("orders", 0).leader)
-        lab.settle()
-        lab.delete_topic("orders")
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=1, replication_factor=1)
+        until_quiet(lab.reassign, {("orders", 0): [1, 2]})
+        until_quiet(lab.kill, lab.partition("orders", 0).leader)
+        until_quiet(lab.delete_topic, "orders")
 
 
 def test_a_shrunk_isr_of_ones_own() -> None:
@@ -372,8 +354,7 @@ def test_a_pipeline_of_ones_own(prose: Prose) -> None:
     done = {}
     for name, rules in (("usual", {}), ("one", {"pipeline": lambda operations, window: [[op] for op in operations]})):
         with Lab(rules=rules) as lab:
-            lab.create_topic("orders", partitions=30, replication_factor=2)
-            lab.settle()
+            until_quiet(lab.create_topic, "orders", partitions=30, replication_factor=2)
             assert all(p.leader > 0 for p in lab.partitions())
             done[name] = lab.now
     assert done["one"] > done["usual"]

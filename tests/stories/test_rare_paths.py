@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from labs import acting, process_of, settled
+from labs import acting, play, process_of, settled, until_quiet
 
 from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.controller import deletion, notifications, reassignment, reassignment_incremental, shutdown
+from kafka_ctl.controller import deletion, membership, reassignment, reassignment_incremental, shutdown
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import ApiException, ControllerMoved, StateChangeFailed
 from kafka_ctl.generation import GENERATIONS, Generation
@@ -46,8 +46,7 @@ def test_an_isr_that_cannot_be_shrunk_is_left_alone(generation: str, stored: str
             lab.delete_znode(STATE)
         else:
             lab.write_znode(STATE, stored)
-        lab.kill(3)
-        lab.settle()
+        until_quiet(lab.kill, 3)
         refused = lab.trace.slice(since, kind="replica", action="refuse", broker=3)
         assert [(r.topic, r.partition, str(r.source), str(r.target)) for r in refused] == [
             ("orders", 0, "OnlineReplica", "OfflineReplica")
@@ -71,8 +70,7 @@ def test_nobody_is_elected_without_a_state(generation: str, stored: str | None, 
             lab.delete_znode(STATE)
         else:
             lab.write_znode(STATE, stored)
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         refused = lab.trace.slice(since, kind="partition", action="refuse")
         assert [(r.topic, str(r.source), str(r.target), r.error) for r in refused] == [
             ("orders", "OfflinePartition", "OnlinePartition", error)
@@ -83,8 +81,7 @@ def test_nobody_is_elected_without_a_state(generation: str, stored: str | None, 
 def test_0_10_says_why_nobody_in_sync_can_lead() -> None:
     with lab_of("0.10", (2,)) as lab:
         since = len(lab.trace)
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         refused = lab.trace.slice(since, kind="partition", action="refuse")
         assert [r.error for r in refused] == ["NoReplicaOnline"]
         assert "No broker in ISR for partition [orders,0] is alive. Live brokers are: " in (refused[0].detail or "")
@@ -118,10 +115,8 @@ def test_an_epoch_that_somebody_else_writes_first(generation: str) -> None:
             lab.delete_controller()
             lab.run_until(lambda now: bool(now.trace.slice(kind="controller", action="elected")[1:]))
             lab.run_for(0.2 * fifth)
-            lab.write_znode("/controller_epoch", "77")
-            lab.settle()
-            lab.heal()
-            lab.settle()
+            until_quiet(lab.write_znode, "/controller_epoch", "77")
+            until_quiet(lab.heal)
             failed = lab.trace.slice(since, kind="controller", action="election_failed")
             met += len(failed)
             assert lab.controller is not None
@@ -146,8 +141,7 @@ def test_who_cannot_take_over_gives_up_and_is_controller_no_more(generation: str
         gone = {"kind": "zk", "action": "delete", "actor": f"broker-{broker}", "path": "/controller"}
         lab.run_until(lambda now: bool(now.trace.slice(failed.seq, **gone)), limit=60)
         assert not process_of(lab, broker).controller.is_active
-        lab.write_znode("/brokers/topics/orders", good)
-        lab.settle()
+        until_quiet(lab.write_znode, "/brokers/topics/orders", good)
         assert lab.controller is not None
         assert sum(process.controller.is_active for process in lab.world.brokers.values()) == 1
         assert acting(lab).context.epoch == lab.controller.epoch
@@ -172,10 +166,7 @@ def test_news_wakes_a_follower_whose_fetch_waits(generation: str) -> None:
 def test_a_follower_that_lagged_where_nothing_is_left(generation: str) -> None:
     with lab_of(generation) as lab:
         lab.lag(3, "orders", 0)
-        lab.delete_topic("orders")
-        lab.settle()
-        lab.catch_up(3)
-        lab.settle()
+        play(lab, "delete_topic orders; settle; catch_up 3; settle")
         assert lab.partitions() == () or not lab.partitions()
         assert lab.violations == ()
 
@@ -185,8 +176,7 @@ def test_settle_does_not_wait_for_a_follower_behind_a_cut(generation: str) -> No
     """It asks again and again, but nobody answers before the cut is healed."""
     with lab_of(generation) as lab:
         lab.produce("orders", 0)
-        lab.lag(3, "orders", 0)
-        lab.settle()
+        until_quiet(lab.lag, 3, "orders", 0)
         assert set(lab.partition("orders", 0).isr) == {1, 2}
         lab.disconnect(2, 3)
         lab.catch_up(3)
@@ -194,8 +184,7 @@ def test_settle_does_not_wait_for_a_follower_behind_a_cut(generation: str) -> No
         lab.settle(limit=60)
         assert lab.now - before < 2
         assert set(lab.partition("orders", 0).isr) == {1, 2}
-        lab.heal()
-        lab.settle()
+        until_quiet(lab.heal)
         assert set(lab.partition("orders", 0).isr) == {1, 2, 3}
         assert lab.violations == ()
 
@@ -220,8 +209,7 @@ def test_a_leader_that_loses_its_disk_tells_who_waits(generation: str) -> None:
 def test_a_silent_follower_that_has_everything_stays_in_sync() -> None:
     """Since 2.4 only who lacks a record is late."""
     with lab_of("2.4", (1, 2)) as lab:
-        lab.produce("orders", 0)
-        lab.settle()
+        until_quiet(lab.produce, "orders", 0)
         lab.disconnect(1, 2)
         lab.run_for(60)
         assert set(lab.partition("orders", 0).isr) == {1, 2}
@@ -253,14 +241,10 @@ def test_who_was_counted_in_has_the_whole_time_again(generation: str) -> None:
 def test_since_when_a_broker_leads(generation: str) -> None:
     """Since it was told to, also where it followed before."""
     with lab_of(generation) as lab:
-        lab.kill(2)
-        lab.settle()
-        lab.start(2)
-        lab.settle()
+        play(lab, "kill 2; settle; start 2; settle")
         lab.run_for(10)
         since = len(lab.trace)
-        lab.elect_preferred()
-        lab.settle()
+        until_quiet(lab.elect_preferred)
         (led,) = lab.trace.slice(since, kind="broker", action="become-leader")
         hosted = process_of(lab, 2).hosted[TopicPartition("orders", 0)]
         assert hosted.led_since * 1000 == pytest.approx(led.time_ms, abs=1)
@@ -272,12 +256,10 @@ def test_since_when_a_broker_leads(generation: str) -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_topic_without_partitions_does_not_hold_up_the_deletion_of_the_next(generation: str) -> None:
     with lab_of(generation) as lab:
-        lab.write_znode("/brokers/topics/empty", '{"version":1,"partitions":{}}')
-        lab.settle()
+        until_quiet(lab.write_znode, "/brokers/topics/empty", '{"version":1,"partitions":{}}')
         lab.delay(1, "zookeeper", 0.5)  # so that both are found by one look
         since = len(lab.trace)
-        lab.at_once(["delete_topic empty", "delete_topic orders"])
-        lab.settle()
+        until_quiet(lab.at_once, ["delete_topic empty", "delete_topic orders"])
         logged = [r for r in lab.trace.slice(since, kind="controller") if "orders" in (r.detail or "")]
         done = lab.trace.slice(since, kind="controller", action="deletion_completed")[0]
         assert "empty" in (done.detail or "")
@@ -298,8 +280,7 @@ def test_what_is_moving_is_listed_and_reported() -> None:
             r.broker: r.detail for r in lab.trace.slice(since, kind="request", action="LeaderAndIsr", topic="orders")
         }
         assert reported[1] == "is_new adding=1 removing=3" and reported[2] == "adding=1 removing=3"
-        lab.heal()
-        lab.settle()
+        until_quiet(lab.heal)
         assert len(lab.trace.slice(since, kind="controller", action="reassignment_caught_up")) == 1
         reply = lab.world.clock.loop.create_future()
         reassignment_incremental.list_partition_reassignments(process_of(lab, 2).controller, None, reply)
@@ -311,8 +292,7 @@ def test_a_reassignment_to_brokers_that_are_alive(waits: bool) -> None:
     """It is begun, also where one to a dead broker would be dropped (KAFKA-4214)."""
     generation = Generation("2.0").but(waits_for_dead_targets=waits)
     with settled(generation, {"orders": {0: [2, 3]}}, 3, CONFIG) as lab:
-        lab.reassign({"orders-0": [1, 2]})
-        lab.settle()
+        until_quiet(lab.reassign, {"orders-0": [1, 2]})
         assert lab.partition("orders", 0).replicas == (1, 2)
 
 
@@ -321,12 +301,10 @@ def test_what_moves_already_is_not_begun_again() -> None:
     with settled("0.10", {"orders": {0: [2, 3], 1: [2, 3]}}, 3, CONFIG) as lab:
         lab.disconnect(1, 2, one_way=True)
         since = len(lab.trace)
-        lab.reassign({"orders-0": [3, 2], "orders-1": [2, 1]})
-        lab.settle()
+        until_quiet(lab.reassign, {"orders-0": [3, 2], "orders-1": [2, 1]})
         begun = lab.trace.slice(since, kind="controller", action="handling_reassignment")
         assert len(begun) == 2
-        lab.heal()
-        lab.settle()
+        until_quiet(lab.heal)
         assert not lab.trace.slice(since, kind="controller", action="reassignment_failed")
 
 
@@ -337,11 +315,9 @@ def test_a_deletion_does_not_wait_for_a_move(generation: str) -> None:
         lab.disconnect(1, 2, one_way=True)
         lab.reassign({"orders-0": [1, 2]})
         lab.run_for(5)
-        lab.delete_topic("orders")
-        lab.settle()
+        until_quiet(lab.delete_topic, "orders")
         assert "/brokers/topics/orders" in lab.znodes()
-        lab.heal()
-        lab.settle()
+        until_quiet(lab.heal)
         assert "/brokers/topics/orders" not in lab.znodes()
 
 
@@ -355,8 +331,7 @@ def test_a_controller_that_has_moved_leaves_the_reassignments_to_the_next(monkey
 
         with lab_of("2.0", (2, 3)) as lab:
             monkeypatch.setattr(reassignment, "start_move", fails)
-            lab.reassign({"orders-0": [1, 2]})
-            lab.settle()
+            until_quiet(lab.reassign, {"orders-0": [1, 2]})
             kept[type(error)] = "/admin/reassign_partitions" in lab.znodes()
     assert kept == {ControllerMoved: True, StateChangeFailed: False}
 
@@ -368,8 +343,7 @@ def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str)
         lab.delete_topic("orders")
         lab.run_until(lambda now: bool(now.trace.slice(kind="controller", action="partition_deletion")) or bool(
             now.trace.slice(kind="request", action="StopReplica")))  # fmt: skip
-        lab.kill(3)
-        lab.settle()
+        until_quiet(lab.kill, 3)
         logged = [r.action for r in lab.trace.slice(kind="controller", actor="controller-1")]
         halted = logged.index("deletion_halted")
         assert logged[halted + 1 : halted + 3] == ["handling_deletion", "retrying_deletion"]
@@ -377,16 +351,12 @@ def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str)
 
 def test_a_topic_that_is_being_deleted_does_not_move() -> None:
     with lab_of("2.4") as lab:
-        lab.kill(3)
-        lab.settle()
-        lab.delete_topic("orders")
-        lab.settle()
+        play(lab, "kill 3; settle; delete_topic orders; settle")
         since = len(lab.trace)
         with pytest.raises(ApiException, match="orders-0: UNKNOWN_TOPIC_OR_PARTITION"):
             lab.reassign({"orders-0": [1, 2]})
         assert lab.trace.slice(since, kind="controller", action="reassignment_skipped")
-        lab.start(3)
-        lab.settle()
+        until_quiet(lab.start, 3)
         assert not [path for path in lab.znodes() if path.startswith("/brokers/topics/")]
 
 
@@ -395,12 +365,7 @@ def test_leaderships_of_a_topic_that_is_being_deleted_are_not_rebalanced(generat
     config = CONFIG | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
     topics = {"orders": {0: [2, 3, 1]}, "other": {0: [1, 2]}}
     with settled(generation, topics, 3, config) as lab:
-        lab.kill(2)
-        lab.settle()
-        lab.kill(3)
-        lab.settle()
-        lab.delete_topic("orders")
-        lab.settle()
+        play(lab, "kill 2; settle; kill 3; settle; delete_topic orders; settle")
         since = len(lab.trace)
         lab.start(2)
         lab.run_for(100)
@@ -441,8 +406,7 @@ def test_who_is_not_in_sync_and_the_automatic_rebalance(in_sync_only: bool) -> N
     generation = Generation("2.4").but(rebalances_to_in_sync=in_sync_only)
     config = CONFIG | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
     with settled(generation, {"orders": {0: [2, 3]}}, 3, config) as lab:
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         lab.disconnect(2, 3)
         lab.start(2)
         since = len(lab.trace)
@@ -458,13 +422,9 @@ def test_who_is_not_in_sync_and_the_automatic_rebalance(in_sync_only: bool) -> N
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_topic_that_is_being_deleted_may_be_written_again(generation: str) -> None:
     with lab_of(generation) as lab:
-        lab.kill(3)
-        lab.settle()
-        lab.delete_topic("orders")
-        lab.settle()
+        play(lab, "kill 3; settle; delete_topic orders; settle")
         since = len(lab.trace)
-        lab.write_znode("/brokers/topics/orders", lab.znodes()["/brokers/topics/orders"][0].decode())
-        lab.settle()
+        until_quiet(lab.write_znode, "/brokers/topics/orders", lab.znodes()["/brokers/topics/orders"][0].decode())
         assert lab.trace.slice(since, kind="controller", action="partition_change_ignored")
 
 
@@ -486,8 +446,7 @@ def test_a_future_copy_that_is_given_up_makes_room() -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_broker_may_have_the_id_0(generation: str) -> None:
     with Lab(brokers=[0, 1], generation=generation, seed=1, config=CONFIG) as lab:
-        lab.create_topic("orders", assignment={0: [0, 1], 1: [1, 0]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [0, 1], 1: [1, 0]})
         assert [p.leader for p in lab.partitions()] == [0, 1]
         assert set(process_of(lab, 0).hosted) == set(process_of(lab, 1).hosted)
         assert len(process_of(lab, 0).metadata) == 2
@@ -511,8 +470,7 @@ def test_a_thread_of_0_10_that_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
     with lab_of("0.10") as lab:
         monkeypatch.setattr(deletion, "look", fails)
-        lab.delete_topic("orders")
-        lab.settle()
+        until_quiet(lab.delete_topic, "orders")
         died = lab.trace.slice(kind="controller", action="thread_died")
         assert [record.actor for record in died] == ["controller-1"] and "oops" in (died[0].detail or "")
 
@@ -556,8 +514,7 @@ def test_who_leaves_while_there_is_no_controller_asks_again(generation: str) -> 
             lab.delete_controller()
             if steps:
                 lab.step(steps)
-            lab.shutdown(3, wait=False)
-            lab.settle()
+            until_quiet(lab.shutdown, 3, wait=False)
             asked = [r.error for r in lab.trace.slice(since, kind="broker", action="controlled-shutdown")]
             refused += "CONTROLLER_NOT_AVAILABLE" in asked
             assert asked[-1] is None
@@ -571,7 +528,7 @@ def test_who_leaves_while_there_is_no_controller_asks_again(generation: str) -> 
 def answered(lab: Lab, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
     """The controller hears this from broker 3; nothing of it takes time."""
     with pytest.raises(StopIteration):
-        notifications.leader_and_isr_response(acting(lab), 3, error, errors).send(None)
+        membership.leader_and_isr_response(acting(lab), 3, error, errors).send(None)
 
 
 def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
@@ -579,7 +536,7 @@ def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
         lost, kept = TopicPartition("orders", 0), TopicPartition("orders", 1)
         offline = acting(lab).context.offline_dirs
         offline[3] = {lost, kept}
-        answered(lab, None, {lost: None, kept: notifications.STORAGE_ERROR})
+        answered(lab, None, {lost: None, kept: membership.STORAGE_ERROR})
         assert offline[3] == {kept}
         answered(lab, None, {kept: None})
         assert not offline[3]
@@ -589,7 +546,7 @@ def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
 
 def test_a_refused_request_is_reported() -> None:
     with lab_of("2.4") as lab:
-        answered(lab, "STALE_CONTROLLER_EPOCH", {TopicPartition("orders", 0): notifications.STORAGE_ERROR})
+        answered(lab, "STALE_CONTROLLER_EPOCH", {TopicPartition("orders", 0): membership.STORAGE_ERROR})
         last = lab.trace[-1]
         assert (last.action, last.actor) == ("leader_and_isr_error", "controller-1")
         assert "STALE_CONTROLLER_EPOCH" in (last.detail or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from labs import play, until_quiet
 
 from kafka_ctl import BadInput, Lab, TopicPartition
 from kafka_ctl.generation import GENERATIONS
@@ -12,8 +13,7 @@ ORDERS = TopicPartition("orders", 0)
 
 def lab_with(replicas: list[int], generation: str = "2.0") -> Lab:
     lab = Lab(brokers=3, generation=generation, seed=1, config={"controlled.shutdown.max.retries": 100})
-    lab.create_topic("orders", assignment={0: replicas})
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", assignment={0: replicas})
     return lab
 
 
@@ -25,10 +25,7 @@ def ends(lab: Lab) -> dict[int, int]:
 def test_a_follower_on_a_new_disk_copies_everything_again(generation: str) -> None:
     with lab_with([1, 2, 3], generation) as lab:
         lab.produce("orders", 0, records=5)
-        lab.kill(3)
-        lab.settle()
-        lab.start(3, empty=True)
-        lab.settle()
+        play(lab, "kill 3; settle; start 3 empty=true; settle")
         assert ends(lab) == {1: 5, 2: 5, 3: 5}
         assert sorted(lab.partition("orders", 0).isr) == [1, 2, 3]
         copied = [r.detail for r in lab.trace.slice(action="copy") if r.broker == 3]
@@ -46,14 +43,7 @@ def test_the_last_of_the_isr_on_a_new_disk_leads_an_empty_log(generation: str) -
     """Kafka asks for the ISR, not for the log: what was acknowledged is lost, also on the replicas that had it."""
     with lab_with([1, 2], generation) as lab:
         lab.produce("orders", 0, records=5)
-        lab.kill(2)
-        lab.settle()
-        lab.kill(1)
-        lab.settle()
-        lab.start(1, empty=True)
-        lab.settle()
-        lab.start(2)
-        lab.settle()
+        play(lab, "kill 2; settle; kill 1; settle; start 1 empty=true; settle; start 2; settle")
         assert lab.partition("orders", 0).leader == 1
         assert sum(ends(lab).values()) == 0
         lost = {v.invariant: v.known for v in lab.violations if v.known != "KAFKA-3143"}
@@ -64,10 +54,7 @@ def test_a_generated_id_goes_with_the_disk() -> None:
     with Lab(brokers=[None, None], seed=1) as lab:
         lab.settle()
         assert sorted(lab.brokers) == [1001, 1002]
-        lab.kill(1002)
-        lab.settle()
-        lab.start(1002, empty=True)
-        lab.settle()
+        play(lab, "kill 1002; settle; start 1002 empty=true; settle")
         assert sorted(lab.brokers) == [1001, 1003]
 
 
@@ -75,11 +62,9 @@ def test_a_generated_id_goes_with_the_disk() -> None:
 def test_who_does_not_stop_in_time_is_killed(wait: bool) -> None:
     """Its leadership has nowhere to go, so that it asks again every five seconds."""
     with lab_with([1, 2]) as lab:
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         start = lab.now
-        report = lab.shutdown(1, wait=wait, grace=30)
-        lab.settle()
+        report = until_quiet(lab.shutdown, 1, wait=wait, grace=30)
         (killed,) = [r for r in lab.trace.slice(kind="fault", action="kill") if r.broker == 1]
         assert killed.detail == "grace=30"
         assert killed.time_ms / 1000 - start == pytest.approx(30, abs=0.01)

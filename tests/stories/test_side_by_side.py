@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labs import until_quiet
 from prose import Prose
 
 from kafka_ctl import Lab, side_by_side
@@ -76,8 +77,7 @@ def test_a_run_that_waits_stays_where_it_is(view: str) -> None:
 
 def test_a_fork_that_changes_nothing_never_parts() -> None:
     with Lab(brokers=3, seed=7) as lab:
-        lab.create_topic("orders", 2, 2)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", 2, 2)
         with lab.fork() as same:
             shown = side_by_side(lab, same)
             check(shown, (lab, same))
@@ -88,10 +88,8 @@ def test_a_fork_that_changes_nothing_never_parts() -> None:
 
 def test_one_story_in_two_generations() -> None:
     with Lab(brokers=3, seed=7, generation="0.10") as old:
-        old.create_topic("orders", 2, 2)
-        old.settle()
-        old.kill(2)
-        old.settle()
+        until_quiet(old.create_topic, "orders", 2, 2)
+        until_quiet(old.kill, 2)
         with old.fork(generation="2.4") as new:
             shown = side_by_side(old, new)
             check(shown, (old, new))

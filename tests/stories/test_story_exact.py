@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
+from labs import until_quiet
 from prose import Prose
 
 from kafka_ctl.errors import BadInput, ConditionNotMet, UnknownName
@@ -18,8 +19,7 @@ from kafka_ctl.latencies import Costs
 @pytest.fixture
 def lab() -> Iterator[Lab]:
     with Lab(seed=3) as lab:
-        lab.create_topic("t", 3, 3)
-        lab.settle()
+        until_quiet(lab.create_topic, "t", 3, 3)
         yield lab
 
 
@@ -28,8 +28,7 @@ def same_again(lab: Lab) -> Lab:
     again = Lab.replay(lab.story)
     assert again.story == lab.story
     for one in (lab, again):
-        one.delete_controller()
-        one.settle()
+        until_quiet(one.delete_controller)
     assert again.trace.records == lab.trace.records
     assert (again.now, again.znodes()) == (lab.now, lab.znodes())
     return again
@@ -89,15 +88,7 @@ def test_costs_are_part_of_the_story() -> None:
             assert '"boot":0.0005' in other.story
 
 
-@pytest.mark.parametrize(
-    "costs",
-    [
-        """'{"lunch":1}'""",
-        """'{"boot":"long"}'""",
-        """'{"boot":-1}'""",
-        "3",
-    ],
-)
+@pytest.mark.parametrize("costs", ["""'{"lunch":1}'""", """'{"boot":"long"}'""", """'{"boot":-1}'""", "3"])
 def test_costs_that_cannot_be(prose: Prose, costs: str) -> None:
     with prose.refused(BadInput):
         Lab.replay(f"lab costs={costs}\nsettle\n")
@@ -166,8 +157,7 @@ def test_whoever_handles_ctrl_c_keeps_it(lab: Lab) -> None:
     before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     try:
         interrupt_at(lab, len(lab.trace) + 3)
-        lab.kill(1)
-        lab.settle()
+        until_quiet(lab.kill, 1)
     finally:
         signal.signal(signal.SIGINT, before)
     assert seen == [signal.SIGINT]
@@ -184,8 +174,7 @@ def test_a_lab_runs_in_any_thread() -> None:
 
     def run() -> None:
         with Lab(seed=3) as lab:
-            lab.kill(1)
-            lab.settle()
+            until_quiet(lab.kill, 1)
             ends.append(len(lab.trace))
 
     work(run)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labs import process_of
+from labs import play, process_of, until_quiet
 
 from kafka_ctl import BadInput, Lab, TopicPartition, UnknownName
 from kafka_ctl.brokers.replication_quota import ALL, ReplicationQuota, SimpleRate, throttled_partitions
@@ -22,8 +23,7 @@ RATE, REPLICAS = "follower.replication.throttled.rate", "follower.replication.th
 
 def lab_with(replicas: list[int], generation: str = "2.0", **options: object) -> Lab:
     lab = Lab(brokers=3, generation=generation, seed=1, **options)  # type: ignore[arg-type]
-    lab.create_topic("orders", assignment={0: replicas})
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", assignment={0: replicas})
     return lab
 
 
@@ -95,8 +95,7 @@ def test_each_byte_takes_its_time() -> None:
     """100 MB over a link of 1 Gbit/s: 0.8 s, and a round trip for each MiB; a record without a size takes none."""
     with lab_with([1, 2]) as lab:
         start = lab.now
-        lab.produce("orders", 0, records=100, size=MB)
-        lab.settle()
+        until_quiet(lab.produce, "orders", 0, records=100, size=MB)
         copies = seconds_of(lab, "copy", 2)
         assert len(copies) == 100
         assert copies[-1] - start == pytest.approx(100 * MB * 8e-9 + 100 * 0.001, abs=0.01)
@@ -133,8 +132,7 @@ def test_many_records_are_written_as_runs_and_read_again(steps: list[tuple[int, 
 def test_who_copies_for_too_long_leaves_the_isr() -> None:
     """2 GB over 1 Gbit/s take 16 s; a follower that has not caught up for 10 s is not in sync."""
     with lab_with([1, 2]) as lab:
-        lab.produce("orders", 0, records=2000, size=MB, acks=1)
-        lab.settle()
+        until_quiet(lab.produce, "orders", 0, records=2000, size=MB, acks=1)
         (left,), (back,) = seconds_of(lab, "shrink-isr", 1), seconds_of(lab, "expand-isr", 1)
         assert 10 < left < 16 < back < 20
         assert lab.partition("orders", 0).isr == (1, 2)
@@ -149,8 +147,7 @@ def test_who_copies_for_too_long_leaves_the_isr() -> None:
 def test_a_throttled_move_ends_when_it_was_computed_to(generation: str, records: int, rate: int) -> None:
     """Bytes by rate; Kafka looks once a second, and measures over ten, so that it is a little slower."""
     with lab_with([1, 2], generation) as lab:
-        lab.produce("orders", 0, records=records, size=MB)
-        lab.settle()
+        until_quiet(lab.produce, "orders", 0, records=records, size=MB)
         computed = records * MB / rate
         lab.execute_reassignment({ORDERS: [1, 3]}, throttle=rate)
         lab.run_for(computed / 2)
@@ -179,8 +176,7 @@ def test_either_side_slows_a_move_down(side: str) -> None:
         lab.alter_config("brokers", 1 if side == "leader" else 3, {f"{side}.replication.throttled.rate": 5 * MB})
         lab.settle()
         start = lab.now
-        lab.reassign({ORDERS: [1, 3]})
-        lab.settle()
+        until_quiet(lab.reassign, {ORDERS: [1, 3]})
         assert 8.5 < seconds_of(lab, "copy", 3)[-1] - start < 13
 
 
@@ -191,10 +187,12 @@ def test_a_replica_in_sync_is_not_throttled() -> None:
             lab.alter_config(
                 "brokers", broker, {f"{side}.replication.throttled.rate": 1000 for side in ("leader", "follower")}
             )
-        lab.alter_config(
-            "topics", "orders", {f"{side}.replication.throttled.replicas": "*" for side in ("leader", "follower")}
+        until_quiet(
+            lab.alter_config,
+            "topics",
+            "orders",
+            {f"{side}.replication.throttled.replicas": "*" for side in ("leader", "follower")},
         )
-        lab.settle()
         start = lab.now
         for _ in range(5):
             lab.produce("orders", 0, size=MB)
@@ -204,8 +202,7 @@ def test_a_replica_in_sync_is_not_throttled() -> None:
 
 def test_a_rate_can_be_changed_while_partitions_move() -> None:
     with lab_with([1, 2]) as lab:
-        lab.produce("orders", 0, records=200, size=MB)
-        lab.settle()
+        until_quiet(lab.produce, "orders", 0, records=200, size=MB)
         start = lab.now
         lab.execute_reassignment({ORDERS: [1, 3]}, throttle=MB)
         lab.run_for(20)
@@ -220,18 +217,12 @@ def test_a_rate_can_be_changed_while_partitions_move() -> None:
 def test_a_broker_that_starts_reads_what_is_set() -> None:
     with lab_with([1, 2]) as lab:
         lab.alter_config("topics", "orders", {REPLICAS: "0:3"})
-        lab.alter_config("brokers", 3, {RATE: 5 * MB})
-        lab.settle()
-        lab.kill(3)
-        lab.settle()
-        lab.start(3)
-        lab.settle()
+        until_quiet(lab.alter_config, "brokers", 3, {RATE: 5 * MB})
+        play(lab, "kill 3; settle; start 3; settle")
         quota = process_of(lab, 3).quotas.follower
         assert (quota.bound, quota.is_throttled(ORDERS)) == (5 * MB, True)
-        lab.expire_session(3)
-        lab.settle()
-        lab.alter_config("brokers", 3, {RATE: MB})
-        lab.settle()
+        until_quiet(lab.expire_session, 3)
+        until_quiet(lab.alter_config, "brokers", 3, {RATE: MB})
         assert quota.bound == MB
 
 
@@ -241,12 +232,10 @@ def test_a_broker_that_starts_reads_what_is_set() -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_topics_setting_changes_while_it_is_used(generation: str) -> None:
     with lab_with([1, 2], generation) as lab:
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         one = lab.produce("orders", 0)
         assert one is not None and one.acknowledged
-        lab.alter_config("topics", "orders", {"min.insync.replicas": 2})
-        lab.settle()
+        until_quiet(lab.alter_config, "topics", "orders", {"min.insync.replicas": 2})
         changed = lab.trace.slice(action="config-changed")
         assert {(r.broker, r.topic, r.detail) for r in changed} == {
             (broker, "orders", 'config={"min.insync.replicas":"2"}') for broker in (1, 3)
@@ -256,8 +245,7 @@ def test_a_topics_setting_changes_while_it_is_used(generation: str) -> None:
             lab.znodes()["/config/changes/config_change_0000000000"][0]
             == b'{"version":2,"entity_path":"topics/orders"}'
         )
-        lab.alter_config("topics", "orders", {"min.insync.replicas": None})
-        lab.settle()
+        until_quiet(lab.alter_config, "topics", "orders", {"min.insync.replicas": None})
         assert lab.produce("orders", 0).acknowledged  # type: ignore[union-attr]
         with Lab.replay(lab.story) as again, lab.fork() as other:
             assert again.trace.text() == lab.trace.text() == other.trace.text()
@@ -304,8 +292,7 @@ def test_old_notifications_are_purged_with_the_next_change(generation: str) -> N
             lab.run_for(8 * 60)
         assert notifications(lab) == ["00", "01"]
         lab.run_for(60)
-        lab.alter_config("topics", "orders", {"retention.ms": 3})
-        lab.settle()
+        until_quiet(lab.alter_config, "topics", "orders", {"retention.ms": 3})
         assert notifications(lab) == ["01", "02"]
         purged = [r for r in lab.trace.slice(action="delete") if (r.path or "").startswith("/config/changes/")]
         assert (purged[0].path, purged[0].error) == ("/config/changes/config_change_0000000000", None)
@@ -316,3 +303,102 @@ def test_old_notifications_are_purged_with_the_next_change(generation: str) -> N
         assert [changed.count(f'config={{"retention.ms":"{value}"}}') for value in (1, 2, 3)] == [3, 3, 3]
         with Lab.replay(lab.story) as again:
             assert again.trace.text() == lab.trace.text()
+
+
+# Copies between log directories
+
+LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+able = pytest.mark.parametrize("generation", ["2.0", "2.4"])
+
+
+def to_other_directory(*topics: str) -> str:
+    """A plan by which broker 1 has its copy of partition 0 of these topics in `/d1`."""
+    entries = [{"topic": topic, "partition": 0, "replicas": [1, 2], "log_dirs": ["/d1", "any"]} for topic in topics]
+    return json.dumps({"version": 1, "partitions": entries})
+
+
+def swapped(lab: Lab) -> dict[str | None, float]:
+    """By topic the second at which broker 1 put a future copy in place."""
+    return {r.topic: r.time_ms / 1000 for r in lab.trace.slice(action="log-dir-swapped") if r.broker == 1}
+
+
+@able
+@pytest.mark.parametrize(
+    ("size", "rate", "least", "most"),
+    [(0, None, 0.2, 0.21), (30, None, 0.4, 0.5), (30, MB, 28, 31), (300, 10 * MB, 28, 33)],
+)
+def test_a_move_between_log_directories_takes_the_time_of_its_throttle(
+    generation: str, size: int, rate: int | None, least: float, most: float
+) -> None:
+    """MB by bytes a second. Without a throttle: the time of a follower that comes back, and 8 ns a byte."""
+    with lab_with([1, 2], generation) as lab:
+        if size:
+            until_quiet(lab.produce, "orders", 0, records=size, size=MB)
+        start, plan = lab.now, to_other_directory("orders")
+        until_quiet(lab.execute_reassignment, plan, replica_alter_log_dirs_throttle=rate)
+        assert least < swapped(lab)["orders"] - start < most
+        assert lab.partition("orders", 0).isr == (1, 2)  # the copies between brokers are not slowed down
+        if rate is not None:
+            assert lab.verify_reassignment(plan).endswith("Throttle was removed.")
+            lab.settle()
+        assert {broker.quotas.alter_log_dirs.bound for broker in lab.world.brokers.values()} == {None}
+        with Lab.replay(lab.story) as again:
+            assert again.trace.text() == lab.trace.text()
+
+
+def test_the_rate_of_a_broker_counts_for_its_own_copies_only_and_changes_while_they_move() -> None:
+    with lab_with([1, 2]) as lab:
+        lab.produce("orders", 0, records=60, size=MB)
+        lab.alter_config("brokers", 2, {LOG_DIRS_RATE: 1000})
+        until_quiet(lab.alter_config, "brokers", 1, {LOG_DIRS_RATE: MB})
+        start = lab.now
+        lab.execute_reassignment(to_other_directory("orders"))
+        lab.run_for(20)
+        assert lab.log_dirs()[0].future == "/d1"
+        until_quiet(lab.alter_config, "brokers", 1, {LOG_DIRS_RATE: None})
+        assert 20 < swapped(lab)["orders"] - start < 23
+
+
+@able
+def test_a_thread_moves_one_partition_at_a_time(generation: str) -> None:
+    """`a-0` and `c-0` have the same thread, as both hashes are odd. 2.0 takes the last by name first, 2.4 the first."""
+    with Lab(brokers=2, generation=generation, seed=1) as lab:
+        for topic in ("a", "b", "c"):  # b-0 takes the place in /d1
+            until_quiet(lab.create_topic, topic, assignment={0: [1, 2]})
+            until_quiet(lab.produce, topic, 0, records=10, size=MB)
+        start = lab.now
+        until_quiet(lab.execute_reassignment, to_other_directory("a", "c"), replica_alter_log_dirs_throttle=MB)
+        took = {topic: at - start for topic, at in swapped(lab).items()}
+        first, second = ("a", "c") if generation == "2.4" else ("c", "a")
+        assert 8 < took[first] < 11 and 18 < took[second] < 21
+
+
+@able
+def test_two_threads_share_the_rate_of_their_broker(generation: str) -> None:
+    """`a-0` and `d-0` have different threads: both move at once, and share 1 MB/s."""
+    with Lab(brokers=2, generation=generation, seed=1) as lab:
+        for topic in ("a", "b", "d"):
+            until_quiet(lab.create_topic, topic, assignment={0: [1, 2]})
+            until_quiet(lab.produce, topic, 0, records=10, size=MB)
+        start = lab.now
+        until_quiet(lab.execute_reassignment, to_other_directory("a", "d"), replica_alter_log_dirs_throttle=MB)
+        assert all(16 < at - start < 21 for at in swapped(lab).values())
+
+
+def test_a_move_that_begins_again_goes_on_where_it_was() -> None:
+    """The future copy outlives the process; what the leader has not is dropped from it as from the present copy."""
+    with lab_with([1, 2]) as lab:
+        until_quiet(lab.produce, "orders", 0, records=30, size=MB)
+        lab.execute_reassignment(to_other_directory("orders"), replica_alter_log_dirs_throttle=MB)
+        lab.run_for(20)
+        before = process_of(lab, 1).disk.logs[ORDERS].future_end
+        assert 15 < before < 25
+        lab.kill(1)
+        lab.run_for(10)
+        lab.start(1)
+        lab.run_for(1)
+        assert process_of(lab, 1).disk.logs[ORDERS].future_end >= before
+        start = lab.now
+        lab.settle()
+        assert swapped(lab)["orders"] - start < 15
+        assert process_of(lab, 1).disk.logs[ORDERS].future_end == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from labs import until_quiet
 from prose import Prose, source
 
 from kafka_ctl.errors import BadInput
@@ -14,8 +15,7 @@ from kafka_ctl.lab.lab import Lab
 @pytest.fixture(params=["0.10", "2.0", "2.4"])
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     with Lab(generation=request.param, seed=3, config={"delete.topic.enable": True}) as lab:
-        lab.create_topic("t", 2, 2)
-        lab.settle()
+        until_quiet(lab.create_topic, "t", 2, 2)
         yield lab
 
 
@@ -36,37 +36,26 @@ def test_tools_begin_at_the_same_moment(lab: Lab) -> None:
 def test_deletion_beside_growth(lab: Lab) -> None:
     """Whoever is first, the cluster comes to rest, and no invariant is broken that real Kafka keeps."""
     for tools in (["delete_topic t", "add_partitions t 5"], ["create_topic v", "delete_controller"]):
-        lab.at_once(tools)
-        lab.settle()
+        until_quiet(lab.at_once, tools)
     assert not [v for v in lab.violations if not v.known]
     assert lab.controller is not None or any(v.known == "KAFKA-13407" for v in lab.violations)
 
 
 def test_they_are_one_command_of_the_story(lab: Lab) -> None:
     """Also where arguments are JSON."""
-    lab.at_once(["""reassign '{"t-0":[3,1]}'""", "elect_preferred", "delete_topic nope"])
-    lab.settle()
+    until_quiet(lab.at_once, ["""reassign '{"t-0":[3,1]}'""", "elect_preferred", "delete_topic nope"])
     assert lab.story.count("\nat_once ") == 1
     with Lab.replay(lab.story) as again:
         assert again.trace.records == lab.trace.records
 
 
 @pytest.mark.parametrize(
-    "commands",
-    [
-        "delete_topic t",
-        ["kill 1"],
-        ["create_topic"],
-        [3],
-        ["add_partitions t none"],
-    ],
-    ids=source,
+    "commands", ["delete_topic t", ["kill 1"], ["create_topic"], [3], ["add_partitions t none"]], ids=source
 )
 def test_what_is_no_tool_is_refused(prose: Prose, lab: Lab, commands: object) -> None:
     story = lab.story
     with prose.refused(BadInput):
         lab.at_once(commands)  # type: ignore[arg-type]
     assert lab.story == story
-    lab.delete_topic("t")  # tools work one by one again
-    lab.settle()
+    until_quiet(lab.delete_topic, "t")
     assert lab.partitions() == []

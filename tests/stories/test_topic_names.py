@@ -6,6 +6,7 @@ Kafka 0.10.2.2: common/Topic.scala; 2.0.1, 2.4.1: clients common/internals/Topic
 from __future__ import annotations
 
 import pytest
+from labs import play
 from prose import Prose
 
 from kafka_ctl import Lab
@@ -121,10 +122,7 @@ def test_a_topic_beside_one_that_looks_alike_in_metrics(generation: str) -> None
         assert "/config/topics/test_topic" not in lab.znodes()
         assert {p.topic for p in lab.partitions()} == {"test.topic"}
         assert lab.create_topic("test-topic") is None
-        lab.delete_topic("test.topic")
-        lab.settle()
-        lab.create_topic("test_topic")
-        lab.settle()
+        play(lab, "delete_topic test.topic; settle; create_topic test_topic; settle")
         assert {p.topic for p in lab.partitions()} == {"test-topic", "test_topic"}
         with Lab.replay(lab.story) as again:
             assert list(again.trace) == list(lab.trace)

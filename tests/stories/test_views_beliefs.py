@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from labs import until_quiet
 from prose import Prose
 
 from kafka_ctl import Lab
@@ -12,8 +13,8 @@ from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.museum import EXHIBITS, Exhibit, find
 from kafka_ctl.trace.model import ClusterModel
-from kafka_ctl.views.differences import Differences
 from kafka_ctl.views.frames import film
+from kafka_ctl.views.status import Differences
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -90,8 +91,7 @@ def test_the_living_cluster_says_who_differs() -> None:
 def test_a_large_cluster_counts_what_differs() -> None:
     """Where replicas are counted, those that differ are counted too, and add up to nothing when all is quiet."""
     with Lab(brokers=3, seed=7) as lab:
-        lab.create_topic("orders", partitions=61, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=61, replication_factor=3)
         made = film(lab.trace)
         counts = [made.looks(n)["count:1:differs"].texts[0] for n in range(len(made))]
         assert "differ 61" in counts and counts[-1] == "differ 0"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from labs import eventful_lab
+from labs import eventful_lab, play, until_quiet
 from prose import Prose
 
 from kafka_ctl import Lab
@@ -35,39 +35,26 @@ def dying() -> Lab:
     """A broker dies, a topic is deleted meanwhile; then nobody is left who may lead; then a partition is moved."""
     lab = Lab(brokers=4, seed=3)
     lab.create_topic("a", partitions=3, replication_factor=3)
-    lab.create_topic("b", assignment={0: [1, 2]})
-    lab.settle()
-    lab.kill(2)
-    lab.settle()
-    lab.delete_topic("a")
-    lab.settle()
-    lab.kill(1)
-    lab.settle()
-    lab.elect_preferred([("b", 0)])
-    lab.settle()
-    lab.start(1)
-    lab.settle()
-    lab.reassign({("b", 0): [3, 4]})
-    lab.settle()
+    play(lab, """create_topic b assignment='{"0":[1,2]}'; settle; kill 2; settle; delete_topic a; settle""")
+    play(lab, """kill 1; settle; elect_preferred partitions='["b-0"]'; settle; start 1; settle""")
+    play(lab, """reassign '{"b-0":[3,4]}'; settle""")
     return lab
 
 
 def test_a_legal_move(dying: Lab) -> None:
     """Of both machines; below the method that made it stands who wanted it."""
     answer = dying.why(first(dying.trace, kind="partition", action="assign").seq)
-    assert names(answer) == ["PartitionStateMachine.move", "on_new_partitions"]
+    assert names(answer) == ["StateMachine.move", "on_new_partitions"]
     assert marked(answer.sources[0]) == [
-        "states = self.context.partitions",
-        "by_action: dict[str, list[TopicPartition]] = {}",
-        "for tp in partitions:",
-        "source = states.setdefault(tp, NON_EXISTENT)",
+        "by_action: dict[str, list[Subject]] = {}",
+        "for subject in subjects:",
+        "source = self.states.setdefault(subject, self.non_existent)",
         "try:",
-        "by_action.setdefault(self._action(tp, source, target), []).append(tp)",
+        "by_action.setdefault(self.action(subject, source, target), []).append(subject)",
         "for action, movable in by_action.items():",
-        'if action == "elect":',
-        'elif action == "initialize":',
-        "for tp in movable:",
-        "self.moved(tp, target, action)",
+        "if (perform := self.method_of(action)) is not None:",
+        "for subject in movable:",
+        "self.moved(subject, target, action)",
     ]
     assert marked(answer.sources[1]) == [
         'env.log("partition_creation", partitions=[str(tp) for tp in partitions])',
@@ -75,6 +62,7 @@ def test_a_legal_move(dying: Lab) -> None:
     ]
     answer = dying.why(first(dying.trace, kind="replica", action="join").seq)
     assert marked(answer.sources[0]) == [
+        "for replica in replicas:",
         "tp = replica.topic_partition",
         "assigned = self.context.assigned(tp)",
         "if replica.broker not in assigned:",
@@ -166,8 +154,7 @@ def test_a_step_of_a_reassignment(prose: Prose, dying: Lab) -> None:
 
 def test_a_controlled_shutdown() -> None:
     with Lab(brokers=3, seed=1) as lab:
-        lab.create_topic("a", assignment={0: [1, 2], 1: [2, 1]})
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2], 1: [2, 1]})
         lab.shutdown(1)
         begun = lab.why(first(lab.trace, action="shutting_down_broker").seq)
         assert marked(begun.sources[0]) == [
@@ -186,8 +173,7 @@ def test_a_write_that_is_fenced_off(prose: Prose) -> None:
     with Lab(brokers=3, generation="2.4", seed=1, config={"zookeeper.max.in.flight.requests": 1}) as lab:
         lab.create_topic("a", partitions=12, replication_factor=3)
         lab.run_for(0.0035)
-        lab.delete_controller()
-        lab.settle()
+        until_quiet(lab.delete_controller)
         fenced = first(lab.trace, kind="zk", action="multi", error="BADVERSION")
         answer = lab.why(fenced.seq)
         assert marked(answer.sources[0]) == [
@@ -268,18 +254,16 @@ def test_watching_changes_nothing(dying: Lab) -> None:
 def test_of_a_loop_under_way_the_present_pass_counts() -> None:
     """The second partition's replica is refused; of the first one's nothing is marked that only it did."""
     with Lab(brokers=3, seed=1) as lab:
-        lab.create_topic("a", assignment={0: [1, 2], 1: [3, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2], 1: [3, 2]})
         lab.kill(2)
-        lab.kill(3)
-        lab.settle()
+        until_quiet(lab.kill, 3)
         refused = first(lab.trace, kind="partition", error="StateChangeFailed")
         run = again(lab, [refused.seq])[refused.seq]
         once = next(call for call in run.stack if call.code.co_name == "_elect_once")
         loop = next(one for one in loops_in(once.code.co_filename).values() if one.first in once.executed)
     text = {n: line.strip() for n, line in enumerate(open_lines(once.code.co_filename), 1)}
     executed = [text[n] for n in sorted(once.executed) if loop.body <= n <= loop.last]
-    assert executed[-1].startswith("self.failed(tp, ONLINE, failure_messages.no_leader(")
+    assert executed[-1].startswith("self.failed(tp, ONLINE, no_leader(")
     assert not any(line.startswith("updates[tp] =") for line in executed)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labs import until_quiet
 from prose import Prose
 
 from kafka_ctl.cli.commands import status
@@ -88,8 +89,7 @@ def test_every_command_comes_to_an_end(prose: Prose, lab: Lab, name: str, args: 
             lab.settle()
     else:
         getattr(lab, name)(*args)
-    lab.heal()
-    lab.settle()
+    until_quiet(lab.heal)
     assert lab.controller is not None
     with Lab.replay(lab.story) as again:
         assert again.trace.records == lab.trace.records
@@ -122,8 +122,7 @@ def test_a_story_comes_to_an_end(generation: str, tmp_path: Path, capsys: pytest
 
 def test_what_was_stopped_on_its_way_waits_without_turning(lab: Lab) -> None:
     """A tool that ZooKeeper leaves alone in the middle of its work takes no time until it answers again."""
-    lab.start_zookeeper()
-    lab.settle()
+    until_quiet(lab.start_zookeeper)
     asked = len(lab.trace)
     lab.elect_preferred()
     with lab.fork(at=asked) as stopped:

@@ -1,7 +1,5 @@
 """Replica assignment: against Kafka's own results, and for what an even spread means."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -132,5 +130,5 @@ def test_a_dead_first_leader_is_replaced_by_the_next_higher() -> None:
 def test_refusals(call: object, text: str) -> None:
     """Kafka's words, then what was asked."""
     with pytest.raises(BadInput) as refusal:
-        call()  # type: ignore[operator]
+        call()
     assert str(refusal.value).startswith(text)

@@ -1,15 +1,14 @@
 """The automatic rebalance as pure functions, beside what a controller does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
+from labs import until_quiet
 
 from kafka_ctl import Costs, Lab
 from kafka_ctl.balance import Candidate, balance, candidates
-from kafka_ctl.exercises.lesson_13 import BACK, CHECK, STORIES
-from kafka_ctl.views.figures.teaching import shares
+from kafka_ctl_course.figures.teaching import shares
+from kafka_ctl_course.lesson_13 import BACK, CHECK, STORIES
 
 LIVE = frozenset({1, 2, 3})
 THREE = (1, 2, 3)
@@ -79,8 +78,7 @@ def test_a_rule_of_ones_own_may_ignore_a_running_move() -> None:
 
 def test_shares_are_drawn_with_their_verdicts() -> None:
     with Lab(seed=7, costs=Costs(boot=0.0005)) as lab:
-        lab.create_topic("orders", partitions=12, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=12, replication_factor=3)
         for line in BACK.splitlines():
             lab.do(line)
         drawing = shares(lab.balance())

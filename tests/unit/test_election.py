@@ -1,7 +1,5 @@
 """Elections: the cases of `data/elections.txt`, and what holds for every input."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from pathlib import Path

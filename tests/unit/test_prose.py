@@ -1,7 +1,5 @@
 """The golden text of our own sentences: what is written is read back, and nothing stale or changed passes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

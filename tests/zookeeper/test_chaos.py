@@ -1,12 +1,11 @@
-"""ZooKeeper is killed and cut off in the middle of failovers and shutdowns: a few rounds of `chaos.py`."""
-
-from __future__ import annotations
+"""ZooKeeper is killed and cut off in the middle of failovers and shutdowns: a few rounds of `tools/chaos.py`."""
 
 from pathlib import Path
 
-import chaos
 import pytest
 from zookeepers import missing
+
+from tools import chaos
 
 
 @pytest.mark.parametrize(("generation", "seed"), [("0.10", 1), ("2.4", 0)])

@@ -4,8 +4,6 @@ Real brokers of 2.0.1 and a lab's broker 9 share one ZooKeeper. The lab's broker
 controller, or as one who waits. Kafka's own tools write and read. Needs Java, and Maven once.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import threading
@@ -15,13 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from labs import until_quiet
 from prose import Prose
 from wire_clients import Asking, eventually
 from zookeepers import missing
 
 from kafka_ctl import BadInput, Lab
-from tests.conformance.cluster import Cluster
-from tests.conformance.release import RELEASES, Release
+from tools.recorder.cluster import Cluster
+from tools.recorder.release import RELEASES, Release
 
 LIMIT = 60.0
 """Seconds that a tool may take on a busy machine."""
@@ -87,7 +86,6 @@ class ConsoleProducer:
         self._thread.start()
 
     def _write(self) -> None:
-        assert self._process.stdin is not None
         while self._goes_on:
             try:
                 self._process.stdin.write(f"{self.sent}\n")
@@ -198,8 +196,7 @@ def test_kafkas_own_tools_list_and_describe_a_lab(release: Release) -> None:
     newer = _resolved("2.4")
     with Lab(brokers=3, generation="2.4", wire=True) as lab:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [3, 1]}, config={"min.insync.replicas": 2})
-        lab.create_topic("bills", assignment={0: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "bills", assignment={0: [2, 3]})
         servers = lab.bootstrap_servers
         topics = ("kafka.admin.TopicCommand", "--bootstrap-server", servers)
         assert run(newer, *topics, "--list").split() == ["bills", "orders"]

@@ -1,7 +1,5 @@
 """Descriptions of clusters: every form Kafka's tools print, and what is refused."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path
@@ -10,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prose import Prose
+from tables import tabled
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
@@ -25,16 +24,9 @@ HEADERS = {
     "2.4": "Topic: orders" + COUNTS,
     "2.8": "Topic: orders\tTopicId: 3Tk9bYzLQ7mNvQ1xw5VbYA" + COUNTS,
 }
-TAILS = [
-    "",
-    "\tMarkedForDeletion: true",
-    "\tOffline: 3",
-    "\tElr: \tLastKnownElr: N/A",
-    "\tAdding Replicas: \tRemoving Replicas: ",
-]
 
 
-@pytest.mark.parametrize("tail", TAILS)
+@tabled
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
 def test_what_kafka_topics_prints(header: str, tail: str) -> None:
     """Every generation's header, and everything that may follow the ISR."""

@@ -1,7 +1,5 @@
 """Labs that nobody closes: they end when they are dropped or the program ends, and leave nothing, also no warning."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from labs import until_quiet
 from waiting import eventually
 from zookeepers import started
 
@@ -43,12 +42,8 @@ def outsider(server: EmbeddedServer) -> Iterator[KazooClient]:
 def test_unclosed_labs_are_silent(generation: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Wherever they stand: with tasks that have not begun, in the middle of anything, with a broker that is paused."""
     with Lab(generation=generation, seed=1) as lab:
-        lab.create_topic("orders", partitions=2, replication_factor=2)
-        lab.settle()
-        assert lab.controller is not None
-        lab.kill(lab.controller.id)
-        lab.settle()
-        assert lab.controller is not None
+        until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=2)
+        until_quiet(lab.kill, lab.controller.id)
         lab.pause(lab.controller.id, 5)
         story, size = lab.story, len(lab.trace)
     with warnings.catch_warnings():
@@ -87,8 +82,7 @@ def test_a_dropped_lab_is_collected_and_its_trace_stays_as_it_was() -> None:
 def test_a_lab_that_has_taken_over_another_run_goes_on() -> None:
     """`back` and undo in the live widget put another lab's world into this one, and drop that lab."""
     with Lab(seed=3) as lab:
-        lab.create_topic("orders", partitions=2)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=2)
         lab.back(3)
         gc.collect()
         lab.settle()
@@ -131,7 +125,6 @@ def test_a_dropped_lab_removes_what_it_made(server: EmbeddedServer, outsider: Ka
 def test_a_dropped_lab_whose_server_is_dead_ends_too(server: EmbeddedServer) -> None:
     before = threads()
     lab = Lab(zookeeper="embedded", config=SHORT, brokers=1)
-    assert lab.zookeeper_server is not None
     lab.zookeeper_server.kill()
     del lab
     assert eventually(lambda: threads() <= before), threads() - before

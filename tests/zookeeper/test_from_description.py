@@ -1,7 +1,5 @@
 """A lab that begins as a described cluster looks as it was described, and its story opens it again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -9,11 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from labs import play, until_quiet
 from prose import Prose, source
+from tables import tabled
 
 from kafka_ctl import BadInput, Lab, TopicPartition
-from kafka_ctl.lab import described_cluster, story
-from kafka_ctl.lab.description import Description, PartitionDescription, parse_description
+from kafka_ctl.lab import story
+from kafka_ctl.lab.description import EPOCH, Description, PartitionDescription, decode, encode, parse_description
 
 DESCRIBED = """\
 Topic: orders\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: retention.ms=1000,cleanup.policy=compact,delete
@@ -123,7 +123,7 @@ def odd_descriptions(draw: st.DrawFn) -> Description:
 @given(descriptions() | odd_descriptions())
 def test_a_story_keeps_a_description(description: Description) -> None:
     """Through a line of text and back: numbers, gaps and configurations."""
-    line = str(story.Command("lab", (), {"description": described_cluster.encode(description)}))
+    line = str(story.Command("lab", (), {"description": encode(description)}))
     (read,) = story.parse(line)
     assert story.opening(read)["described"] == description
 
@@ -153,13 +153,13 @@ def test_the_text_of_a_description_in_a_story() -> None:
     """Without gaps a list, as ever; with gaps the numbers are kept; and numbers that are none are refused."""
     first, second = PartitionDescription((1, 2), 1, (1,)), PartitionDescription((2, 1), None, (2,), (1,), ())
     plain = Description((1, 2), {TopicPartition("t", 0): first, TopicPartition("t", 1): second}, {"t": {"a": "b"}})
-    assert described_cluster.encode(plain) == {"t": [[[1, 2], 1, [1]], [[2, 1], None, [2], [1], []], {"a": "b"}]}
+    assert encode(plain) == {"t": [[[1, 2], 1, [1]], [[2, 1], None, [2], [1], []], {"a": "b"}]}
     gaps = plain._replace(partitions={TopicPartition("t", 1): first, TopicPartition("t", 7): second})
     kept = {"1": [[1, 2], 1, [1]], "7": [[2, 1], None, [2], [1], []], "configs": {"a": "b"}}
-    assert described_cluster.encode(gaps) == {"t": kept}
+    assert encode(gaps) == {"t": kept}
     for odd in ({"x": []}, {"1": 3}, {"-1": [[1], 1, [1]]}, {"configs": 3}, [[[1, "2"], 1, [1]]], [[[1], 1]], 3, "x"):
         with pytest.raises(BadInput, match="description"):
-            described_cluster.decode({"t": odd})
+            decode({"t": odd})
 
 
 def test_a_described_cluster(tmp_path: Path) -> None:
@@ -176,10 +176,8 @@ def test_a_described_cluster(tmp_path: Path) -> None:
             config = json.loads(lab.znodes()["/config/topics/orders"][0])["config"]
             assert config == {"retention.ms": "1000", "cleanup.policy": "compact,delete"}
             view = lab.controller
-            assert view is not None and view.epoch == described_cluster.EPOCH + 1
-            lab.catch_up(1)
-            lab.start(4)
-            lab.settle()
+            assert view is not None and view.epoch == EPOCH + 1
+            play(lab, "catch_up 1; start 4; settle")
             assert lab.partition("orders", 0).isr == (3, 2, 1)
             assert lab.partition("alone", 0).leader == 4
 
@@ -239,21 +237,11 @@ def test_a_running_reassignment_goes_on() -> None:
     with Lab.from_description(MOVING, generation="2.4") as lab:
         assert state_of(lab) == parse_description(MOVING).partitions
         assert list(Lab.replay(lab.story).trace) == list(lab.trace)
-        lab.catch_up(3)
-        lab.settle()
+        until_quiet(lab.catch_up, 3)
         assert lab.partition("t", 0).replicas == (3, 2)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "no such file",
-        MOVING,
-        "Topic: t PartitionCount: 2 ReplicationFactor: 1 Configs:\n"
-            " Topic: t Partition: 0 Leader: none Replicas: 1 Isr: 1\n"
-            " Topic: t Partition: 1 Leader: 1 Replicas: 1 Isr: 1\n",
-    ], ids=source,
-)  # fmt: skip
+@tabled(ids=source)
 def test_what_cannot_be_is_reported(prose: Prose, text: str) -> None:
     """One sentence names the partition or the file."""
     with prose.refused(BadInput):

@@ -1,7 +1,5 @@
 """Who may live in a chroot of a real ZooKeeper: one lab at a time, where nothing is but what labs have made."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json
@@ -17,7 +15,9 @@ import pytest
 from click.testing import CliRunner
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
+from labs import play, until_quiet
 from prose import Prose, source
+from tables import tabled
 from waiting import eventually
 from zookeepers import started
 
@@ -156,8 +156,7 @@ def test_what_somebody_adds_to_a_labs_leftovers_is_named(
 ) -> None:
     """Deep inside, too."""
     with open_lab(server, "/shared") as lab:
-        lab.create_topic("orders")
-        lab.settle()
+        until_quiet(lab.create_topic, "orders")
         outsider.create("/shared/brokers/topics/theirs", b'{"version":1,"partitions":{"0":[1]}}')
     assert set(everything(outsider, "/shared")) >= {"/shared/brokers/topics/theirs"}
     with prose.refused(BadInput):
@@ -200,8 +199,7 @@ def test_joining_is_asked_for_by_name(generation: str, server: EmbeddedServer, o
         assert lab.controller is not None and lab.controller.epoch == 42
         assert {p.topic for p in lab.partitions()} == {"payments", "moving"}
         assert lab.partition("moving", 0).replicas == (3, 1)
-        lab.create_topic("ours", partitions=2)
-        lab.settle()
+        until_quiet(lab.create_topic, "ours", partitions=2)
     after = everything(outsider, "/kafka")
     gone = {path for path in before if "obsolete" in path} | {"/kafka/admin/reassign_partitions"}
     assert set(after) == set(before) - gone
@@ -213,9 +211,7 @@ def test_a_joined_cluster_keeps_what_it_has_written_to(server: EmbeddedServer, o
     """What the lab made and somebody has changed since is theirs."""
     write(outsider, "/kafka", "/brokers/topics/theirs", b'{"version":1,"partitions":{"0":[1]}}')
     with open_lab(server, "/kafka", join=True) as lab:
-        lab.create_topic("ours")
-        lab.create_topic("taken")
-        lab.settle()
+        play(lab, "create_topic ours; create_topic taken; settle")
         for path in ("/controller_epoch", "/brokers/topics/taken"):
             outsider.set(f"/kafka{path}", outsider.get(f"/kafka{path}")[0])
     left = set(everything(outsider, "/kafka"))
@@ -259,16 +255,7 @@ def test_two_labs_do_not_join_one_cluster(prose: Prose, server: EmbeddedServer, 
         assert everything(outsider, "/kafka") == before
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"zookeeper": "memory", "join": True},
-        {"zookeeper": "embedded", "join": True},
-        {"join": "yes"},
-        {"join": 1},
-    ],
-    ids=source,
-)
+@tabled(ids=source)
 def test_a_wrong_join_is_refused(prose: Prose, options: dict[str, Any]) -> None:
     with prose.refused(BadInput):
         Lab(**options)
@@ -323,8 +310,7 @@ def test_of_labs_that_start_at_once_one_wins(chroot: str, server: EmbeddedServer
             winner, refused = outcomes([made.result() for made in [pool.submit(race) for _ in range(3)]])
             try:
                 assert all(f"another lab uses ZooKeeper {server.address}{chroot}" in str(e) for e in refused)
-                winner.create_topic("orders")
-                winner.settle()
+                until_quiet(winner.create_topic, "orders")
                 assert winner.partition("orders", 0).leader == 1
             finally:
                 winner.close()
@@ -383,7 +369,6 @@ class Child:
             limit.cancel()
 
     def tell(self, *words: str) -> None:
-        assert self.process.stdin is not None
         self.process.stdin.write(" ".join(words) + "\n")
         self.process.stdin.flush()
 
@@ -400,7 +385,6 @@ class Child:
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
 
@@ -443,7 +427,7 @@ def test_of_labs_in_two_processes_one_wins(
 def test_what_a_killed_lab_left_is_taken_over(
     server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
 ) -> None:
-    """Its lock goes with its session; of two that wait for that, one wins; what was left stays left."""
+    """Its lock goes with its session; of two that wait for that, one wins, and takes away what was left at its end."""
     child = children()
     child.tell("open", f"{server.address}/crashed")
     assert child.answers() == {f"{server.address}/crashed": "open"}
@@ -452,16 +436,96 @@ def test_what_a_killed_lab_left_is_taken_over(
         both = [pool.submit(attempt, functools.partial(open_lab, server, "/crashed")) for _ in range(2)]
         winner, refused = outcomes([made.result() for made in both])
     assert "another lab uses" in str(refused[0])
-    left = set(everything(outsider, "/crashed"))
+    assert "/crashed/brokers/topics/orders/partitions/0/state" in everything(outsider, "/crashed")
     with winner as lab:
         assert lab.controller is not None and lab.controller.epoch == 2
         assert lab.partition("orders", 0).state == "OnlinePartition"
-        lab.create_topic("more")
-        lab.settle()
-    assert "/crashed/brokers/topics/orders/partitions/0/state" in left
-    assert {path for path in everything(outsider, "/crashed") if "more" in path} == set()
-    with open_lab(server, "/crashed") as lab:
-        assert {p.topic for p in lab.partitions()} == {"orders"}
+        until_quiet(lab.create_topic, "more")
+    assert set(everything(outsider, "/")) == {"/"}
+
+
+def killed_at(children: Callable[[], Child], address: str) -> None:
+    """Leave in a chroot what a lab leaves that is killed: a topic, an epoch, the folders, the chroot itself."""
+    child = children()
+    child.tell("open", address)
+    assert child.answers() == {address: "open"}
+    child.kill()
+
+
+def test_a_chroot_does_not_fill_up_with_killed_labs(
+    server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
+) -> None:
+    """However many were killed one after the other: the next one that is closed takes all away but what was there."""
+    outsider.create("/theirs")
+    before = set(everything(outsider, "/"))
+    for _ in range(3):
+        killed_at(children, f"{server.address}/theirs/deep/kit")
+        outsider.set("/theirs/deep/kit/brokers/topics/orders", b'{"version":1,"partitions":{}}')
+        outsider.delete("/theirs/deep/kit/brokers/topics/orders/partitions", recursive=True)
+        outsider.delete("/theirs/deep/kit/brokers/topics/orders")
+    with open_lab(server, "/theirs/deep/kit") as lab:
+        assert lab.controller is not None and lab.controller.epoch == 4
+    assert set(everything(outsider, "/")) == before
+
+
+def test_a_fresh_lab_begins_with_an_empty_chroot(
+    server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
+) -> None:
+    """Also where a controller could not work with what was left; the chroot goes with the lab."""
+    killed_at(children, f"{server.address}/crashed")
+    outsider.set("/crashed/controller_epoch", b"garbage")
+    with open_lab(server, "/crashed", fresh=True) as lab:
+        assert lab.partitions() == [] and lab.controller == (1, 1)
+        assert not outsider.exists("/crashed/brokers/topics/orders")
+        until_quiet(lab.create_topic, "orders")
+        assert lab.partition("orders", 0).leader_epoch == 0
+    assert set(everything(outsider, "/")) == {"/"}
+
+
+def test_a_fresh_lab_removes_nothing_of_others(
+    server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
+) -> None:
+    """What others have is named, and nothing is removed: not even what the killed lab left beside it."""
+    killed_at(children, f"{server.address}/mixed")
+    assert eventually(lambda: not outsider.exists(f"/mixed{LOCK}"))
+    assert eventually(
+        lambda: not outsider.get_children("/mixed/brokers/ids") and not outsider.exists("/mixed/controller")
+    )
+    outsider.create("/mixed/notes", b"ours")
+    before = everything(outsider, "/")
+    with pytest.raises(BadInput, match=": /notes"):
+        open_lab(server, "/mixed", fresh=True)
+    assert everything(outsider, "/") == before
+
+
+def test_a_fresh_lab_does_not_end_a_living_one(server: EmbeddedServer, outsider: KazooClient) -> None:
+    with open_lab(server, "/living") as lab:
+        before = everything(outsider, "/living")
+        with pytest.raises(BadInput, match="another lab uses"):
+            open_lab(server, "/living", fresh=True)
+        assert everything(outsider, "/living") == before
+        assert lab.controller == (1, 1)
+
+
+def test_who_joins_takes_over_only_what_was_never_written_to(
+    server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
+) -> None:
+    """A topic of a killed lab whose state has changed since may be in use by the cluster that is joined."""
+    killed_at(children, f"{server.address}/both")
+    write(outsider, "/both", "/brokers/topics/theirs", b'{"version":1,"partitions":{"0":[1]}}')
+    outsider.set("/both/brokers/topics/orders", outsider.get("/both/brokers/topics/orders")[0])
+    with open_lab(server, "/both", join=True) as lab:
+        assert {p.topic for p in lab.partitions()} == {"orders", "theirs"}
+    left = {path for path in everything(outsider, "/both") if "/orders" in path}
+    assert "/both/brokers/topics/orders" in left
+    assert outsider.exists("/both/brokers/topics/theirs")
+    assert not outsider.exists("/both/config/topics/orders"), "never written to: it went with the lab"
+
+
+@tabled(ids=source)
+def test_a_wrong_fresh_is_refused(prose: Prose, options: dict[str, Any]) -> None:
+    with prose.refused(BadInput):
+        Lab(**options)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
@@ -489,16 +553,14 @@ def test_a_process_that_stood_still_has_lost_its_chroot(
 def test_a_lab_that_lost_its_session_takes_its_chroot_again(server: EmbeddedServer, outsider: KazooClient) -> None:
     """Where nobody came meanwhile, it goes on."""
     with open_lab(server, "/again") as lab:
-        lab.create_topic("orders")
-        lab.settle()
+        until_quiet(lab.create_topic, "orders")
         store = lab.world.store
         session = outsider.exists(f"/again{LOCK}").ephemeralOwner
-        store.tools.expire()  # type: ignore[attr-defined]
+        store.tools.expire()
         assert eventually(lambda: (there := outsider.exists(f"/again{LOCK}")) and there.ephemeralOwner != session)
         with pytest.raises(BadInput, match="another lab uses"):
             open_lab(server, "/again")
-        lab.delete_topic("orders")
-        lab.settle()
+        until_quiet(lab.delete_topic, "orders")
         assert lab.partitions() == []
     assert not outsider.exists("/again")
 
@@ -512,8 +574,8 @@ def test_no_session_outlives_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
         with EmbeddedServer() as server, open_lab(server, "", config={"zookeeper.session.timeout.ms": asked}) as lab:
             lab.create_topic("orders")
             store = lab.world.store
-            longest = max(session.granted for session in store.sessions)  # type: ignore[attr-defined]
-            assert store.tools.granted * 2 / 3 >= longest >= least / 1000  # type: ignore[attr-defined]
+            longest = max(session.granted for session in store.sessions)
+            assert store.tools.granted * 2 / 3 >= longest >= least / 1000
 
 
 def test_a_broker_that_was_killed_leaves_nothing(server: EmbeddedServer, outsider: KazooClient) -> None:

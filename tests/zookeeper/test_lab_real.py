@@ -1,7 +1,5 @@
 """The lab on a real ZooKeeper: the same outcomes as in memory, and what only a real server can do to it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from labs import until_quiet
 from prose import Prose
 from waiting import eventually
 from zookeepers import missing, started
@@ -48,11 +47,11 @@ def open_lab(request: pytest.FixtureRequest) -> Iterator[OpenLab]:
     with contextlib.ExitStack() as opened:
 
         def opener(**options: object) -> Lab:
-            options["config"] = {**SHORT, **options.get("config", {})}  # type: ignore[dict-item]
+            options["config"] = {**SHORT, **options.get("config", {})}
             if request.param == "real":
                 running: EmbeddedServer = request.getfixturevalue("server")
                 options["zookeeper"] = f"{running.address}/{request.node.name.partition('[')[0]}"
-            return opened.enter_context(Lab(**options))  # type: ignore[arg-type]
+            return opened.enter_context(Lab(**options))
 
         yield opener
 
@@ -88,8 +87,7 @@ def test_brokers_register_and_one_becomes_controller(open_lab: OpenLab) -> None:
 def test_a_topic_gets_leaders(open_lab: OpenLab) -> None:
     """The first replica leads, all are in sync, every broker was told."""
     lab = open_lab()
-    lab.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1]} | {2: [3, 1, 2]})
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1]} | {2: [3, 1, 2]})
     assert outcome(lab) == {
         "orders-0": ("OnlinePartition", 1, (1, 2, 3), (1, 2, 3), 0, 0),
         "orders-1": ("OnlinePartition", 2, (2, 3, 1), (2, 3, 1), 0, 0),
@@ -104,10 +102,8 @@ def test_a_topic_gets_leaders(open_lab: OpenLab) -> None:
 def test_partitions_are_added(open_lab: OpenLab) -> None:
     """More partitions appear; the old ones stay as they were."""
     lab = open_lab()
-    lab.create_topic("orders", assignment={0: [1, 2]})
-    lab.settle()
-    lab.add_partitions("orders", 3)
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    until_quiet(lab.add_partitions, "orders", 3)
     assert [(p.partition, p.state, len(p.isr)) for p in lab.partitions()] == [
         (n, "OnlinePartition", 2) for n in range(3)
     ]
@@ -118,20 +114,18 @@ def test_a_broker_fails_and_returns(open_lab: OpenLab) -> None:
     """Its partition gets the next leader and a smaller ISR; when it returns it joins at the end."""
     lab = open_lab()
     view = lab.controller
-    assert view is not None
     dead, *others = [b for b in (1, 2, 3) if b != view.id] + [view.id]
-    lab.create_topic("orders", assignment={0: [dead, *others], 1: [others[0], dead]} | {1: [*others, dead]})
-    lab.settle()
-    lab.kill(dead)
-    lab.settle()
+    until_quiet(
+        lab.create_topic, "orders", assignment={0: [dead, *others], 1: [others[0], dead]} | {1: [*others, dead]}
+    )
+    until_quiet(lab.kill, dead)
     assert lab.brokers[dead].state == "down"
     assert outcome(lab) == {
         "orders-0": ("OnlinePartition", others[0], tuple(others), (dead, *others), 1, 1),
         "orders-1": ("OnlinePartition", others[0], tuple(others), (*others, dead), 1, 1),
     }
     assert {r.broker for r in lab.replicas() if r.state == "OfflineReplica"} == {dead}
-    lab.start(dead)
-    lab.settle()
+    until_quiet(lab.start, dead)
     assert [p.isr for p in lab.partitions()] == [(*others, dead)] * 2
     assert [p.leader for p in lab.partitions()] == [others[0]] * 2
 
@@ -139,12 +133,9 @@ def test_a_broker_fails_and_returns(open_lab: OpenLab) -> None:
 def test_the_controller_fails(open_lab: OpenLab) -> None:
     """Another broker takes over with the next epoch, and repairs what the dead one led."""
     lab = open_lab()
-    lab.create_topic("orders", partitions=6, replication_factor=3)
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", partitions=6, replication_factor=3)
     before = lab.controller
-    assert before is not None
-    lab.kill(before.id)
-    lab.settle()
+    until_quiet(lab.kill, before.id)
     after = lab.controller
     assert after is not None and after.id != before.id and after.epoch == 2
     for p in lab.partitions():
@@ -156,8 +147,7 @@ def test_the_controller_fails(open_lab: OpenLab) -> None:
 def test_a_broker_leaves_in_good_order(open_lab: OpenLab) -> None:
     """A controlled shutdown succeeds at the first attempt and leaves no partition without a leader."""
     lab = open_lab()
-    lab.create_topic("orders", partitions=6, replication_factor=3)
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", partitions=6, replication_factor=3)
     leaving, before = bystander(lab), len(lab.trace)
     assert lab.shutdown(leaving) == (1, (), None)
     lab.settle()
@@ -171,10 +161,8 @@ def test_a_broker_leaves_in_good_order(open_lab: OpenLab) -> None:
 def test_the_controller_leaves_in_good_order(open_lab: OpenLab) -> None:
     """It moves its own leaderships away, then another broker becomes controller."""
     lab = open_lab()
-    lab.create_topic("orders", partitions=3, replication_factor=3)
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=3)
     before = lab.controller
-    assert before is not None
     assert lab.shutdown(before.id) == (1, (), None)
     lab.settle()
     after = lab.controller
@@ -186,27 +174,20 @@ def test_a_partition_with_one_replica_waits_for_it(open_lab: OpenLab) -> None:
     """Nobody else may lead; the last ISR member stays in ZooKeeper and leads again when it returns."""
     lab = open_lab()
     view = lab.controller
-    assert view is not None
     alone = next(b for b in (1, 2, 3) if b != view.id)
-    lab.create_topic("lonely", assignment={0: [alone]})
-    lab.settle()
-    lab.kill(alone)
-    lab.settle()
+    until_quiet(lab.create_topic, "lonely", assignment={0: [alone]})
+    until_quiet(lab.kill, alone)
     assert outcome(lab) == {"lonely-0": ("OfflinePartition", -1, (alone,), (alone,), 1, 1)}
-    lab.start(alone)
-    lab.settle()
+    until_quiet(lab.start, alone)
     assert outcome(lab) == {"lonely-0": ("OnlinePartition", alone, (alone,), (alone,), 2, 2)}
 
 
 def test_the_controllers_session_expires(open_lab: OpenLab) -> None:
     """The old controller resigns and registers again; somebody, perhaps the same, has the next epoch."""
     lab = open_lab()
-    lab.create_topic("orders", partitions=3, replication_factor=3)
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=3)
     before = lab.controller
-    assert before is not None
-    lab.expire_session(before.id)
-    lab.settle()
+    until_quiet(lab.expire_session, before.id)
     after = lab.controller
     assert after is not None and after.epoch == 2
     assert sorted(b.id for b in lab.brokers.values() if b.state == "running") == [1, 2, 3]
@@ -218,11 +199,9 @@ def test_the_controllers_session_expires(open_lab: OpenLab) -> None:
 def test_a_brokers_session_expires(open_lab: OpenLab) -> None:
     """To the controller it died and came back: leadership moves, it joins the ISR again."""
     lab = open_lab()
-    lab.create_topic("orders", partitions=3, replication_factor=3)
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=3)
     gone = bystander(lab)
-    lab.expire_session(gone)
-    lab.settle()
+    until_quiet(lab.expire_session, gone)
     assert lab.brokers[gone].state == "running"
     assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
     assert all(sorted(p.isr) == [1, 2, 3] for p in lab.partitions())
@@ -233,8 +212,7 @@ def test_a_brokers_session_expires(open_lab: OpenLab) -> None:
 def test_an_id_from_zookeeper(open_lab: OpenLab) -> None:
     """Whoever has none gets the next number, also later."""
     lab = open_lab(brokers=[1, None])
-    lab.add_broker()
-    lab.settle()
+    until_quiet(lab.add_broker)
     assert list(lab.brokers) == [1, 1001, 1002]
     assert lab.znodes()["/brokers/seqid"][1] == 2
 
@@ -242,10 +220,8 @@ def test_an_id_from_zookeeper(open_lab: OpenLab) -> None:
 def test_a_broker_bounces(open_lab: OpenLab) -> None:
     """After a quick restart everything is led and in sync."""
     lab = open_lab()
-    lab.create_topic("orders", partitions=3, replication_factor=3)
-    lab.settle()
-    lab.bounce(bystander(lab))
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=3)
+    until_quiet(lab.bounce, bystander(lab))
     assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
     assert {b.state for b in lab.brokers.values()} == {"running"}
 
@@ -253,8 +229,7 @@ def test_a_broker_bounces(open_lab: OpenLab) -> None:
 def test_the_controller_znode_is_deleted(open_lab: OpenLab) -> None:
     """All compete again."""
     lab = open_lab()
-    lab.delete_controller()
-    lab.settle()
+    until_quiet(lab.delete_controller)
     view = lab.controller
     assert view is not None and view.epoch == 2
 
@@ -264,18 +239,14 @@ def test_a_controller_written_by_hand_does_not_act(generation: str, open_lab: Op
     """Whoever is only named has won no race and has no epoch; the one that had resigns."""
     lab = open_lab(generation=generation, brokers=2)
     before = lab.controller
-    assert before is not None
     for named in (3 - before.id, before.id, 9):
-        lab.write_znode("/controller", ControllerZNode.encode(named, 0).decode())
-        lab.settle()
+        until_quiet(lab.write_znode, "/controller", ControllerZNode.encode(named, 0).decode())
         assert lab.controller is None
         assert f"/controller names broker {named}" in repr(lab)
         assert [id for id, broker in lab.brokers.items() if broker.is_controller] == []
-    lab.create_topic("orders")
-    lab.settle()
+    until_quiet(lab.create_topic, "orders")
     assert lab.partition("orders", 0).leader == -1
-    lab.delete_controller()
-    lab.settle()
+    until_quiet(lab.delete_controller)
     assert lab.controller is not None and lab.controller.epoch == 2
     assert lab.partition("orders", 0).leader != -1
     assert f"controller {lab.controller.id} epoch 2," in repr(lab)
@@ -301,14 +272,12 @@ def test_no_epoch_is_reported_before_there_is_one(open_lab: OpenLab) -> None:
 def test_everybody_dies_and_somebody_returns(open_lab: OpenLab) -> None:
     """Without brokers the lab settles; the first to return leads what it may."""
     lab = open_lab(brokers=2)
-    lab.create_topic("orders", assignment={0: [1, 2], 1: [2]} | {1: [2, 1]})
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2]} | {1: [2, 1]})
     for broker in (1, 2):
         lab.kill(broker)
     lab.settle()
     assert lab.controller is None and "/controller" not in lab.znodes()
-    lab.start(2)
-    lab.settle()
+    until_quiet(lab.start, 2)
     assert lab.controller is not None
     assert [(p.state, p.leader) for p in lab.partitions()] == [("OnlinePartition", 2)] * 2
 
@@ -342,8 +311,7 @@ def test_wrong_calls_are_refused(prose: Prose, open_lab: OpenLab) -> None:
 def test_a_run_tells_the_same_story(open_lab: OpenLab) -> None:
     """Its commands are remembered as text."""
     lab = open_lab(seed=4)
-    lab.create_topic("orders", partitions=2)
-    lab.settle()
+    until_quiet(lab.create_topic, "orders", partitions=2)
     assert lab.story.splitlines()[1:] == ["create_topic orders partitions=2", "settle"]
 
 
@@ -374,8 +342,7 @@ def test_the_lab_stays_in_its_chroot(server: EmbeddedServer) -> None:
         outside.create("/brokers/topics/theirs", b"not json", makepath=True)
         before = {p: outside.get(p)[0] for p in ("/somebody/kit/notes", "/brokers/topics/theirs")}
         with Lab(zookeeper=f"{server.address}/somebody/kit", config=SHORT, join=True) as lab:
-            lab.create_topic("orders", partitions=3, replication_factor=2)
-            lab.settle()
+            until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=2)
             assert lab.zookeeper_address == f"{server.address}/somebody/kit"
             assert json.loads(outside.get("/somebody/kit/brokers/topics/orders")[0])["version"] == 1
             assert not outside.exists("/brokers/ids")
@@ -400,8 +367,7 @@ def test_an_outside_client_finds_kafkas_json() -> None:
     if missing():
         pytest.skip(missing())
     with Lab(zookeeper="embedded", config=SHORT) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]}, config={"retention.ms": 1000})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]}, config={"retention.ms": 1000})
         assert lab.zookeeper_address is not None
         with client(lab.zookeeper_address) as outside:
 
@@ -428,10 +394,8 @@ def test_a_killed_server_is_reported_and_its_return_noticed(prose: Prose) -> Non
     if missing():
         pytest.skip(missing())
     with Lab(zookeeper="embedded") as lab:  # the usual session timeout: no session is to end here
-        lab.create_topic("orders", partitions=3, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=3)
         before, server = lab.partitions(), lab.zookeeper_server
-        assert server is not None
         server.kill()
         for call in (lab.znodes, lab.settle, lambda: lab.create_topic("late")):
             with prose.refused(Unavailable):
@@ -443,8 +407,7 @@ def test_a_killed_server_is_reported_and_its_return_noticed(prose: Prose) -> Non
         assert [(p.replicas, sorted(p.isr), p.state) for p in lab.partitions() if p.topic == "orders"] == [
             (p.replicas, [1, 2, 3], "OnlinePartition") for p in before
         ]
-        lab.create_topic("later", partitions=1, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "later", partitions=1, replication_factor=3)
         assert lab.partition("later", 0).state == "OnlinePartition"
 
 
@@ -457,8 +420,7 @@ def test_a_broker_started_without_a_server_is_down_again(monkeypatch: pytest.Mon
     with Lab(zookeeper="embedded", config=SHORT, brokers=2) as lab:
         server = lab.zookeeper_server
         assert server is not None
-        lab.kill(2)
-        lab.settle()
+        until_quiet(lab.kill, 2)
         server.kill()
         lab.start(2)
         with pytest.raises(Unavailable, match="does not answer"):
@@ -466,8 +428,7 @@ def test_a_broker_started_without_a_server_is_down_again(monkeypatch: pytest.Mon
         assert lab.brokers[2].state == "down"
         monkeypatch.undo()
         server.restart()
-        lab.start(2)
-        lab.settle()
+        until_quiet(lab.start, 2)
         assert {b.state for b in lab.brokers.values()} == {"running"}
 
 
@@ -476,8 +437,7 @@ def test_somebodys_server_that_returns_is_waited_for() -> None:
     if missing():
         pytest.skip(missing())
     with EmbeddedServer() as theirs, Lab(zookeeper=f"{theirs.address}/kit", config=SHORT, brokers=2) as lab:
-        lab.create_topic("orders", partitions=2, replication_factor=2)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=2)
         theirs.kill()
         returned = threading.Timer(2.0, theirs.restart)
         returned.start()
@@ -520,8 +480,7 @@ def test_garbage_that_comes_later_is_named_too(prose: Prose, server: EmbeddedSer
         with prose.refused(ConditionNotMet):
             lab.settle()
         lab.write_znode("/controller_epoch", "7")
-        lab.bounce(1)
-        lab.settle()
+        until_quiet(lab.bounce, 1)
         assert lab.controller is not None and lab.controller.epoch > 7
 
 
@@ -533,7 +492,6 @@ def test_nothing_stays_behind() -> None:
     for how in ("alive", "dead"):
         lab = Lab(zookeeper="embedded", config=SHORT)
         server = lab.zookeeper_server
-        assert server is not None
         folder = server.folder
         lab.kill(1)
         if how == "dead":
@@ -591,8 +549,7 @@ def test_a_lab_works_inside_a_running_loop(server: EmbeddedServer) -> None:
 
     async def cell() -> object:
         with Lab(zookeeper=f"{server.address}/notebook", config=SHORT) as lab:
-            lab.create_topic("orders", partitions=2, replication_factor=2)
-            lab.settle()
+            until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=2)
             return [p.state for p in lab.partitions()]
 
     assert asyncio.run(cell()) == ["OnlinePartition"] * 2

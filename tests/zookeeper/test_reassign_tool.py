@@ -1,13 +1,13 @@
 """Kafka's tool for moving partitions: its files, its words in each generation, throttles, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from random import Random
 
 import pytest
+from labs import until_quiet
 from prose import Prose
+from tables import tabled, text
 
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.cli.commands import status
@@ -24,9 +24,8 @@ every = pytest.mark.parametrize("generation", GENERATIONS, ids=str)
 
 def opened(generation: Generation, brokers: int = 4, **options: object) -> Lab:
     """Brokers and a topic of two partitions, whose first one the plans move."""
-    lab = Lab(brokers=brokers, generation=generation, seed=3, **options)  # type: ignore[arg-type]
-    lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
-    lab.settle()
+    lab = Lab(brokers=brokers, generation=generation, seed=3, **options)
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3]})
     return lab
 
 
@@ -57,43 +56,7 @@ def test_what_is_printed_can_be_read_again(generation: Generation) -> None:
     assert ("log_dirs" in text) == (generation.name != "0.10")
 
 
-BAD_PLANS = [
-    ("", "The input string is not a valid JSON", "Partition reassignment data file is empty"),
-    ("{", "The input string is not a valid JSON", "Partition reassignment data file is empty"),
-    ('{"version":1}', "Partition reassignment data file is empty", None),
-    (
-        '{"version":2,"partitions":[]}',
-        "Not supported version field value 2",
-        "Partition reassignment data file is empty",
-    ),
-    ("[]", "Expected JSON object, received []", None),
-    ('{"partitions":5}', "Expected JSON array, received 5", None),
-    ('{"partitions":[7]}', "Expected JSON object, received 7", None),
-    ('{"partitions":[{"topic":"t","partition":0}]}', "No such field exists: `replicas`", None),
-    ('{"partitions":[{"topic":1,"partition":0,"replicas":[1]}]}', "Expected `String` value, received 1", None),
-    ('{"partitions":[{"topic":"t","partition":"0","replicas":[1]}]}', 'Expected `Int` value, received "0"', None),
-    ('{"partitions":[{"topic":"t","partition":0,"replicas":[true]}]}', "Expected `Int` value, received true", None),
-    (
-        '{"partitions":[{"topic":"t","partition":0,"replicas":[1]},{"topic":"t","partition":0,"replicas":[2]}]}',
-        "Partition reassignment contains duplicate topic partitions: t-0",
-        "Partition reassignment contains duplicate topic partitions: [t,0]",
-    ),
-    (
-        '{"partitions":[{"topic":"t","partition":0,"replicas":[1,2,1]}]}',
-        "Partition replica lists may not contain duplicate entries: t-0 contains multiple entries for 1",
-        "Partition replica lists may not contain duplicate entries: [t,0] contains multiple entries for 1",
-    ),
-    (
-        '{"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any"]}]}',
-        "Size of replicas list ArrayBuffer(1, 2) is different from size of log dirs list ArrayBuffer(any) for "
-        "partition t-0",
-        "",
-    ),
-    ('{"partitions":[{"topic":"t","partition":0,"replicas":[]}]}', "Partition replica list cannot be empty", ""),
-]
-
-
-@pytest.mark.parametrize(("text", "logged", "reported_by_0_10"), BAD_PLANS)
+@tabled
 def test_a_bad_plan_is_refused_in_kafkas_words(text: str, logged: str, reported_by_0_10: str | None) -> None:
     """None: 0.10 says the same; empty: 0.10 does not mind."""
     with pytest.raises(BadInput) as refusal:
@@ -127,8 +90,7 @@ def test_a_proposal_keeps_counts_and_uses_the_brokers_named() -> None:
 def test_a_proposal_keeps_racks_apart_unless_reported_not_to() -> None:
     racks: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b"}
     with Lab(brokers=racks, seed=1) as lab:
-        lab.create_topic("orders", partitions=8, replication_factor=2)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", partitions=8, replication_factor=2)
         spread = lab.generate_reassignment(["orders"], [1, 2, 3, 4])
         assert all({racks[b] for b in replicas} == {"a", "b"} for replicas in spread.values())
         mixed = lab.generate_reassignment(["orders"], [1, 2, 3, 4], rack_aware=False)
@@ -137,8 +99,7 @@ def test_a_proposal_keeps_racks_apart_unless_reported_not_to() -> None:
 
 def test_what_cannot_be_proposed() -> None:
     with Lab(brokers={1: "a", 2: None}, seed=1) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
         with pytest.raises(BadInput, match=r"Broker list contains duplicate entries: 2$"):
             lab.generate_reassignment(["orders"], [2, 2])
         with pytest.raises(
@@ -179,6 +140,26 @@ def test_a_throttle_stands_in_the_configurations_until_verify_removes_it(generat
         assert not any(config(lab, "brokers", str(broker)) for broker in (1, 2, 3, 4))
         assert config(lab, "topics", "orders") == {}
         assert "Throttle" not in lab.verify_reassignment({ORDERS: [3, 4]})  # nothing to remove any more
+
+
+@every
+def test_minus_one_is_no_throttle_and_leaves_the_one_that_is_set(generation: Generation) -> None:
+    """As Kafka's tool, whose default it is: nothing is said or written of a throttle."""
+    with opened(generation) as lab, opened(generation) as other:
+        between_dirs = {} if generation.name == "0.10" else {"replica_alter_log_dirs_throttle": -1}
+        started = lab.execute_reassignment({ORDERS: [3, 4]}, throttle=-1, **between_dirs)
+        assert started == other.execute_reassignment({ORDERS: [3, 4]})
+        assert lab.znodes() == other.znodes()
+        lab.settle()
+        lab.execute_reassignment({ORDERS: [1, 2]}, throttle=1000)
+        again = lab.execute_reassignment({ORDERS: [1, 2]}, throttle=-1)
+        assert again == "There is an existing assignment running."
+        assert config(lab, "brokers", "1")["leader.replication.throttled.rate"] == "1000"
+
+
+def test_below_minus_one_is_no_throttle(prose: Prose) -> None:
+    with opened(NEW) as lab, prose.refused(BadInput):
+        lab.execute_reassignment({ORDERS: [1, 2]}, throttle=-2)
 
 
 def test_every_change_of_a_configuration_is_announced() -> None:
@@ -247,8 +228,7 @@ def test_partitions_and_brokers_must_exist(generation: Generation) -> None:
         with pytest.raises(BadInput) as refusal:
             lab.execute_reassignment({("orders", 9): [1]})
         assert str(refusal.value) == f"The proposed assignment contains non-existent partitions: {listed}"
-        lab.kill(4)
-        lab.settle()
+        until_quiet(lab.kill, 4)
         if generation.name == "0.10":  # does not look whether the brokers are there
             assert "Successfully started" in lab.execute_reassignment({ORDERS: [3, 4]})
             return
@@ -296,8 +276,7 @@ def test_what_is_moving_is_listed_and_brought_back() -> None:
 def cluster() -> object:
     """A lab of 2.4 on a real ZooKeeper."""
     with Lab(brokers=3, generation="2.4", seed=1, zookeeper="embedded") as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3]})
         yield lab
 
 
@@ -328,28 +307,158 @@ def test_the_command_moves_partitions_of_any_cluster(
     assert "None of the specified partition reassignments are active." in capsys.readouterr().out
 
 
-def test_the_command_cannot_ask_brokers_for_log_directories(
-    cluster: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_kafkas_flags_do_the_same(cluster: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Propose, start, verify, as an administrator writes it for kafka-reassign-partitions.sh."""
+    where = ["reassign", "--zookeeper", str(cluster.zookeeper_address), "--generation", "2.4"]
+    topics, plan = tmp_path / "topics.json", tmp_path / "plan.json"
+    topics.write_text('{"version":1,"topics":[{"topic":"orders"}]}')
+    proposing = [
+        "--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "1,2", "--disable-rack-aware",
+    ]  # fmt: skip
+    assert status([*where, *proposing]) == 0
+    plan.write_text(capsys.readouterr().out.splitlines()[-1])
+    file = ["--reassignment-json-file", str(plan)]
+    none = ["--throttle", "-1", "--replica-alter-log-dirs-throttle=-1"]
+    assert status([*where, "--execute", *file, "--timeout", "5000", *none]) == 0
+    printed = capsys.readouterr().out
+    assert "Successfully started" in printed and "throttle" not in printed
+    cluster.settle()
+    assert status([*where, "--verify", *file]) == 0
+    assert {broker for p in cluster.partitions() for broker in p.replicas} == {1, 2}
+
+
+FLAGS = text("reassign_tool_flags.txt")
+
+
+@pytest.mark.parametrize("row", [line.strip() for line in FLAGS.strip().splitlines()])
+def test_each_release_refuses_what_its_tool_refuses(
+    prose: Prose, tmp_path: Path, capsys: pytest.CaptureFixture[str], row: str
 ) -> None:
-    """It speaks with ZooKeeper only, and so refuses the plan as Kafka's tool does without --bootstrap-server."""
+    """In Kafka's words, or with the release that an option came with; nothing is connected to."""
+    (tmp_path / "F").write_text("{}")
+    name, _, flags = row.partition("|")
+    given = [str(tmp_path / "F") if word == "F" else word for word in flags.split()]
+    assert status(["reassign", "--generation", name.strip(), *given]) == 2
+    prose(capsys.readouterr().err.strip())
+
+
+def test_a_number_is_a_long_and_a_flag_stands_behind_its_subcommand(
+    prose: Prose, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for given in (["--throttle", str(2**63)], ["--throttle", "x"], ["--zookeeper", "z", "verify"]):
+        assert status(["reassign", *given]) == 2
+        prose(capsys.readouterr().err.splitlines()[-1])
+
+
+# Over the network
+
+
+@pytest.fixture(scope="module", params=["2.0", "2.4"])
+def wired(request: pytest.FixtureRequest) -> object:
+    """A lab on a real ZooKeeper whose brokers listen."""
+    options = {"zookeeper": "embedded", "wire": True, "seed": 1}
+    with Lab(brokers=3, generation=request.param, **options) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3]})
+        yield lab
+
+
+def test_the_command_moves_copies_between_log_directories(
+    wired: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By AlterReplicaLogDirs and DescribeLogDirs; without --bootstrap-server the plan is refused in Kafka's words."""
+    generation, plan = wired.generation.name, tmp_path / "plan.json"
+    plan.write_text('{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2],"log_dirs":["/d1","any"]}]}')
+    where = ["reassign", "--zookeeper", str(wired.zookeeper_address), "--generation", generation]
+    file = ["--reassignment-json-file", str(plan)]
+    for action in ("--execute", "--verify"):
+        assert status([*where, action, *file]) == 2
+        assert capsys.readouterr().err == (
+            "kafka-ctl: bootstrap-server needs to be provided in order to reassign replica to the specified log "
+            "directory\n"
+        )
+    assert "/admin/reassign_partitions" not in wired.znodes()
+    config = tmp_path / "admin.properties"
+    config.write_text("# an administrator\nclient.id = me\nsecurity.protocol=PLAINTEXT\n")
+    brokers = ["--bootstrap-server", f"127.0.0.1:1,{wired.bootstrap_servers}"]  # the first one does not answer
+    brokers += ["--command-config", str(config)] if generation == "2.4" else []
+    throttled = ["--replica-alter-log-dirs-throttle", "5000", "--timeout", "8000"]
+    assert status([*where, *brokers, "--execute", *file, *throttled]) == 0
+    assert "The replica-alter-dir throttle limit was set to 5000 B/s" in capsys.readouterr().out
+    wired.settle()
+    places = {(at.topic, at.partition, at.broker): at.path for at in wired.log_dirs()}
+    assert places["orders", 0, 1] == "/d1"
+    assert status([*where, *brokers, "--verify", *file]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "Reassignment of partition orders-0 completed successfully",
+        "Reassignment of replica orders-0-1 completed successfully",
+        "Throttle was removed.",
+    ]
+    plan.write_text('{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2],"log_dirs":["/nowhere","any"]}]}')
+    assert status([*where, *brokers, "--execute", *file]) == 2
+    assert "Failed to alter dir for orders-0-1 to /nowhere: LOG_DIR_NOT_FOUND" in capsys.readouterr().err
+    config.write_text("security.protocol=SSL\n")
+    if generation == "2.4":
+        assert status([*where, *brokers, "--verify", *file]) == 2
+        assert "security.protocol cannot be 'SSL'" in capsys.readouterr().err
+
+
+def test_a_move_between_log_directories_is_described_on_the_wire(wired: Lab) -> None:
+    """Each directory, its copies with bytes and lag, and all of them where null is asked for."""
+    from kafka_ctl.wire.client import ask
+
+    server = wired.bootstrap_servers.split(",")[1]
+    (before,) = [at.path for at in wired.log_dirs() if (at.topic, at.partition, at.broker) == ("orders", 1, 2)]
+    wired.produce("orders", 1, records=3, size=100)
+    for version in (0, 1):
+        described = ask(server, "DescribeLogDirs", version, {"topics": [{"topic": "orders", "partitions": [1, 7]}]})
+        assert {each["log_dir"]: each["error_code"] for each in described["results"]} == {"/d0": 0, "/d1": 0}
+        ((topic,),) = [each["topics"] for each in described["results"] if each["topics"]]
+        held = {"partition_index": 1, "partition_size": 300, "offset_lag": 0, "is_future_key": False}
+        assert topic == {"name": "orders", "partitions": [held]}
+    everything = ask(server, "DescribeLogDirs", 1, {"topics": None})
+    assert sum(len(topic["partitions"]) for each in everything["results"] for topic in each["topics"]) == 2
+    answered = ask(server, "AlterReplicaLogDirs", 1, {"dirs": [
+        {"path": before, "topics": [{"name": "orders", "partitions": [1]}, {"name": "nothing", "partitions": [0]}]},
+    ]})  # fmt: skip
+    codes = {topic["topic_name"]: topic["partitions"][0]["error_code"] for topic in answered["results"]}
+    assert codes == {"orders": 0, "nothing": 9 if wired.generation.name == "2.0" else 3}
+
+
+def test_the_controller_is_asked_to_cancel(wired: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Clusters of 2.4: with --bootstrap-server through the API (KIP-455)."""
+    if wired.generation.name != "2.4":
+        pytest.skip("the API came with 2.4")
+    adding, partition = 1, 1
+    before, after = wired.partition("orders", partition).replicas, (adding,)
+    where = ["--zookeeper", str(wired.zookeeper_address), "--bootstrap-server", wired.bootstrap_servers]
     plan = tmp_path / "plan.json"
-    plan.write_text('{"partitions":[{"topic":"orders","partition":1,"replicas":[2,3],"log_dirs":["/d1","any"]}]}')
-    where = ["--zookeeper", str(cluster.zookeeper_address), "--reassignment-json-file", str(plan)]
-    for action in ("execute", "verify"):
-        assert status(["reassign", action, *where, "--generation", "2.4"]) == 2
-        reported = capsys.readouterr().err
-        assert "bootstrap-server needs to be provided in order to reassign replica to the specified log dir" in reported
-        assert 'write "any" for every' in reported
-    assert "/admin/reassign_partitions" not in cluster.znodes()
-    throttle = ["--replica-alter-log-dirs-throttle", "5"]
-    assert status(["reassign", "execute", *where, "--generation", "0.10", *throttle]) == 2
-    assert "cannot move copies between log directories" in capsys.readouterr().err
+    plan.write_text(f'{{"partitions":[{{"topic":"orders","partition":{partition},"replicas":{list(after)}}}]}}')
+    file = ["--reassignment-json-file", str(plan)]
+    assert status(["reassign", "cancel", *where, *file]) == 1
+    assert "None of the specified partition reassignments are active." in capsys.readouterr().out
+    wired.produce("orders", partition, records=5, size=10**6)
+    wired.alter_config("topics", "orders", {"follower.replication.throttled.replicas": "*"})
+    wired.alter_config("brokers", adding, {"follower.replication.throttled.rate": 1})  # a record every 11 seconds
+    wired.settle()
+    wired.reassign({("orders", partition): after})
+    assert status(["reassign", "list", *where]) == 0
+    assert f"orders-{partition}: replicas: " in (printed := capsys.readouterr().out)
+    assert f"adding: {adding}." in printed
+    assert status(["reassign", "cancel", *where, *file]) == 0
+    assert f"Successfully cancelled partition reassignment for: orders-{partition}" in capsys.readouterr().out
+    assert wired.reassignments() == []
+    assert wired.partition("orders", partition).replicas == before
+    assert not config(wired, "brokers", str(adding)) and not config(wired, "topics", "orders")  # throttles are removed
+    wired.settle()
 
 
 def test_a_wrong_call_names_what_is_wrong(cluster: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text("{")
     where, file = ["--zookeeper", str(cluster.zookeeper_address)], ["--reassignment-json-file", str(plan)]
+    throttle = ["--replica-alter-log-dirs-throttle", "5"]
+    assert status(["reassign", "execute", *where, *file, "--generation", "0.10", *throttle]) == 2
+    assert "cannot move copies between log directories" in capsys.readouterr().err
     assert status(["reassign", "execute", *where, *file]) == 2
     assert capsys.readouterr().err == "kafka-ctl: The input string is not a valid JSON\n"
     nowhere = ["--zookeeper", f"{cluster.zookeeper_address}/nowhere"]

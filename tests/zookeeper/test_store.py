@@ -1,7 +1,5 @@
 """What every ZooKeeper must do, whether it is the one in memory or a real server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -10,17 +8,7 @@ from zookeepers import Client, MemoryWorld, RealWorld, World, started, story
 from kafka_ctl import errors
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
-from kafka_ctl.zookeeper.store import (
-    Check,
-    Children,
-    Create,
-    Delete,
-    Exists,
-    Get,
-    Multi,
-    Set,
-    WatchedEvent,
-)
+from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Get, Multi, Set, WatchedEvent
 
 server = pytest.fixture(scope="module")(started)
 
@@ -38,7 +26,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 async def refused(error: type[errors.ZooKeeperError], operation: object) -> None:
     with pytest.raises(error):
-        await operation  # type: ignore[misc]
+        await operation
 
 
 # Znodes.
@@ -113,6 +101,35 @@ async def test_versions_count_data_and_children_apart(world: World) -> None:
 
 
 @story
+async def test_a_stat_has_every_field_of_zookeepers(world: World) -> None:
+    """The store and a session read the same one; times do not go back, and zxids say what was last."""
+    a = (await world.connect()).session
+    await a.create("/topics", b"abc")
+    made = (await a.get("/topics"))[1]
+    assert (made.mzxid, made.pzxid, made.mtime, made.data_length) == (made.czxid, made.czxid, made.ctime, 3)
+    assert (made.ephemeral_owner, made.num_children, made.version, made.aversion) == (0, 0, 0, 0)
+    await a.create("/topics/a", ephemeral=True)
+    await a.set("/topics", b"abcde")
+    await a.delete("/topics/a")
+    (stat,) = [found] if (found := await a.exists("/topics")) else []
+    assert made.czxid == stat.czxid < stat.mzxid < stat.pzxid
+    assert made.ctime == stat.ctime <= stat.mtime
+    assert (stat.data_length, stat.version, stat.cversion, stat.num_children) == (5, 1, 2, 0)
+    assert await world.store.stat("/topics") == stat
+    assert await world.store.stat("/nothing") is None
+
+
+@story
+async def test_a_transaction_that_is_refused_leaves_every_stat(world: World) -> None:
+    a = (await world.connect()).session
+    await a.create("/topics", b"abc")
+    before = await world.store.stat("/topics")
+    answer = (await a.send([Multi((Set("/topics", b"x"), Create("/topics/a"), Check("/topics", 7)))]))[0]
+    assert answer.error is not None
+    assert await world.store.stat("/topics") == before
+
+
+@story
 async def test_zxids_tell_the_order_of_writes(world: World) -> None:
     a, b = (await world.connect()).session, (await world.connect()).session
     await a.create("/1")
@@ -124,22 +141,27 @@ async def test_zxids_tell_the_order_of_writes(world: World) -> None:
     assert two.czxid == two.mzxid
     await a.create("/1/child")
     again = await a.exists("/1")
-    assert again is not None
     assert again.mzxid == one.mzxid, "a child is no change of the data"
     await refused(errors.NodeExists, a.create("/1"))
     assert (await a.children("/1")) == ["child"]
 
 
 @story
-async def test_children_come_sorted(world: World) -> None:
+async def test_children_come_in_the_order_of_the_servers_hash_set(world: World) -> None:
     a = (await world.connect()).session
-    for name in ("c", "a", "b", "10", "9"):
-        await a.create(f"/{name}")
-    await a.create("/a/deeper")
-    assert await a.children("/") == ["10", "9", "a", "b", "c"]
-    answer = (await a.send([Children("/a")]))[0]
+    await a.create("/x")
+    for name in ("alone", "orders", "payments", "users", "void", "empty"):
+        await a.create(f"/x/{name}")
+    await a.create("/x/alone/deeper")
+    assert await a.children("/x") == ["alone", "orders", "void", "users", "payments", "empty"]
+    for name in ("BB", "Aa"):
+        await a.create(f"/x/{name}")
+    assert await a.children("/x") == ["BB", "Aa", "alone", "void", "payments", "orders", "users", "empty"]
+    await a.delete("/x/orders")
+    await a.delete("/x/users")
+    assert await a.children("/x") == ["BB", "Aa", "alone", "void", "payments", "empty"]
+    answer = (await a.send([Children("/x/alone")]))[0]
     assert answer.value == ["deeper"]
-    assert answer.stat is not None
     assert answer.stat.num_children == 1
 
 
@@ -164,7 +186,6 @@ async def test_an_ephemeral_goes_when_its_session_is_closed(world: World) -> Non
     await b.create("/ids")
     await a.session.create("/ids/1", b"", ephemeral=True)
     stat = await b.exists("/ids/1")
-    assert stat is not None
     assert stat.ephemeral_owner == a.session.id != b.id
     assert (await b.get("/ids"))[1].ephemeral_owner == 0
     await a.session.close()
@@ -195,7 +216,7 @@ async def test_an_expired_session_is_reported_and_loses_its_ephemerals(world: Wo
     a, b = await world.connect("a"), await world.connect("b")
     await a.session.create("/controller", b"", ephemeral=True)
     assert await b.session.exists("/controller", watch=True)
-    world.store.expire(a.session)  # type: ignore[attr-defined]
+    world.store.expire(a.session)
     await world.until(lambda: "Expired" in a.states and b.events)
     assert a.states[-1] == "Expired"
     assert b.fired == [("NodeDeleted", "/controller")]
@@ -399,13 +420,7 @@ async def test_a_transaction_does_all(world: World) -> None:
     a = (await world.connect()).session
     await a.create("/old")
     await a.create("/x", b"0")
-    parts = (
-        Check("/x", 0),
-        Set("/x", b"1", 0),
-        Create("/x/y", b"new"),
-        Create("/x/n-", sequence=True),
-        Delete("/old"),
-    )
+    parts = (Check("/x", 0), Set("/x", b"1", 0), Create("/x/y", b"new"), Create("/x/n-", sequence=True), Delete("/old"))
     answer = (await a.send([Multi(parts)]))[0]
     assert answer.error is None
     assert isinstance(answer.value, tuple)
@@ -413,15 +428,9 @@ async def test_a_transaction_does_all(world: World) -> None:
     assert [part.op for part in answer.value] == list(parts)
     assert [part.value for part in answer.value] == [None, None, "/x/y", "/x/n-0000000001", None]
     changed = answer.value[1].stat
-    assert changed is not None
     assert changed.version == 1
-    assert await world.store.dump() == {
-        "/x": (b"1", 1, 0),
-        "/x/n-0000000001": (b"", 0, 0),
-        "/x/y": (b"new", 0, 0),
-    }
+    assert await world.store.dump() == {"/x": (b"1", 1, 0), "/x/n-0000000001": (b"", 0, 0), "/x/y": (b"new", 0, 0)}
     made = await a.exists("/x/y")
-    assert made is not None
     assert made.czxid == changed.mzxid, "one transaction, one zxid"
 
 
@@ -436,13 +445,8 @@ async def test_a_transaction_does_nothing_if_one_part_fails(world: World) -> Non
     answer = (await b.session.send([Multi(parts)]))[0]
     assert isinstance(answer.value, tuple)
     assert [part.error for part in answer.value] == [
-        "ROLLEDBACK",
-        "ROLLEDBACK",
-        "ROLLEDBACK",
-        "BADVERSION",
-        "RUNTIMEINCONSISTENCY",
-        "RUNTIMEINCONSISTENCY",
-    ]
+        "ROLLEDBACK", "ROLLEDBACK", "ROLLEDBACK", "BADVERSION", "RUNTIMEINCONSISTENCY", "RUNTIMEINCONSISTENCY",
+    ]  # fmt: skip
     assert answer.error == "BADVERSION"
     with pytest.raises(errors.BadVersion):
         answer.checked()
@@ -528,7 +532,7 @@ async def test_a_dump_holds_every_znode(world: World) -> None:
 async def test_operations_and_watches_are_recorded_with_their_causes(world: World) -> None:
     a, b = await watched(world)
     seen: list[int | None] = []
-    a.session.watcher = lambda event: seen.append(CAUSE.get())  # type: ignore[attr-defined]
+    a.session.watcher = lambda event: seen.append(CAUSE.get())
     await a.session.get("/x", watch=True)
     await a.session.children("/x", watch=True)
     await b.session.set("/x", b"1")
@@ -602,8 +606,8 @@ def test_an_error_is_raised_under_its_name() -> None:
 async def test_an_expired_sessions_listener_learns_the_cause(world: World) -> None:
     a = await world.connect("a")
     seen: list[tuple[str, int | None]] = []
-    a.session.listener = lambda state: seen.append((state, CAUSE.get()))  # type: ignore[attr-defined]
-    world.store.expire(a.session)  # type: ignore[attr-defined]
+    a.session.listener = lambda state: seen.append((state, CAUSE.get()))
+    world.store.expire(a.session)
     await world.until(lambda: seen and seen[-1][0] == "Expired")
     end = next(r for r in world.trace if r.action == "expired")
     assert seen[-1] == ("Expired", end.seq)

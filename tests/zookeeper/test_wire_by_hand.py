@@ -1,21 +1,22 @@
 """Requests sent by hand, a bootstrap server that is no broker, and their pictures."""
 
-from __future__ import annotations
-
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
+from labs import until_quiet
 from wire_clients import eventually, listening
 
 from kafka_ctl import BadInput, Lab, Unavailable
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.requests import LeaderAndIsrRequest, PartitionState, UpdateMetadataRequest
-from kafka_ctl.views.figures.message_bytes import message_bytes
 from kafka_ctl.wire.client import ask, exchange, request
 from kafka_ctl.wire.control import request_bytes
 from kafka_ctl.wire.metadata_server import MetadataServer
+from kafka_ctl_course.figures.message_bytes import message_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 kafka = pytest.importorskip("kafka", reason="needs kafka-python")
@@ -28,8 +29,7 @@ SENT = LeaderAndIsrRequest(1, 1, {TopicPartition("orders", 1): STATE}, (3,))
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with listening() as lab:
-        lab.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
         yield lab
 
 
@@ -61,7 +61,6 @@ def test_it_answers_nothing_else(lab: Lab) -> None:
 
 def test_anybody_can_say_that_a_broker_leaves(lab: Lab) -> None:
     """The controller moves its leaders; the broker itself runs on."""
-    assert lab.controller is not None
     answer = ask(addresses(lab)[lab.controller.id], "ControlledShutdown", 1, {"broker_id": 3})
     assert answer == {"error_code": 0, "remaining_partitions": []}
     eventually(lambda: [p.leader for p in lab.partitions()] == [1, 2, 1])
@@ -115,7 +114,7 @@ def test_a_picture_frames_what_a_version_has_added() -> None:
 
 
 def test_a_message_in_versions_follows_its_slider() -> None:
-    from kafka_ctl.jupyter.messages import MessageWidget
+    from kafka_ctl_course.widgets import MessageWidget
 
     widget = MessageWidget({version: request_bytes(SENT, version, PLACES) for version in (1, 0, 2)})
     assert repr(widget) == "version 0: 105 bytes\nversion 1: 106 bytes\nversion 2: 118 bytes"
@@ -124,3 +123,43 @@ def test_a_message_in_versions_follows_its_slider() -> None:
     assert widget.picture.value != before and "version 2, 118 bytes" in widget.drawing(2).text
     with pytest.raises(BadInput, match="no version"):
         MessageWidget({})
+
+
+SHORT_OF_FILES = """
+import os, resource, socket
+from kafka_ctl import Lab
+from kafka_ctl.wire.client import ask
+
+lab = Lab(brokers=1, wire=True)
+lab.settle()
+host, port = lab.bootstrap_servers.split(":")
+assert ask(lab.bootstrap_servers, "Metadata", 1, {"topics": None})["brokers"]
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 8, hard))
+clients = []
+try:
+    while True:
+        clients.append(socket.create_connection((host, int(port))))
+except OSError as error:
+    print(error.strerror)
+lab.run_until(lambda: bool(lab.trace.slice(action="closed-connection")))
+for client in clients:
+    client.close()
+assert ask(lab.bootstrap_servers, "Metadata", 1, {"topics": None})["brokers"]
+print(*[record.detail for record in lab.trace.slice(action="closed-connection")], sep="\\n")
+lab.close()
+"""
+TOO_MANY = "Too many open files; `ulimit -n` shows and raises how many one process may have"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it counts the files in /proc")
+def test_too_many_open_files() -> None:
+    """One sentence, in the trace or as an error; a broker accepts connections again when others have been closed."""
+    done = subprocess.run([sys.executable, "-c", SHORT_OF_FILES], capture_output=True, text=True, timeout=60)
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout.splitlines() == ["Too many open files", f"a connection cannot be accepted: {TOO_MANY}"]
+    many = "import kafka_ctl, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60)); "
+    many += "kafka_ctl.Lab(brokers=100, wire=True)"
+    done = subprocess.run([sys.executable, "-c", many], capture_output=True, text=True, timeout=60)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("kafka_ctl.errors.Unavailable: ") and last.endswith(f": {TOO_MANY}")

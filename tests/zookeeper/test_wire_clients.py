@@ -3,13 +3,12 @@
 They list, create, produce and consume; a broker and a controller die under them, and nothing acknowledged is lost.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from labs import play, until_quiet
 from wire_clients import closed_connections, eventually, kcat, listening
 
 from kafka_ctl import Lab
@@ -55,15 +54,14 @@ def records_of(lab: Lab, topic: str, number: int, **options: Any) -> list[Any]:
 
 def test_kcat_lists_produces_and_consumes(lab: Lab) -> None:
     """In every generation: record batches in 2.0 and 2.4, messages of magic 1 in 0.10."""
-    lab.create_topic("kcat", partitions=2, replication_factor=3)
-    lab.settle()
+    until_quiet(lab.create_topic, "kcat", partitions=2, replication_factor=3)
     listed = kcat(lab, "-L", "-t", "kcat")
     assert "3 brokers:" in listed
     assert 'topic "kcat" with 2 partitions:' in listed
     for number in range(2):
         view = lab.partition("kcat", number)
         assert f"partition {number}, leader {view.leader}, replicas: {','.join(map(str, view.replicas))}" in listed
-    assert f"broker {lab.controller.id} at" in listed.replace(" (controller)", "")  # type: ignore[union-attr]
+    assert f"broker {lab.controller.id} at" in listed.replace(" (controller)", "")
     kcat(lab, "-P", "-t", "kcat", "-p", "1", "-K:", "-X", "acks=all", given="a:1\nb:2\nc:3\n")
     found = kcat(lab, "-C", "-t", "kcat", "-p", "1", "-o", "beginning", "-e", "-q", "-f", "%o %k %s\n")
     assert found == "0 a 1\n1 b 2\n2 c 3\n"
@@ -73,9 +71,7 @@ def test_kcat_lists_produces_and_consumes(lab: Lab) -> None:
 
 def test_kcat_reads_what_the_lab_has_produced(lab: Lab) -> None:
     """The lab's own records are numbers; both count in one log."""
-    lab.create_topic("mixed", partitions=1, replication_factor=3)
-    lab.settle()
-    lab.produce("mixed", 0, records=2)
+    play(lab, "create_topic mixed partitions=1 replication_factor=3; settle; produce mixed 0 records=2")
     kcat(lab, "-P", "-t", "mixed", "-p", "0", given="hello\n")
     lab.produce("mixed", 0)
     found = kcat(lab, "-C", "-t", "mixed", "-p", "0", "-o", "beginning", "-e", "-q", "-f", "%o %s\n")
@@ -85,8 +81,7 @@ def test_kcat_reads_what_the_lab_has_produced(lab: Lab) -> None:
 def test_what_is_produced_comes_back_unchanged(lab: Lab) -> None:
     """Key, value, timestamp, and headers where the release has them; also compressed, empty and null."""
     old = lab.generation.name == "0.10"
-    lab.create_topic("same", partitions=1, replication_factor=3)
-    lab.settle()
+    until_quiet(lab.create_topic, "same", partitions=1, replication_factor=3)
     headers = [] if old else [("h", b"\x00\xff"), ("", b"")]
     given = [(b"k", b"v", 1_500_000_000_000), (None, b"", 1_500_000_000_001), (b"", None, 1_500_000_000_002)]
     for codec in (None, "gzip"):
@@ -125,8 +120,7 @@ def test_clients_create_grow_and_delete_topics(lab: Lab) -> None:
 
 def test_a_group_divides_partitions_and_remembers_offsets(lab: Lab) -> None:
     """Two members get all of it, once; a third, later, begins where they have stopped."""
-    lab.create_topic("shared", partitions=4, replication_factor=3)
-    lab.settle()
+    until_quiet(lab.create_topic, "shared", partitions=4, replication_factor=3)
     for number in range(4):
         kcat(lab, "-P", "-t", "shared", "-p", str(number), given="".join(f"{number}-{n}\n" for n in range(10)))
     seen: list[list[str]] = [[], []]
@@ -305,14 +299,14 @@ def test_nothing_acknowledged_is_lost(client: str, generation: str) -> None:
         stream, reading = Stream(lab, client, 2), Reading(lab, client, 2)
         try:
             stream.more()
-            controller = lab.controller.id  # type: ignore[union-attr]
+            controller = lab.controller.id
             led = lab.partition(client, 0).leader
             first = led if led != controller else next(b for b in (1, 2, 3) if b != controller)
             lab.kill(first)
             stream.more()
             lab.start(first)
             eventually(lambda: len(lab.partition(client, 0).isr) == 3, "all in sync")
-            lab.kill(lab.controller.id)  # type: ignore[union-attr]
+            lab.kill(lab.controller.id)
             stream.more()
             lab.start(controller)
             eventually(lambda: len(lab.partition(client, 0).isr) == 3, "all in sync")
@@ -336,9 +330,8 @@ def test_nothing_acknowledged_is_lost(client: str, generation: str) -> None:
 def test_a_client_sees_the_new_leader() -> None:
     """Within a second of the election, the best of three: what else the machine does can only add to it."""
     with listening() as lab:
-        controller = lab.controller.id  # type: ignore[union-attr]
-        lab.create_topic("led", assignment={0: [b for b in (1, 2, 3) if b != controller]})
-        lab.settle()
+        controller = lab.controller.id
+        until_quiet(lab.create_topic, "led", assignment={0: [b for b in (1, 2, 3) if b != controller]})
         consumer = confluent.Consumer({"bootstrap.servers": lab.bootstrap_servers, "group.id": "watch", "log_level": 0})
 
         def leader() -> int:
@@ -352,7 +345,7 @@ def test_a_client_sees_the_new_leader() -> None:
                 assert leader() == view.leader
                 start = len(lab.trace)
                 lab.kill(view.leader)
-                eventually(lambda after=after: leader() == after, "the new leader is known")  # type: ignore[misc]
+                eventually(lambda after=after: leader() == after, "the new leader is known")
                 seen = lab.now * 1000
                 took.append((seen - lab.trace.slice(start, kind="election", topic="led")[0].time_ms) / 1000)
                 lab.start(view.leader)
@@ -365,8 +358,7 @@ def test_a_client_sees_the_new_leader() -> None:
 def test_an_administrator_moves_partitions_and_elects() -> None:
     """kafka-python's administrator in 2.4: reassignments, their list, elections, and settings."""
     with listening("2.4") as lab:
-        lab.create_topic("moved", assignment={0: [1, 2]}, config={"min.insync.replicas": 1})
-        lab.settle()
+        until_quiet(lab.create_topic, "moved", assignment={0: [1, 2]}, config={"min.insync.replicas": 1})
         admin = kafka.KafkaAdminClient(bootstrap_servers=servers(lab))
         try:
             tp = kafka.TopicPartition("moved", 0)
@@ -387,13 +379,32 @@ def test_an_administrator_moves_partitions_and_elects() -> None:
             admin.close()
 
 
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_an_administrator_asks_for_acls(generation: str) -> None:
+    """Brokers without an authorizer say so; confluent-kafka makes an empty list of the error."""
+    with listening(generation) as lab:
+        topics = kafka.admin.ResourcePatternFilter(
+            kafka.admin.ResourceType.ANY, None, kafka.admin.ACLResourcePatternType.ANY
+        )
+        asked = kafka.admin.ACLFilter(
+            None, None, kafka.admin.ACLOperation.ANY, kafka.admin.ACLPermissionType.ANY, topics
+        )
+        admin = kafka.KafkaAdminClient(bootstrap_servers=servers(lab))
+        with pytest.raises(kafka.errors.SecurityDisabledError):
+            admin.describe_acls(asked)
+        admin.close()
+
+
 def test_clients_of_a_lab_with_a_real_zookeeper() -> None:
     """The same with ZooKeeper's own server."""
     with listening(zookeeper="embedded") as lab:
-        lab.create_topic("real", partitions=1, replication_factor=3)
-        lab.settle()
+        until_quiet(lab.create_topic, "real", partitions=1, replication_factor=3)
         kcat(lab, "-P", "-t", "real", "-p", "0", "-X", "acks=all", given="one\ntwo\n")
         assert kcat(lab, "-C", "-t", "real", "-p", "0", "-e", "-q") == "one\ntwo\n"
+        broker = confluent_admin.ConfigResource(confluent_admin.RESOURCE_BROKER, "1")
+        admin = confluent_admin.AdminClient({"bootstrap.servers": lab.bootstrap_servers})
+        (described,) = admin.describe_configs([broker]).values()
+        assert described.result(60)["zookeeper.connect"].value == lab.world.address
 
 
 def test_a_topic_is_made_when_somebody_writes_to_it() -> None:

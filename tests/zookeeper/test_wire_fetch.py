@@ -1,16 +1,14 @@
 """A fetch over the wire: how far whom the leader lets read, what it waits for, and what releases it."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
 import pytest
-from labs import process_of
+from labs import process_of, until_quiet
 from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
 
 from kafka_ctl import Lab, TopicPartition
-from kafka_ctl.brokers.follower_fetch import FollowerFetch
+from kafka_ctl.brokers.leader import FollowerFetch
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, read_records, split, write_batch
 from kafka_ctl.wire.error_codes import name_of
 
@@ -55,8 +53,7 @@ def waiting(lab: Lab, broker: int) -> int:
 @pytest.mark.parametrize("generation", VERSIONS)
 def test_a_fetch_waits_until_there_is_something(generation: str) -> None:
     with listening(generation) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
         with Asking(lab, 1) as broker:
             broker.send("Fetch", VERSIONS[generation], **request(0))
             assert broker.waits()
@@ -74,8 +71,7 @@ def test_a_fetch_waits_until_there_is_something(generation: str) -> None:
 
 def test_a_fetch_waits_for_as_many_bytes_as_it_wants() -> None:
     with listening() as lab:
-        lab.create_topic("orders", assignment={0: [1]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
         lab.produce("orders", 0)
         with Asking(lab, 1) as broker:
             size = len(only(broker.ask("Fetch", 8, **request(0)))["records"])
@@ -87,13 +83,11 @@ def test_a_fetch_waits_for_as_many_bytes_as_it_wants() -> None:
 
 def test_who_waits_learns_that_the_leader_has_changed() -> None:
     with listening() as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
         with Asking(lab, 1) as broker:
             broker.send("Fetch", 8, **request(0))
             assert broker.waits()
-            lab.reassign({ORDERS: [2, 1]})
-            lab.settle()
+            until_quiet(lab.reassign, {ORDERS: [2, 1]})
             lab.elect_preferred([ORDERS])
             assert name_of(only(broker.receive())["error_code"]) == "NOT_LEADER_FOR_PARTITION"
 
@@ -101,8 +95,7 @@ def test_who_waits_learns_that_the_leader_has_changed() -> None:
 def test_a_follower_reads_to_the_end_and_raises_the_high_watermark() -> None:
     """Broker 2 stands still; a follower by hand fetches in its name."""
     with listening() as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
         lab.slow(2, 60)
         lab.produce("orders", 0, records=3, acks=1)
         with Asking(lab, 1) as consumer, Asking(lab, 1) as follower:
@@ -121,8 +114,7 @@ def test_a_follower_reads_to_the_end_and_raises_the_high_watermark() -> None:
 
 def test_a_newer_high_watermark_is_news_for_a_follower_of_2_4() -> None:
     with listening("2.4") as lab:
-        lab.create_topic("orders", assignment={0: [1, 2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
         for broker in (2, 3):
             lab.slow(broker, 60)
         lab.produce("orders", 0, acks=1)
@@ -137,8 +129,7 @@ def test_a_newer_high_watermark_is_news_for_a_follower_of_2_4() -> None:
 @pytest.mark.parametrize(("epoch", "error"), [(-1, None), (0, None), (1, "UNKNOWN_LEADER_EPOCH")])
 def test_a_reader_of_2_4_names_the_leader_epoch(epoch: int, error: str | None) -> None:
     with listening("2.4") as lab:
-        lab.create_topic("orders", assignment={0: [1]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
         asked = request(0, wait=0)
         asked["topics"][0]["partitions"][0]["current_leader_epoch"] = epoch
         with Asking(lab, 1) as broker:
@@ -152,8 +143,7 @@ def test_where_a_leader_epoch_ends(generation: str) -> None:
     Motive: Kafka 2.4.1, OffsetsForLeaderEpochRequestTest.scala; LeaderEpochFileCacheTest.scala
     """
     with listening(generation) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
         lab.produce("orders", 0, records=2)
         lab.kill(1)
         eventually(lambda: lab.partition("orders", 0).leader == 2)
@@ -213,8 +203,7 @@ def ended(broker: Asking, producer: int, commits: bool) -> str | None:
 def test_committed_records_are_what_lies_below_the_last_stable_offset(generation: str) -> None:
     version = VERSIONS[generation]
     with listening(generation) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
         with Asking(lab, 1) as broker, Asking(lab, 1) as reader:
 
             def seen(isolation: int) -> tuple[int, int, int]:
@@ -250,8 +239,7 @@ def test_committed_records_are_what_lies_below_the_last_stable_offset(generation
 
 def test_real_consumers_read_what_was_committed() -> None:
     with listening() as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
         with Asking(lab, 1) as broker:
             written(broker, 7, 0, "given up")
             written(broker, 8, 0, "kept")
@@ -289,8 +277,7 @@ def test_a_producer_cannot_end_a_transaction_itself() -> None:
     from kafka_ctl.wire.transactions import marker
 
     with listening() as lab:
-        lab.create_topic("orders", assignment={0: [1]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
         with Asking(lab, 1) as broker:
             topics = [{"name": "orders", "partition_data": [{"index": 0, "records": marker(7, 0, True, 0)}]}]
             reported = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
@@ -306,8 +293,7 @@ def test_a_producer_cannot_end_a_transaction_itself() -> None:
 def test_too_few_in_sync_replicas(when: str) -> None:
     """NOT_ENOUGH_REPLICAS keeps the records out; ..._AFTER_APPEND means that they are in the log all the same."""
     with listening() as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]}, config={"min.insync.replicas": 2})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]}, config={"min.insync.replicas": 2})
         batch = write_batch([Record(0, 1000, None, b"x")])
         topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
 

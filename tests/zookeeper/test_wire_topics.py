@@ -3,12 +3,12 @@
 Motive: Kafka 2.0.1, CreateTopicsRequestTest.scala; AdminClientIntegrationTest.scala, testCreatePartitions
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from labs import until_quiet
+from tables import tabled
 from wire_clients import Asking, eventually, listening
 
 from kafka_ctl import Lab
@@ -20,15 +20,14 @@ kafka = pytest.importorskip("kafka", reason="needs kafka-python")
 @pytest.fixture(scope="module", params=["2.0", "2.4"])
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     with listening(request.param) as opened:
-        opened.create_topic("one", assignment={0: [1, 2]})
-        opened.settle()
+        until_quiet(opened.create_topic, "one", assignment={0: [1, 2]})
         yield opened
 
 
 def grown(lab: Lab, topic: str, count: int, assignments: Any = None, only: bool = False, timeout: int = 10_000) -> Any:
     """What the controller answers: the error, and its text."""
     given = None if assignments is None else [{"broker_ids": ids} for ids in assignments]
-    with Asking(lab, lab.controller.id) as controller:  # type: ignore[union-attr]
+    with Asking(lab, lab.controller.id) as controller:
         reported = controller.ask("CreatePartitions", 1, timeout=timeout, validate_only=only,
                               topics=[{"name": topic, "count": count, "assignments": given}])  # fmt: skip
     (one,) = reported["results"]
@@ -36,23 +35,10 @@ def grown(lab: Lab, topic: str, count: int, assignments: Any = None, only: bool 
 
 
 ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
-WRONG = [
-    ("nothing", 3, None, "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'nothing' does not exist."),
-    ("one", 1, None, "INVALID_PARTITIONS", "Topic already has 1 partitions."),
-    ("one", 0, None, "INVALID_PARTITIONS", "Topic currently has 1 partitions, which is higher than the requested 0."),
-    ("one", 3, [[1, 2]], ASSIGNMENT, "Increasing the number of partitions by 2 but 1 assignments provided."),
-    ("one", 2, [[1, 9]], ASSIGNMENT, "Unknown broker(s) in replica assignment: 9."),
-    ("one", 2, [[]], ASSIGNMENT, "Cannot have replication factor of 0 for partition id 1."),
-    ("one", 2, [[1, 1]], ASSIGNMENT,
-     "Duplicate brokers not allowed in replica assignment: 1, 1 for partition id 1."),
-    ("one", 3, [[1, 2], [1, 2, 3]], ASSIGNMENT,
-     "Inconsistent replication factor between partitions, partition 0 has 2 while partitions [2] have replication "
-     "factors [3], respectively."),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize("only", [True, False])
-@pytest.mark.parametrize(("topic", "count", "assignments", "error", "text"), WRONG)
+@tabled
 def test_what_cannot_be(lab: Lab, topic: str, count: int, assignments: Any, error: str, text: str, only: bool) -> None:
     before = len(lab.partitions())
     assert grown(lab, topic, count, assignments, only) == (error, text)
@@ -60,8 +46,7 @@ def test_what_cannot_be(lab: Lab, topic: str, count: int, assignments: Any, erro
 
 
 def test_partitions_go_where_they_were_assigned(lab: Lab) -> None:
-    lab.create_topic("grows", assignment={0: [1, 2]})
-    lab.settle()
+    until_quiet(lab.create_topic, "grows", assignment={0: [1, 2]})
     assert grown(lab, "grows", 3, [[3, 1], [2, 3]], only=True) == (None, None)
     assert grown(lab, "grows", 2, only=True) == (None, None)
     lab.settle()
@@ -74,8 +59,7 @@ def test_partitions_go_where_they_were_assigned(lab: Lab) -> None:
 
 
 def test_not_while_partitions_move(lab: Lab) -> None:
-    lab.create_topic("moves", assignment={0: [1, 2]})
-    lab.settle()
+    until_quiet(lab.create_topic, "moves", assignment={0: [1, 2]})
     lab.slow(3, 4)
     lab.produce("moves", 0)
     lab.reassign({("moves", 0): [1, 3]})
@@ -90,7 +74,7 @@ def test_not_while_partitions_move(lab: Lab) -> None:
 
 
 def test_others_than_the_controller_refuse(lab: Lab) -> None:
-    other = next(id for id in (1, 2, 3) if id != lab.controller.id)  # type: ignore[union-attr]
+    other = next(id for id in (1, 2, 3) if id != lab.controller.id)
     with Asking(lab, other) as broker:
         reported = broker.ask("CreatePartitions", 1, timeout=1000, validate_only=True,
                           topics=[{"name": "one", "count": 2, "assignments": None}])  # fmt: skip
@@ -99,7 +83,7 @@ def test_others_than_the_controller_refuse(lab: Lab) -> None:
 
 def created(lab: Lab, topic: str, **fields: Any) -> Any:
     given = {"name": topic, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
-    with Asking(lab, lab.controller.id) as controller:  # type: ignore[union-attr]
+    with Asking(lab, lab.controller.id) as controller:
         (one,) = controller.ask("CreateTopics", 3, timeout=10_000, validate_only=True, topics=[given])["topics"]
     return name_of(one["error_code"]), one["error_message"]
 
@@ -122,8 +106,7 @@ def test_whether_a_topic_could_be_created(lab: Lab) -> None:
 def test_kafka_pythons_admin_does_so_too(lab: Lab) -> None:
     admin = kafka.KafkaAdminClient(bootstrap_servers=lab.bootstrap_servers.split(","))
     try:
-        lab.create_topic("wide", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "wide", assignment={0: [1, 2]})
         admin.create_partitions({"wide": kafka.admin.NewPartitions(2, [[3, 2]])}, validate_only=True)
         assert len([p for p in lab.partitions() if p.topic == "wide"]) == 1
         admin.create_partitions({"wide": kafka.admin.NewPartitions(2, [[3, 2]])})
@@ -139,7 +122,7 @@ def test_several_ask_for_a_topic_that_nobody_has_made(lab: Lab) -> None:
     Kafka 2.0.1: server/KafkaApis.scala, createTopic; zk/AdminZkClient.scala, writeTopicPartitionAssignment
     """
     names = [f"sudden-{number}" for number in range(10)]
-    with Asking(lab, 1) as first, Asking(lab, 2) as second, Asking(lab, lab.controller.id) as controller:  # type: ignore[union-attr]
+    with Asking(lab, 1) as first, Asking(lab, 2) as second, Asking(lab, lab.controller.id) as controller:
         for name in names:
             topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
             for broker in (first, second):

@@ -1,7 +1,5 @@
 """The embedded server, and what only a store on a real server must do: survive, tidy up, explain."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -16,6 +14,7 @@ import pyspark
 import pytest
 from kazoo.client import KazooClient
 from prose import Prose
+from tables import tabled
 from waiting import eventually
 from zookeepers import RealWorld, started
 
@@ -160,7 +159,6 @@ def test_the_server_ends_with_its_parent(server: EmbeddedServer, end: str) -> No
     """However the parent goes: killed outright, at its end, by an error; or just forgets the server."""
     code = [sys.executable, "-c", PARENT.format(end=end)]
     with subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
-        assert parent.stdout is not None
         folder, port, supervisor = parent.stdout.readline().split()
         if end == "time.sleep(60)":
             assert four_letter_word(int(port), "ruok") == "imok"
@@ -177,7 +175,6 @@ def test_a_fork_of_the_parent_does_not_keep_the_server(server: EmbeddedServer) -
     end = "import os\nif not os.fork(): print(os.getpid(), flush=True); time.sleep(600)\ntime.sleep(60)"
     code = [sys.executable, "-c", PARENT.format(end=end)]
     with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
         folder, port, supervisor = parent.stdout.readline().split()
         child = parent.stdout.readline()
         try:
@@ -193,7 +190,6 @@ def test_a_fork_of_the_parent_does_not_keep_the_server(server: EmbeddedServer) -
 def test_serving_in_the_foreground_ends_with_ctrl_c(server: EmbeddedServer, tmp_path: Path) -> None:
     code = f"from kafka_ctl.zookeeper.real.server import serve; serve(data={str(tmp_path)!r})"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         reported = process.stdout.readline()
         assert reported.startswith("ZooKeeper listens on 127.0.0.1:")
         port = int(reported.split(";")[0].rpartition(":")[2])
@@ -241,7 +237,7 @@ def test_an_outsider_reads_what_was_written(world: RealWorld, outsider: KazooCli
         await a.create("/brokers/1", "Zoë".encode(), ephemeral=True)
 
     world.run(write())
-    chroot = world.store.chroot  # type: ignore[attr-defined]
+    chroot = world.store.chroot
     assert outsider.get(f"{chroot}/brokers/1")[0] == "Zoë".encode()
     seen = []
     outsider.exists(f"{chroot}/brokers/1", watch=seen.append)
@@ -384,7 +380,7 @@ def test_what_is_under_way_fails_when_the_server_dies(server: EmbeddedServer) ->
 
     async def lose() -> None:
         sending = asyncio.create_task(a.session.send(flood, 100))
-        await world.until(lambda: len(world.store.created) > 100)  # type: ignore[attr-defined]
+        await world.until(lambda: len(world.store.created) > 100)
         server.kill()
         with pytest.raises(errors.ConnectionLoss):
             await sending
@@ -451,15 +447,7 @@ def test_a_store_stops_a_server_of_its_own(server: EmbeddedServer) -> None:
     world.close()
 
 
-@pytest.mark.parametrize(
-    ("address", "read"),
-    [
-        ("127.0.0.1:2181", ("127.0.0.1:2181", "")),
-        ("127.0.0.1:2181/", ("127.0.0.1:2181", "")),
-        ("a:1,b:2/kit/one/", ("a:1,b:2", "/kit/one")),
-        ("[::1]:2181/kit", ("[::1]:2181", "/kit")),
-    ],
-)
+@tabled
 def test_addresses(address: str, read: tuple[str, str]) -> None:
     assert parse_address(address) == read
 

@@ -1,4 +1,4 @@
-"""The command `python -m tools.notebooks`: runs and saves notebooks; with `editions`, makes what is made of them."""
+"""The command `python -m tools.notebooks`: runs and saves notebooks; `editions` makes the editions, `run` runs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kafka_ctl.errors import BadInput
 from tools import editions
-from tools.notebooks import notebooks, save
+from tools.notebooks import notebooks, run_editions, save
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,6 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if argv is None else list(argv)
     if given[:1] == ["editions"]:
         return editions.main(given[1:])
+    if given[:1] == ["run"]:
+        return run_editions.main(given[1:])
     parser = argparse.ArgumentParser(
         prog="python -m tools.notebooks",
         description="Run notebooks and save them; `editions` makes what learners and instructors open.",

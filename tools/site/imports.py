@@ -39,7 +39,7 @@ class Hidden:
     """Finds modules as Python does, but nothing that is not there in a browser."""
 
     def __init__(self, there: Sequence[str]) -> None:
-        self.there = {*there, *sys.stdlib_module_names, "kafka_ctl", "tools"}
+        self.there = {*there, *sys.stdlib_module_names, "kafka_ctl", "kafka_ctl_course", "tools"}
 
     def install(self) -> None:
         """Take the place of what finds modules on the path."""

@@ -28,8 +28,9 @@ PYTHON = "3.14"
 """Of Pyodide."""
 WANTED = {
     "build": (
-        *("jupyterlite-core==0.8.6", "jupyterlite-pyodide-kernel==0.8.6", "doit", "pkginfo", "flit-core<5"),
+        *("jupyterlite-core==0.8.6", "jupyterlite-pyodide-kernel==0.8.6", "doit", "pkginfo"),
         *("jupyterlab-widgets", "anywidget<1"),
+        *("hatchling<2", "packaging", "pathspec", "pluggy", "tomlkit", "trove-classifiers"),
     ),
     "browser": (
         "ipython==9.12.0",  # later ones need psutil, which is compiled

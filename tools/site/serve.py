@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import http
 import http.server
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +25,20 @@ HEADERS = {"Cache-Control": "no-cache"}
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves files, counts them, and prints nothing."""
+
+    index_pages = ("index.html", "index.htm")
+
+    def send_head(self) -> Any:
+        """Answer 404 for what is no path, and for what a link in the folder leads out of it."""
+        try:
+            path, folder = self.translate_path(self.path), os.path.realpath(self.directory)
+            for place in (path, *(os.path.join(path, index) for index in self.index_pages)):
+                if os.path.commonpath([os.path.realpath(place), folder]) != folder:
+                    raise ValueError(place)
+            return super().send_head()
+        except ValueError:  # such as a null character
+            self.send_error(http.HTTPStatus.NOT_FOUND, "File not found")
+            return None
 
     def guess_type(self, path: Any) -> str:
         return TYPES.get(Path(path).suffix) or super().guess_type(path)
@@ -46,6 +63,11 @@ class Site(http.server.ThreadingHTTPServer):
     def __init__(self, folder: Path, port: int = 0, headers: dict[str, str] | None = None) -> None:
         self.headers, self.sent = HEADERS if headers is None else headers, 0
         super().__init__(("127.0.0.1", port), functools.partial(Handler, directory=folder))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that goes away in the middle of an answer is no error."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     @property
     def address(self) -> str:

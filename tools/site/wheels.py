@@ -50,9 +50,9 @@ def unpack(tarball: Path, folder: Path) -> dict[str, Any]:
 
 
 def kit(folder: Path, tools: Path) -> Path:
-    """The wheel of this checkout, built into `folder` with flit of `tools`; KafkaCtlError where that fails."""
+    """The wheel of this checkout, built into `folder` with hatchling of `tools`; KafkaCtlError where that fails."""
     folder.mkdir(parents=True, exist_ok=True)
-    code = f"from flit_core.buildapi import build_wheel; print(build_wheel({str(folder)!r}))"
+    code = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
     environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:

@@ -4,7 +4,7 @@ traces, logs        where records come from: a folder that a lab grows, or a bro
 grow                write what a lab's trace has gained, as one more file of such a folder              sources
 leaders, under_replicated, imbalance, controllers
                     the questions: streams of changes, each row true until the next one                 changes
-keep, latest        write an answer down exactly once; what holds now                                   answers
+keep, latest        write an answer down exactly once; what holds now                                   changes
 
 changes = live.leaders(live.traces(spark(), "lab"))
 query = live.keep(changes, "answers/leaders")       # goes on where it stopped, also after a crash
@@ -12,8 +12,7 @@ query.processAllAvailable()
 live.latest(spark().read.parquet("answers/leaders")).show()
 """
 
-from kafka_ctl.history.live.answers import keep, latest
-from kafka_ctl.history.live.changes import controllers, imbalance, leaders, under_replicated
+from kafka_ctl.history.live.changes import controllers, imbalance, keep, latest, leaders, under_replicated
 from kafka_ctl.history.live.sources import grow, logs, traces
 
 __all__ = ["controllers", "grow", "imbalance", "keep", "latest", "leaders", "logs", "traces", "under_replicated"]

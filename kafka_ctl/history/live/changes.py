@@ -1,4 +1,4 @@
-"""The live questions: each takes a stream of records and returns a stream of changes.
+"""The live questions: each takes a stream of records and returns a stream of changes, which `keep` writes down.
 
 Columns before `at_ms` (milliseconds, as in the records) say what a row is about; it holds until the next row with the
 same ones (and a broker's imbalance at most until ZooKeeper is wiped). `seq` is the record behind it. All work with
@@ -16,18 +16,23 @@ from pyspark.sql import functions as fn
 
 from kafka_ctl.history.live.folds import Aggregator, Controllers, Imbalance, Leaders, UnderReplicated
 from kafka_ctl.history.lives import ACTIONS
-from kafka_ctl.history.workers import ship_package
+from kafka_ctl.history.session import ship_package
 from kafka_ctl.trace.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
+import os
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
 
 CARRIED = [name for name in Record._fields if name not in ("path", "detail", "cause")]
 
 
 def leaders(records: DataFrame) -> DataFrame:
-    """Who leads each partition now.
+    """The present leader of each partition.
 
     Columns: `history`, `topic`, `partition`, `at_ms`, `seq`, `state` (the partition's, by Kafka's name), `leader` (null
     when nobody does) and `leader_epoch` (null where the record does not say).
@@ -53,7 +58,7 @@ def imbalance(records: DataFrame) -> DataFrame:
 
 
 def controllers(records: DataFrame) -> DataFrame:
-    """Who is the controller now.
+    """The present controller.
 
     Columns: `history`, `at_ms`, `seq`, `state` (`elected`, `ready` or `resigned`), `controller` and `epoch` (null when
     elected: the epoch rises after that).
@@ -82,3 +87,24 @@ def _aggregated(records: DataFrame, aggregator: type[Aggregator]) -> DataFrame:
 
     schema = f"history string, {aggregator.columns}"
     return relevant.groupBy("history").applyInPandasWithState(add, schema, "state string", "append", "NoTimeout")
+
+
+def keep(changes: DataFrame, out: str | os.PathLike[str], once: bool = False) -> StreamingQuery:
+    """Start a query that writes each change to the folder `out` as Parquet, exactly once.
+
+    What was read and known is noted in `out/_checkpoint`; a query that is started again with the same `out` goes on
+    from there, whatever became of the one before. `once` ends it when all that is there now has been read. Read the
+    folder with `spark.read.parquet`: Spark's list of finished files is in it.
+    """
+    folder = os.fspath(out)
+    writer = changes.writeStream.format("parquet").outputMode("append").queryName(os.path.basename(folder))
+    writer = writer.option("path", folder).option("checkpointLocation", f"{folder}/_checkpoint")
+    return (writer.trigger(availableNow=True) if once else writer).start()
+
+
+def latest(changes: DataFrame) -> DataFrame:
+    """The rows that hold now: the last one of those that agree in all columns before `at_ms`."""
+    keys = changes.columns[: changes.columns.index("at_ms")]
+    order = fn.struct(*(name for name in ("at_ms", "seq") if name in changes.columns))
+    last = changes.groupBy(*keys).agg(fn.max_by(fn.struct(*changes.columns), order).alias("row"))
+    return last.select("row.*")

@@ -1,5 +1,6 @@
-"""What is known of a cluster at each record: plain Python, so that it can be read, tested and asked without Spark.
+"""The knowledge of a cluster at each record: plain Python, so that it can be read, tested and asked without Spark.
 
+Apart from `changes.py` because that one needs Spark.
 A fold takes the records of one history in their order and gives a row whenever its answer changes. What it remembers
 is a dict that fits into JSON, which is what a stream keeps in its checkpoint. Where the epochs of controllers begin
 again, ZooKeeper was wiped, and nothing is left of what was known (see `lives`).
@@ -16,7 +17,7 @@ from kafka_ctl.trace.record import SET, Record
 
 Row = tuple[object, ...]
 State = dict[str, Any]
-"""What a fold remembers, as JSON."""
+"""The memory of a fold, as JSON."""
 
 
 class Aggregator:
@@ -29,7 +30,7 @@ class Aggregator:
         self.state: State = {} if state is None else state
 
     def concerns(self, r: Record) -> bool:
-        """Whether the record is one to look at."""
+        """True if this fold reads the record."""
         return r.kind in self.kinds and r.error is None and r.action != SET
 
     def add(self, r: Record) -> Iterator[Row]:
@@ -45,7 +46,7 @@ class Aggregator:
                 yield from self.add(record)
 
     def state_of(self, r: Record) -> State | None:
-        """What is remembered of the record's partition; None if that is newer, as when two logs arrive in turns."""
+        """The memory of the record's partition; None if that is newer, as when two logs arrive in turns."""
         now = [r.time_ms, r.seq]
         if r.time_ms < self.state.get("life", {}).get("since", r.time_ms):
             return None
@@ -56,7 +57,7 @@ class Aggregator:
         return mine
 
     def begins(self, r: Record) -> bool:
-        """Whether a controller announces an epoch that is not above the one before: the cluster was made anew."""
+        """True if a controller announces an epoch that is not above the one before: the cluster was made anew."""
         life: State = self.state.get("life", {})
         epoch = announced(r, life.get("apart", False)) if r.kind == "controller" and r.action in ACTIONS else None
         if epoch is None or r.time_ms <= life.get("at", -1.0):
@@ -81,7 +82,7 @@ class Aggregator:
 
 
 class Leaders(Aggregator):
-    """Who leads each partition."""
+    """The leader of each partition."""
 
     columns = "topic string, partition int, at_ms double, seq bigint, state string, leader int, leader_epoch int"
 
@@ -174,7 +175,7 @@ class Imbalance(Aggregator):
 
 
 class Controllers(Aggregator):
-    """Who is the controller."""
+    """The controller."""
 
     columns = "at_ms double, seq bigint, state string, controller int, epoch int"
     kinds = ("controller",)

@@ -26,8 +26,8 @@ from kafka_ctl.history.files import filesystem, naming
 from kafka_ctl.history.log_chunks import RECORD, Chunk, ImportedRow, read_chunk
 from kafka_ctl.history.log_folders import log_files
 from kafka_ctl.history.schema import spark_schema, to_parquet
+from kafka_ctl.history.session import ship_package
 from kafka_ctl.history.unpacking import Unreadable, blocks, packed
-from kafka_ctl.history.workers import ship_package
 from kafka_ctl.trace.record import Recorder
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _known(folder: str, name: str) -> Known | None:
-    """Who a file is, by the beginning of its first line; None as long as that is not there."""
+    """The identity of a file, by the beginning of its first line; None until that is there."""
     try:
         whole = packed(name)
         begin = next(blocks(name), b"")[:NAMED_BY]
@@ -191,7 +191,7 @@ def _known(folder: str, name: str) -> Known | None:
 
 
 def _to_last_break(text: Iterator[bytes]) -> int:
-    """How many bytes a text has up to its last line break."""
+    """The number of bytes of a text up to its last line break."""
     size = offset = 0
     for block in text:
         size = offset + block.rfind(b"\n") + 1 if b"\n" in block else size

@@ -1,11 +1,33 @@
-"""What controllers do, and how long it takes them."""
+"""Plots of the work of controllers: its times, the moves of the two state machines, what administrators waited for."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 
-from kafka_ctl.history.plots.picture import SERIES, Picture, legend, nothing, picture, readable
+from kafka_ctl.history.plots.picture import (
+    SERIES,
+    STEPS,
+    Picture,
+    curve,
+    legend,
+    nothing,
+    per_cent,
+    picture,
+    quantiles,
+    readable,
+    times,
+    width,
+)
+from kafka_ctl.partition import PARTITION
+from kafka_ctl.replica import REPLICA
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
+
 
 STAGES = {
     "taking_over_ms": "taking over",
@@ -16,7 +38,7 @@ STAGES = {
 
 
 def failover_time(answer: DataFrame) -> Picture:
-    """How long new controllers took, by the number of partitions and by stages: medians, after the election.
+    """The times of new controllers after the election, by the number of partitions and by stages: medians.
 
     `answer` comes from `questions.failover_time`. A bar stands for elections with up to so many partitions and more
     than half as many; elections in empty clusters are left out.
@@ -45,7 +67,7 @@ def failover_time(answer: DataFrame) -> Picture:
 
 
 def request_amplification(answer: DataFrame) -> Picture:
-    """How many requests, and partition states in them, one event of the controller makes, on average.
+    """The requests, and the partition states in them, of one event of the controller, on average.
 
     `answer` comes from `questions.request_amplification`. Events that say nothing are left out.
     """
@@ -65,3 +87,92 @@ def request_amplification(answer: DataFrame) -> Picture:
     texts = (f"{r.event} {r.requests / r.events:.1f} requests and {r.states / r.events:.1f} states" for r in rows[::-1])
     figure.alt = f"{title}, on average: {'; '.join(texts)}."
     return figure
+
+
+def durations(**answers: DataFrame) -> Picture:
+    """The share of reassignments or deletions done after so long; below 100% are those that never were.
+
+    Give the answers of `questions.reassignments` and `questions.deletions` under any names:
+    `durations(deletions=questions.deletions(records))`.
+    """
+    title = "How long administrators waited"
+    figure, axes = picture(title, "from the beginning", "done")
+    texts = []
+    shown = 0
+    for n, ((name, answer), colour) in enumerate(zip(answers.items(), SERIES, strict=False)):
+        row = answer.agg(
+            fn.count("*").alias("all"), fn.count("duration_ms").alias("done"), quantiles("duration_ms").alias("ms")
+        ).collect()[0]
+        if row["all"]:
+            shown += 1
+            look = (colour, ("-", "--", "-.", ":")[n % 4])
+            curve(axes, row.ms, row.done / row["all"], f"{name} ({row['all']:,})", look, width(n, len(answers)))
+        half = readable(row.ms[STEPS // 2]) if row.ms else "nothing"
+        texts.append(f"{name}: {row.done} of {row['all']} done, half of these within {half}")
+    if not shown:
+        return nothing(title)
+    times(axes)
+    per_cent(axes)
+    legend(axes)
+    figure.alt = f"{title}. {'; '.join(texts)}."
+    return figure
+
+
+TABLES = {"partition": PARTITION, "replica": REPLICA}
+MADE, NEVER, ILLEGAL = "#cfe5f3", "#ffffff", "#f6c6a8"
+
+
+def transition_counts(answer: DataFrame) -> Picture:
+    """Both machines as grids: from the state of the row to that of the column, so many times.
+
+    `answer` comes from `questions.transition_counts`. A dot is a move that is not legal and was not tried; *never*, a
+    legal one that was not made; a hatched cell, one that the table does not have, which was tried or even made.
+    """
+    rows = {(row.machine, row.source, row.target): row for row in answer.collect()}
+    if not any(row.made or row.refused for row in rows.values()):
+        return nothing("Moves of the state machines")
+    figure = Picture(figsize=(9, 6.4), layout="constrained")
+    grids = figure.subplots(2, 1, height_ratios=(4, 7))
+    for axes, (name, tables) in zip(grids, TABLES.items(), strict=True):
+        states = [str(state) for state in tables["2.0"].states]
+        _grid(axes, name, states, {key[1:]: row for key, row in rows.items() if key[0] == name})
+    figure.suptitle("Moves of the state machines", x=0.01, ha="left")
+    never = sorted(f"{source} to {target}" for (_, source, target), r in rows.items() if r.legal and not r.made)
+    wrong = [f"{s} to {t} ({r.made} made, {r.refused} refused)" for (_, s, t), r in sorted(rows.items()) if not r.legal]
+    figure.alt = (
+        f"Moves of the state machines. {sum(r.made for r in rows.values())} made; legal but never made: "
+        f"{', '.join(never) or 'none'}; not legal: {', '.join(wrong) or 'none tried'}."
+    )
+    return figure
+
+
+def _grid(axes: Axes, name: str, states: list[str], rows: dict[tuple[str, str], Row]) -> None:
+    short = [
+        state.removesuffix("Partition").removesuffix("Replica").replace("ReplicaDeletion", "Del.") for state in states
+    ]
+    for y, source in enumerate(states):
+        for x, target in enumerate(states):
+            row = rows.get((source, target))
+            text, colour, hatch = "·", NEVER, None
+            if row is not None and row.legal:
+                text, colour = (f"{row.made:,}", MADE) if row.made else ("never", NEVER)
+            elif row is not None:
+                text, colour, hatch = f"{row.made:,}", ILLEGAL, "//"
+            text += f"\n({row.refused:,} refused)" if row is not None and row.refused else ""
+            edge = "black" if text != "·" else "#dddddd"
+            axes.add_patch(_cell(x, y, colour, edge, hatch))
+            axes.text(x, y, text, ha="center", va="center", fontsize=8)
+    axes.set_xlim(-0.5, len(states) - 0.5)
+    axes.set_ylim(len(states) - 0.5, -0.5)
+    axes.set_xticks(range(len(states)), short)
+    axes.set_yticks(range(len(states)), short)
+    axes.xaxis.tick_top()
+    axes.set_ylabel(f"{name}: from")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _cell(x: int, y: int, colour: str, edge: str, hatch: str | None) -> Rectangle:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.8)

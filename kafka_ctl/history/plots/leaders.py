@@ -1,4 +1,4 @@
-"""Who leads and who is in sync."""
+"""Plots of leaders and of ISRs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kafka_ctl.history.plots.picture import (
     readable,
     times,
     width,
-)  # fmt: skip
+)
 
 GROUPS = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 10**9))
 """Numbers of changes that are counted together."""
 
 
 def leader_churn(answer: DataFrame) -> Picture:
-    """How many partitions changed their leader how often; the darker part of a bar came back to the one before.
+    """Partitions by their number of leader changes; the darker part of a bar came back to the leader before.
 
     `answer` comes from `questions.leader_churn`.
     """
@@ -74,11 +74,10 @@ def isr_churn(answer: DataFrame) -> Picture:
     times(axes)
     per_cent(axes)
     legend(axes)
-    texts = (
-        f"{label}: half at most {readable(values[STEPS // 2])}, "
-        f"one in ten more than {readable(values[STEPS * 9 // 10])}"
-        for name, label in columns.items() if (values := row[name])
-    )  # fmt: skip
+    shares = {
+        label: (readable(v[STEPS // 2]), readable(v[STEPS * 9 // 10])) for n, label in columns.items() if (v := row[n])
+    }
+    texts = (f"{label}: half at most {half}, one in ten more than {most}" for label, (half, most) in shares.items())
     figure.alt = f"{title}, of {row['all']}. {'; '.join(texts)}."
     return figure
 

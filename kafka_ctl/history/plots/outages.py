@@ -1,4 +1,4 @@
-"""How long partitions are without a leader."""
+"""Plots of the time that partitions are without a leader, and of the brokers whose departures cost it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafka_ctl.history.plots.picture import (
     readable,
     times,
     width,
-)  # fmt: skip
+)
 
 MOST = 40
 """Partitions in one picture."""
@@ -80,8 +80,8 @@ def outages_by_weight(answer: DataFrame) -> Picture:
     after = [10 ** (at / 48) for at, *_ in found]
     for place, label, look in ((1, "intervals", LOOKS["session expiry"]), (2, "minutes", LOOKS["broker crash"])):
         up_to = list(accumulate(row[place] for row in found))
-        axes.step(after, [100 * each / up_to[-1] for each in up_to], where="post", label=label, color=look[0],
-                  linestyle=look[1], linewidth=2.5)  # fmt: skip
+        shares = [100 * each / up_to[-1] for each in up_to]
+        axes.step(after, shares, where="post", label=label, color=look[0], linestyle=look[1], linewidth=2.5)
     times(axes)
     per_cent(axes)
     legend(axes)
@@ -96,7 +96,7 @@ def outages_by_weight(answer: DataFrame) -> Picture:
 
 
 def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
-    """When each partition of one history was without a leader, from the loss of its leader on.
+    """The outages of each partition of one history, each from the loss of its leader on.
 
     `answer` comes from `questions.unavailability`; without `history`, the first one. Creations are left out, and the
     `MOST` partitions that were longest without a leader are shown. What did not end goes on to the last moment.
@@ -157,4 +157,86 @@ def compare(answer: DataFrame, before: str = "before", after: str = "after") -> 
     legend(axes)
     texts = (f"{row.cause} {readable(row.median_ms_before)} and {readable(row.median_ms_after)}" for row in rows)
     figure.alt = f"{title}. Medians: {'; '.join(texts)}."
+    return figure
+
+
+SESSIONS = 25
+"""Rolling restarts in one picture."""
+
+
+def shutdown_vs_failure(answer: DataFrame) -> Picture:
+    """By cause: how often a departure left partitions without a leader, and for how long altogether.
+
+    `answer` comes from `questions.shutdown_vs_failure`. On the right, departures that hurt: a line from the 10th to the
+    90th percentile of their summed outages, and a dot for the median.
+    """
+    rows = (
+        answer.groupBy("cause")
+        .agg(
+            fn.count("*").alias("departures"),
+            fn.count_if(fn.col("leaderless") > 0).alias("hurt"),
+            fn.percentile_approx(fn.when(fn.col("outage_ms") > 0, fn.col("outage_ms")), [0.1, 0.5, 0.9]).alias("ms"),
+        )
+        .orderBy("cause")
+        .collect()
+    )
+    title = "Brokers that leave"
+    if not rows:
+        return nothing(title)
+    figure = Picture(figsize=(9, 1.6 + 0.45 * len(rows)), layout="constrained")
+    often, long = figure.subplots(1, 2, sharey=True)
+    for at, row in enumerate(reversed(rows)):
+        colour = LOOKS.get(row.cause, OTHERS)[0]
+        often.barh(at, 100 * row.hurt / row.departures, color=colour, height=0.6)
+        often.text(100 * row.hurt / row.departures + 1, at, f"{row.hurt} of {row.departures}", va="center")
+        if row.ms:
+            long.plot([row.ms[0], row.ms[2]], [at, at], color=colour, linewidth=2)
+            long.plot(row.ms[1], at, "o", color=colour)
+    often.set_yticks(range(len(rows)), [row.cause for row in reversed(rows)])
+    often.set_xlim(0, 130)
+    often.set_xticks(range(0, 101, 25), [f"{share}%" for share in range(0, 101, 25)])
+    often.set_xlabel("departures that left somebody without a leader")
+    long.set_xlabel("time without a leader, summed over partitions")
+    times(long, narrow=True)
+    for axes in (often, long):
+        axes.set_axisbelow(True)
+        axes.grid(True, axis="x", color="#dddddd", linewidth=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+    often.set_title(title, loc="left")
+    texts = (
+        f"{r.cause} {r.hurt} of {r.departures}" + (f", half above {readable(r.ms[1])}" if r.ms else "") for r in rows
+    )
+    figure.alt = f"{title}. Departures that left partitions without a leader: {'; '.join(texts)}."
+    return figure
+
+
+def rolling_restarts(answer: DataFrame) -> Picture:
+    """Rolling restarts: their times, lengths and numbers of moved partitions; the `SESSIONS` largest.
+
+    `answer` comes from `questions.rolling_restarts`.
+    """
+    rows = answer.orderBy(fn.desc("moved"), "history", "start_ms").limit(SESSIONS).collect()
+    rows = sorted(rows, key=lambda row: (row.history, row.start_ms), reverse=True)
+    title = "Rolling restarts"
+    if not rows:
+        return nothing(title)
+    figure, axes = picture(title, "", "", max(1.8, 1.2 + 0.25 * len(rows)))
+    begin, unit = clock(axes, (row.start_ms for row in rows))
+    for at, row in enumerate(rows):
+        axes.barh(at, row.duration_ms / unit, left=(row.start_ms - begin) / unit, color=SERIES[2])
+        texts = f" {' '.join(map(str, row.brokers))}: {row.moved} moved"
+        axes.text(
+            (row.end_ms - begin) / unit,
+            at,
+            texts + (f", {row.leaderless} without leader" if row.leaderless else ""),
+            va="center",
+        )
+    axes.set_yticks(range(len(rows)), [row.history for row in rows])
+    axes.margins(x=0.35)
+    hurt = sum(row.leaderless > 0 for row in rows)
+    longest = max((row.duration_ms for row in rows), default=0.0)
+    figure.alt = (
+        f"{title}. {len(rows)} of them, the longest took {readable(longest)}; {hurt} left partitions without a leader; "
+        f"{sum(row.moved for row in rows)} leaderships were moved."
+    )
     return figure

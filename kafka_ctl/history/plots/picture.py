@@ -1,4 +1,4 @@
-"""What all plots share: a figure with words, the look of a cause, axes for times and shares."""
+"""The parts that all plots share: a figure with words, the look of a cause, axes for times and shares."""
 
 from __future__ import annotations
 
@@ -31,9 +31,18 @@ SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 """Colours for anything else, in this order."""
 FAINT = "#dddddd"
 TICKS = {
-    0.1: "0.1 ms", 1: "1 ms", 10: "10 ms", 100: "0.1 s", 1e3: "1 s", 1e4: "10 s", 6e4: "1 min", 6e5: "10 min",
-    3.6e6: "1 h", 3.6e7: "10 h", 3.6e8: "100 h",
-}  # fmt: skip
+    0.1: "0.1 ms",
+    1: "1 ms",
+    10: "10 ms",
+    100: "0.1 s",
+    1e3: "1 s",
+    1e4: "10 s",
+    6e4: "1 min",
+    6e5: "10 min",
+    3.6e6: "1 h",
+    3.6e7: "10 h",
+    3.6e8: "100 h",
+}
 PAGE = {
     "fill: #ffffff": "fill: none",
     "stroke: #ffffff": "stroke: var(--jp-layout-color0, #ffffff)",

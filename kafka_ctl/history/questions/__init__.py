@@ -5,19 +5,24 @@ says in its docstring what the columns of its answer mean. Columns that end in `
 `resampled` takes the answer of `unavailability`: how far its numbers would move with other clusters.
 """
 
-from kafka_ctl.history.questions.balance import imbalance
-from kafka_ctl.history.questions.compare import compare
-from kafka_ctl.history.questions.controllers import failover_time, request_amplification
+from kafka_ctl.history.questions.brokers import (
+    broker_churn,
+    preferred_leader_recovery,
+    rolling_restarts,
+    shutdown_vs_failure,
+)
+from kafka_ctl.history.questions.controllers import deletions, failover_time, reassignments, request_amplification
 from kafka_ctl.history.questions.departures import departures
-from kafka_ctl.history.questions.isr import isr_churn, isr_states, unclean_exposure
-from kafka_ctl.history.questions.leadership import leader_churn
-from kafka_ctl.history.questions.requests import deletions, reassignments
-from kafka_ctl.history.questions.restarts import rolling_restarts, shutdown_vs_failure
-from kafka_ctl.history.questions.returns import broker_churn, preferred_leader_recovery
-from kafka_ctl.history.questions.summary import resampled as resampled
-from kafka_ctl.history.questions.summary import unavailability_by
-from kafka_ctl.history.questions.transitions import transition_counts
-from kafka_ctl.history.questions.unavailability import unavailability
+from kafka_ctl.history.questions.leaders import (
+    imbalance,
+    isr_churn,
+    isr_states,
+    leader_churn,
+    transition_counts,
+    unclean_exposure,
+)
+from kafka_ctl.history.questions.unavailability import compare, unavailability, unavailability_by
+from kafka_ctl.history.questions.unavailability import resampled as resampled
 
 __all__ = [
     "broker_churn",
@@ -38,4 +43,4 @@ __all__ = [
     "unavailability",
     "unavailability_by",
     "unclean_exposure",
-]  # fmt: skip
+]

@@ -1,4 +1,4 @@
-"""Why brokers leave: the records that later questions blame."""
+"""Departures of brokers: the records that later questions blame."""
 
 from __future__ import annotations
 

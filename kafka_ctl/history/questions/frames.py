@@ -1,29 +1,35 @@
-"""What all questions share: how a trace becomes a DataFrame, and how a question is put to it."""
+"""The common ground of all questions: a DataFrame with cluster lives from any trace, an answer from SQL, and words."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any, TypeAlias, overload
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.types import DoubleType
 
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.history.layout import HIGH_VOLUME
-from kafka_ctl.history.log_import import Logs
-from kafka_ctl.history.questions.lives import with_life
+from kafka_ctl.history.lives import ACTIONS, beginnings
 from kafka_ctl.history.schema import SCHEMA, to_arrow
 from kafka_ctl.history.session import spark
 from kafka_ctl.trace.record import Recorder
 
 Records: TypeAlias = Any
-"""What may be asked: a Spark DataFrame (`load`), `Logs` (`import_logs`), an Arrow table, or a lab's `Trace`."""
+"""The possible sources: a Spark DataFrame (`load`), `Logs` (`import_logs`), an Arrow table, or a lab's `Trace`."""
 MOST_MINUTES = 1_000_000_000
 
 
 def frame(records: Records) -> DataFrame:
     """Records as a DataFrame of the trace schema, with their `life`; BadInput when they are something else."""
-    if isinstance(records, Logs):
-        records = records.records
+    if isinstance(
+        imported := getattr(records, "records", None), DataFrame
+    ):  # `Logs`; log readers are not imported here
+        records = imported
     if isinstance(records, Recorder):
         records = to_arrow(records)
     if isinstance(records, pa.Table):
@@ -57,3 +63,97 @@ def milliseconds(name: str, minutes: object) -> float:
     if not isinstance(minutes, (int, float)) or isinstance(minutes, bool) or not 0 <= minutes <= MOST_MINUTES:
         raise BadInput(f"{name}={short(minutes)}: a number of minutes from 0 to {MOST_MINUTES}")
     return minutes * 60_000.0
+
+
+_COLUMNS = ("history", "seq", "time_ms", "actor", "action", "controller_epoch", "detail")
+_known: WeakKeyDictionary[DataFrame, DataFrame] = WeakKeyDictionary()
+
+
+@overload
+def with_life(records: DataFrame) -> DataFrame: ...
+@overload
+def with_life(records: pa.Table) -> pa.Table: ...
+def with_life(records: DataFrame | pa.Table) -> DataFrame | pa.Table:
+    """The records with one more column, `life`: 0 in the first life of their cluster, 1 in the next.
+
+    Of a DataFrame the elections are collected once. A generated dataset (its records have a `section`) is not
+    searched: nothing in a workload wipes ZooKeeper.
+    """
+    if isinstance(records, pa.Table):
+        return _in_arrow(records)
+    if "life" not in records.columns and records not in _known:
+        _known[records] = _in_spark(records)
+    return _known.get(records, records)
+
+
+def _by_history(elections: Iterable[_Row]) -> dict[str, list[int]]:
+    """The beginnings of later lives, of histories that have any."""
+    histories: dict[str, list[_Row]] = {}
+    for record in sorted(elections, key=lambda record: record.seq):
+        histories.setdefault(record.history, []).append(record)
+    return {history: found for history, messages in histories.items() if (found := beginnings(messages))}
+
+
+def _in_arrow(records: pa.Table) -> pa.Table:
+    logged = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
+    elections = records.filter(logged).select(_COLUMNS).to_pylist()
+    lives = pa.repeat(pa.scalar(0, pa.int64()), len(records))
+    for history, begins in _by_history([_Row(row) for row in elections]).items():
+        for seq in begins:
+            later = pc.and_(pc.equal(records["history"], history), pc.greater_equal(records["seq"], seq))
+            lives = pc.add(lives, pc.cast(later, pa.int64()))
+    return records.append_column("life", lives)
+
+
+class _Row:
+    """A row whose columns are attributes."""
+
+    history: str
+    seq: int
+    time_ms: float
+    actor: str
+    action: str
+    controller_epoch: int | None
+    detail: str | None
+
+    def __init__(self, columns: dict[str, object]) -> None:
+        self.__dict__ |= columns
+
+
+def _in_spark(records: DataFrame) -> DataFrame:
+    none = fn.lit(0).cast("bigint")
+    lives: list[tuple[str, list[int]]] = []
+    if "section" not in records.columns:
+        logged = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
+        lives = [*_by_history(_Row(row.asDict()) for row in records.where(logged).select(*_COLUMNS).collect()).items()]
+    if not lives:
+        return records.select("*", none.alias("life"))
+    table = records.sparkSession.createDataFrame(lives, "history string, begins array<bigint>")
+    life = fn.coalesce(fn.size(fn.filter("begins", lambda begin: begin <= fn.col("seq"))).cast("bigint"), none)
+    return records.join(fn.broadcast(table), "history", "left").select(*records.columns, life.alias("life"))
+
+
+DURATIONS = frozenset(
+    "outage duration longest shortest vacant waited under single taking_over reading replica partition failover"
+    " detection lasted behind led p50 p90 p99 median".split()
+)
+"""The columns `NAME_ms` (or `NAME_ms_before`, `NAME_ms_after`) that are lengths of time; the others are moments."""
+
+
+def in_words(answer: DataFrame) -> DataFrame:
+    """The same rows for people: a duration as `7.7 s`, a moment in milliseconds with one decimal place."""
+    numbers = {field.name for field in answer.schema if isinstance(field.dataType, DoubleType)}
+    return answer.select(*(_readable(name) if name in numbers else fn.col(name) for name in answer.columns))
+
+
+def _readable(name: str) -> Column:
+    before, found, _ = name.partition("_ms")
+    column = fn.col(name)
+    if not found:
+        return column
+    if before not in DURATIONS:
+        return fn.when(column.isNotNull(), fn.format_string("%.1f", column)).alias(name)
+    words = fn.when(column.isNull(), fn.lit(None))
+    for size, unit in ((3.6e6, "h"), (6e4, "min"), (1e3, "s")):
+        words = words.when(column >= size, fn.format_string(f"%.1f {unit}", column / size))
+    return words.otherwise(fn.format_string("%.1f ms", column)).alias(name)

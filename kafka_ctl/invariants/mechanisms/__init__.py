@@ -1,4 +1,4 @@
-"""How real Kafka breaks invariants: one small class for each ticket, with what must have happened, and to whom.
+"""Mechanisms by which real Kafka breaks invariants: a class for each ticket, with conditions and subject.
 
     controllers.py   controllers that are deposed, elected, or know nothing of a broker's death
     metadata.py      requests that a broker never got, or that were wrong

@@ -9,11 +9,11 @@ from kafka_ctl.invariants.base import Mechanism, Reports, Subject
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
-DATA = ("I1", "I3", "I4", "I6")
+DATA = ("I1", "I3", "I4", "I6", "I24", "I25")
 
 
 class OfPartition(Mechanism):
-    """What happens to single partitions, and explains what is broken in them from then on."""
+    """A mechanism of single partitions, which explains their violations from then on."""
 
     breaks: ClassVar[tuple[str, ...]] = DATA
 
@@ -84,7 +84,7 @@ class TruncatedToHighWatermark(OfPartition):
     """
 
     ticket = "KIP-101"
-    breaks = (*DATA, "I5")
+    breaks = (*DATA, "I5", "I29")
     field = "truncates_by_epoch"
 
     def log_changed(self, record: Record, tp: TopicPartition) -> None:
@@ -96,6 +96,17 @@ class TruncatedToHighWatermark(OfPartition):
         needless = dropped and theirs[kept : kept + 1] == dropped
         if needless or theirs[:kept] != own.entries:
             self.partitions.add(tp)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        return super().explains(invariant, about, record) or (invariant == "I29" and self._keeps_other(about))
+
+    def _keeps_other(self, about: Subject) -> bool:
+        """True if a follower has records at offsets at which its leader has others."""
+        state = self.facts.states.get(about.partition) if about.partition else None
+        if state is None or about.partition is None or about.broker is None:
+            return False
+        pair = (self.facts.logs.of(about.partition, id).entries for id in (about.broker, state.leader))
+        return any(own != theirs for own, theirs in zip(*pair, strict=False))
 
 
 class JoinedTooEarly(OfPartition):
@@ -128,11 +139,12 @@ class ExpansionNotConfirmed(OfPartition):
     """
 
     ticket = "KIP-497"
+    breaks = (*DATA, "I26")
 
     def __init__(self, checker: Reports) -> None:
         super().__init__(checker)
         self.written_by: dict[TopicPartition, str] = {}
-        """Whose expansion was written that has not been confirmed yet."""
+        """The followers whose expansion was written and has not been confirmed yet."""
 
     def state_written(
         self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
@@ -168,7 +180,7 @@ class StrayLog(OfPartition):
             self.partitions.add(tp)
 
     def _has_stray_log(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether a broker has records of the partition from before it registered itself last."""
+        """True if a broker has records of the partition from before it registered itself last."""
         written = (r for action in ("append", "copy") for r in self.past.of("broker", action, tp) if r.broker == broker)
         registered = self.past.last("broker", "registered", broker)
         return bool(self.facts.logs.of(tp, broker).entries) and all(r.seq < registered for r in written)
@@ -216,6 +228,6 @@ class JoinedWhileLeaving(Mechanism):
 
 
 MECHANISMS = (
-    LeaderOnly, UncleanElection, CancelledMove, TruncatedToHighWatermark, JoinedTooEarly, ExpansionNotConfirmed,
-    StrayLog, ReplacedDisk, JoinedWhileLeaving,
-)  # fmt: skip
+    *(LeaderOnly, UncleanElection, CancelledMove, TruncatedToHighWatermark, JoinedTooEarly, ExpansionNotConfirmed),
+    *(StrayLog, ReplacedDisk, JoinedWhileLeaving),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.invariants.base import Mechanism, Subject
@@ -13,9 +13,6 @@ from kafka_ctl.invariants.mechanisms.requests import DELETION
 from kafka_ctl.invariants.past import START
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import TopicZNode
-
-DELETED = re.compile(r"key not found: \[|Topic \S+ doesn't exist")
-"""What a controller says that fails over a topic which has been deleted."""
 
 
 class PartitionsAddedToDeletion(Mechanism):
@@ -89,23 +86,19 @@ class StaysIneligible(Mechanism):
         return about.aspect == DELETION and max(START, resumed) < max(halted, found) < deleted
 
     def _last_logged(self, message: str, about: Callable[[dict[str, Any]], bool]) -> int:
-        """When the acting controller said this about something last in its term; START if it has not."""
+        """The last record of this message in the acting controller's term; START if there is none."""
         acting = self.facts.acting
         logged = self.past.logged(message, self.past.term(acting), acting)
         return next((record.seq for record, fields in logged if about(fields)), START)
 
 
-class StartFailsOverDeletedTopic(Mechanism):
-    """A broker starts that a reassignment of a deleted topic waits for; the controller fails over it, and does no more.
+class _StartFails(Mechanism):
+    """A broker starts and the controller fails over it: it does not come to deletions and to dead brokers."""
 
-    It does not come to deletions that wait for the broker, and to brokers that are gone.
-    Kafka 0.10.2.2: controller/KafkaController.scala, onBrokerStartup, onPartitionReassignment (the map
-    partitionReplicaAssignment has no such partition); 2.0.1: updateAssignedReplicasForPartition (IllegalStateException)
-    """
-
-    ticket = "linkedin/kafka#14"
     breaks = ("I19", "I21")
     field = "incremental_reassignment"
+    failure: ClassVar[re.Pattern[str]]
+    """The controller's message about its failure."""
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         tp = about.partition
@@ -119,14 +112,42 @@ class StartFailsOverDeletedTopic(Mechanism):
         return self._failed("brokers_changed", "dead", state.leader) > START
 
     def _failed(self, message: str, word: str, *brokers: int) -> int:
-        """When the acting controller said this last of one of these brokers; START if it did not fail thereby."""
+        """The last record of this message about one of these brokers; START if the controller did not fail by it."""
         acting = self.facts.acting
         for logged, fields in self.past.logged(message, self.past.term(acting), acting):
             if not set(fields[word]).isdisjoint(brokers):
                 errors = self.past.logged("error_processing", logged.seq, acting)
-                failed = any(e.cause == logged.cause and DELETED.match(text["error"]) for e, text in errors)
+                failed = any(e.cause == logged.cause and self.failure.match(text["error"]) for e, text in errors)
                 return logged.seq if failed else START
         return START
+
+
+class StartFailsOverDeletedTopic(_StartFails):
+    """A broker starts that a reassignment of a deleted topic waits for; the controller fails over it, and does no more.
+
+    It does not come to deletions that wait for the broker, and to brokers that are gone.
+    Kafka 0.10.2.2: controller/KafkaController.scala, onBrokerStartup, onPartitionReassignment (the map
+    partitionReplicaAssignment has no such partition); 2.0.1: updateAssignedReplicasForPartition (IllegalStateException)
+    """
+
+    ticket = "linkedin/kafka#14"
+    failure = re.compile(r"key not found: \[|Topic \S+ doesn't exist")
+
+
+class StartFailsOverMove(_StartFails):
+    """A broker starts that a reassignment waits for which has failed; it fails once more, and takes the start with it.
+
+    The partition has no state, whose epoch the reassignment would raise. The controller does not come to deletions of
+    other topics that wait for the broker, and to brokers that are gone. Before 2.4 a reassignment that failed was
+    forgotten; since then it counts as under way, and is resumed with each of its brokers that starts.
+    Kafka 2.4.1: controller/KafkaController.scala, onBrokerStartup (maybeResumeReassignments comes before
+    resumeDeletionForTopics), updateCurrentReassignment (partitionsBeingReassigned), updateLeaderEpoch
+    (IllegalStateException, outside of the try in updateLeaderEpochAndSendRequest), processBrokerChange
+    """
+
+    ticket = "KafkaController.onBrokerStartup"
+    value = True
+    failure = re.compile(r"Cannot update leader epoch for partition \S+ as leaderAndIsr path is empty")
 
 
 class MoveOutlivesTopic(Mechanism):
@@ -148,7 +169,7 @@ class MoveOutlivesTopic(Mechanism):
         return any(self._moved(fields["topic"], logged.seq) for logged, fields in deleted)
 
     def _moved(self, topic: str, deleted: int) -> bool:
-        """Whether a partition of the topic moved when it was deleted, as its znode said."""
+        """True if a partition of the topic moved when it was deleted, as its znode said."""
         path = TopicZNode.path(topic)
         written = (r for action in ("set", "create") for r in self.past.of("zk", action, path))
         before = [r for r in written if r.error is None and r.seq < deleted]
@@ -159,5 +180,5 @@ class MoveOutlivesTopic(Mechanism):
 
 MECHANISMS = (
     *(PartitionsAddedToDeletion, NeverLed, MoveDropped, StaysIneligible, StartFailsOverDeletedTopic),
-    MoveOutlivesTopic,
+    *(StartFailsOverMove, MoveOutlivesTopic),
 )

@@ -109,7 +109,7 @@ class NoBrokerEpochs(Mechanism):
         return not self.past.noticed(broker, self.facts.acting)
 
     def _taken_for_leaving(self, broker: int) -> bool:
-        """Whether it counts as leaving because an earlier life of it had asked for that."""
+        """True if it counts as leaving because an earlier process of it had asked for that."""
         life = self.past.life(broker)
         for logged, fields in self.past.logged("shutting_down_broker", actor=self.facts.acting):
             if fields["broker"] == broker:
@@ -117,7 +117,7 @@ class NoBrokerEpochs(Mechanism):
         return False
 
     def _not_sent(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether no request has brought the partition's state to the present life of a broker."""
+        """True if no request has brought the partition's state to the present process of a broker."""
         state = self.facts.states.get(tp)
         if state is None or not (self._unnoticed(broker) or self._taken_for_leaving(broker)):
             return False
@@ -126,7 +126,7 @@ class NoBrokerEpochs(Mechanism):
         return not sent or self.past.ignored_leader(tp, broker, state, life)
 
     def _not_announced(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether the present life of a broker was sent no metadata with the partition's state."""
+        """True if the present process of a broker was sent no metadata with the partition's state."""
         state = self.facts.states.get(tp)
         if not self._unnoticed(broker):
             return False
@@ -134,7 +134,7 @@ class NoBrokerEpochs(Mechanism):
         return not any(state is not None and request.leader_epoch == state.leader_epoch for request in sent)
 
     def _sent_late(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether what a broker heard last of a partition was sent to it before it registered itself anew."""
+        """True if the last state of a partition that a broker received was sent before it registered itself anew."""
         cached = next((r for r in self.past.of("broker", "cached", tp) if r.broker == broker), None)
         if cached is None:
             return False
@@ -143,7 +143,7 @@ class NoBrokerEpochs(Mechanism):
         return any(r.seq < cached.seq for r in made)
 
     def _announcement_lost(self, tp: TopicPartition) -> bool:
-        """Whether a leader changed the ISR last, and ended before it announced that; nobody noticed that it ended."""
+        """True if a leader changed the ISR last, and ended unnoticed before it announced that."""
         state = self.facts.states.get(tp)
         wrote = next(self.past.of("zk", "set", f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"), None)
         if state is None or wrote is None or not self.facts.author(wrote).startswith("broker-"):
@@ -157,19 +157,19 @@ class NoBrokerEpochs(Mechanism):
         return tp in IsrChangeNotificationSequenceZNode.decode((made.detail or "").encode(), "")
 
     def _lost_disk(self, topic: str) -> bool:
-        """Whether a topic is not deleted for a disk that works again."""
+        """True if a topic is not deleted because of a disk that works again."""
         copies = self.facts.assignments.get(topic, {}).items()
         return any(self._disk_works_again(TopicPartition(topic, n), id) for n, a in copies for id in a.replicas)
 
     def _disk_works_again(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether an earlier life had lost the partition's disk, which the controller still takes for lost."""
+        """True if an earlier process had lost the partition's disk, which the controller still takes for lost."""
         life = self.past.life(broker)
         logged = self.past.logged("replicas_offline", self.past.term(self.facts.acting), self.facts.acting)
         lost = (r for r, fields in logged if fields["broker"] == broker and str(tp) in fields["partitions"])
         return any(r.seq < life or self._answered(r) < life for r in lost) and self._unnoticed(broker)
 
     def _answered(self, offline: Record) -> int:
-        """When the answer was given by which a controller takes replicas for offline."""
+        """The record of the answer by which a controller takes replicas for offline."""
         records, event = self.past.records, offline.cause
         queued = records[event].cause if event is not None else None
         answer = records[queued].cause if queued is not None else None
@@ -263,7 +263,7 @@ class DeletionMissed(Mechanism):
         )
 
     def _arrives(self, request: Record, tp: TopicPartition, broker: int, cached: int) -> bool:
-        """Whether nothing kept a request from a broker: neither of the two has ended or been cut off since."""
+        """True if nothing kept a request from a broker: neither of the two has ended or been cut off since."""
         if self.past.ended(request.actor, request.seq) or self.facts.registered.get(broker, -1) > request.seq:
             return False
         return self.past.last("broker", "start", broker) < request.seq
@@ -291,7 +291,7 @@ class CreationNotAccepted(Mechanism):
         return stuck and any(self.has_happened(TopicPartition(about.topic or "", number)) for number in numbers)
 
     def has_happened(self, tp: TopicPartition) -> bool:
-        """Whether the acting controller has made the partition's state and does not know it."""
+        """True if the acting controller has made the partition's state and does not know it."""
         acting = self.facts.acting
         path = f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
         term = self.past.term(acting)
@@ -329,7 +329,7 @@ class OldCopyStays(Mechanism):
         return any(self._is_old(tp, broker) and self._refused(tp, broker) for broker in brokers)
 
     def _is_old(self, tp: TopicPartition, broker: int, before: Record | None = None) -> bool:
-        """Whether the request to make a broker's copy is older than the topic."""
+        """True if the request to make a broker's copy is older than the topic."""
         made = self._made(tp.topic)
         started = self.past.last("broker", "start", broker)
         became = (r for role in ("leader", "follower") for r in self.past.of("broker", f"become-{role}", tp, started))
@@ -338,17 +338,17 @@ class OldCopyStays(Mechanism):
         return START < max(asked, default=START) < made
 
     def _made(self, topic: str) -> int:
-        """When the topic was made."""
+        """The record at which the topic was made."""
         return next((r.seq for r in self.past.of("zk", "create", f"/brokers/topics/{topic}") if r.error is None), START)
 
     def _refused(self, tp: TopicPartition, broker: int) -> bool:
-        """Whether it has refused to hear of the new topic."""
+        """True if it has refused metadata of the new topic."""
         made = self._made(tp.topic)
         ignored = (r for r in self.past.of("broker", "ignored", tp, made) if r.broker == broker)
         return next((r.error for r in ignored), None) == "STALE_CONTROLLER_EPOCH"
 
 
 MECHANISMS = (
-    NoControllerEpochs, ReadsConfigAfterCheck, NoBrokerEpochs, BumpNotCached, BrokersUnknown, BatchNotCleared,
-    OwnIsrNotAccepted, DeletionMissed, CreationNotAccepted, OldCopyStays,
-)  # fmt: skip
+    *(NoControllerEpochs, ReadsConfigAfterCheck, NoBrokerEpochs, BumpNotCached, BrokersUnknown, BatchNotCleared),
+    *(OwnIsrNotAccepted, DeletionMissed, CreationNotAccepted, OldCopyStays),
+)

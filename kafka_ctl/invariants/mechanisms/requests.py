@@ -35,7 +35,7 @@ class RequestOutlivesTopic(Mechanism):
 
 
 class _RequestRemoved(Mechanism):
-    """What follows where somebody else than the controller deletes `/admin/reassign_partitions`."""
+    """Violations after `/admin/reassign_partitions` was deleted by another client than the controller."""
 
     breaks = ("I16", "I19")
     field = "requests_begin_when_created"
@@ -52,7 +52,7 @@ class _RequestRemoved(Mechanism):
         return any(self._missed(tp, seq) for seq in by_hand if seq < asked)
 
     def _goes_on(self, tp: TopicPartition, broker: int | None, removed: int) -> bool:
-        """Whether a move that takes the partition from a broker had begun when the request was removed."""
+        """True if a move that takes the partition from a broker had begun when the request was removed."""
         assigned = self.facts.assigned(tp)
         if assigned is not None and assigned.is_being_reassigned:
             return broker not in assigned.target
@@ -60,13 +60,13 @@ class _RequestRemoved(Mechanism):
         return START < begun < removed and broker not in target
 
     def _begun(self, tp: TopicPartition) -> tuple[int, tuple[int, ...]]:
-        """When the acting controller began to move the partition last, and to which brokers."""
+        """The record at which the acting controller last began to move the partition, and the target brokers."""
         logged = self.past.logged("handling_reassignment", self.past.term(self.facts.acting), self.facts.acting)
         found = ((r.seq, tuple(fields["replicas"])) for r, fields in logged if fields["partition"] == str(tp))
         return next(found, (START, ()))
 
     def _missed(self, tp: TopicPartition, removed: int) -> bool:
-        """Whether the acting controller misses what was asked for since."""
+        """True if the acting controller misses the requests since then."""
         raise NotImplementedError
 
 
@@ -152,7 +152,7 @@ class MoveBegunTwice(Mechanism):
 
     @classmethod
     def possible(cls, generation: Generation) -> bool:
-        """Where changes of the request are noticed, what is moving already is left out."""
+        """A notification of a changed request leaves out the partitions that are moving already."""
         return super().possible(generation) and generation.reassignment.requests_begin_when_created
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
@@ -171,7 +171,7 @@ class MoveBegunTwice(Mechanism):
         return bool(joined) and not any(r.leader_epoch == state.leader_epoch for r in sent)
 
     def _last_logged(self, message: str, tp: TopicPartition) -> int:
-        """When the acting controller said this of the partition last in its term; START if it has not."""
+        """The last record of the acting controller's term with this message on the partition; START if none."""
         logged = self.past.logged(message, self.past.term(self.facts.acting), self.facts.acting)
         return next((r.seq for r, fields in logged if fields["partition"] == str(tp)), START)
 
@@ -196,73 +196,29 @@ class MoveElectsNobody(Mechanism):
 
 
 class DiskRefuses(Mechanism):
-    """A broker that has lost a disk refuses a replica that is not marked as new, and no later request corrects it.
+    """A broker that has lost a disk refuses a replica that is not marked as new, and all later requests about it.
 
-    If a later request makes the replica all the same, the controller may have decided on a leader while it took the
-    replica for offline, and left its broker out.
-    Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpochAndSendRequest, LeaderAndIsrResponseReceived;
-    log/LogManager.scala, getOrCreateLog
+    Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpochAndSendRequest; log/LogManager.scala,
+    getOrCreateLog; server/ReplicaManager.scala, becomeLeaderOrFollower (OfflinePartition)
     """
 
     ticket = "KAFKA-10314"
-    breaks = ("I14", "I19")
+    breaks = ("I19",)
     field = "announces_new_replicas"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         tp = about.partition
-        state = self.facts.states.get(tp) if tp else None
-        if tp is None or state is None:
+        if tp is None or about.aspect != MOVE:
             return False
-        if invariant != "I14":
-            if about.aspect == "":
-                return any(self._not_elected(tp, r) for broker in about.brokers for r in self._refused(tp, broker))
-            return about.aspect == MOVE and any(self._refused(tp, broker) for broker in about.brokers)
-        refused = self._refused(tp, about.broker or 0)
-        return any(r.leader_epoch == state.leader_epoch or self._left_out(tp, r, state.leader_epoch) for r in refused)
+        return any(self._refused(tp, broker) for broker in about.brokers)
 
-    def _refused(self, tp: TopicPartition, broker: int) -> list[Record]:
-        """When the present process of a broker refused the partition for its failed disk."""
+    def _refused(self, tp: TopicPartition, broker: int) -> bool:
+        """True if the present process of a broker refused the partition for its failed disk."""
         failed = self.past.last("broker", "log-dir-failed", broker)
         if failed < self.past.last("broker", "start", broker):
-            return []
+            return False
         ignored = (r for r in self.past.of("broker", "ignored", tp, failed) if r.broker == broker)
-        return [r for r in ignored if r.error == "KAFKA_STORAGE_ERROR"]
-
-    def _left_out(self, tp: TopicPartition, refused: Record, epoch: int) -> bool:
-        """Whether the controller took a replica for offline when it sent others this leader epoch, and only them."""
-        sent = [r for r in self.past.of("request", "LeaderAndIsr", tp, refused.seq) if r.leader_epoch == epoch]
-        if not sent or refused.broker in {r.broker for r in sent}:
-            return False
-        logged = self.past.logged("replicas_offline", refused.seq, self.facts.acting)
-        offline = any(
-            r.seq < sent[-1].seq and fields["broker"] == refused.broker and str(tp) in fields["partitions"]
-            for r, fields in logged
-        )
-        return offline and not self._heard(tp, refused, sent[-1].seq)
-
-    def _not_elected(self, tp: TopicPartition, refused: Record) -> bool:
-        """Whether the last election was held while the controller took a replica for offline that could lead since."""
-        held = next(self.past.of("election", "offline", tp, refused.seq), None)
-        if held is None or held.leader is not None:
-            return False
-        logged = self.past.logged("replicas_offline", refused.seq, self.facts.acting)
-        offline = (
-            r for r, fields in logged if (fields["broker"], str(tp) in fields["partitions"]) == (refused.broker, True)
-        )
-        return any(r.seq < held.seq for r in offline) and not self._heard(tp, refused, held.seq)
-
-    def _heard(self, tp: TopicPartition, refused: Record, before: int) -> bool:
-        """Whether the controller had looked at an answer by which the replica that was refused is made by now."""
-        roles = [
-            r for role in ("leader", "follower") for r in self.past.of("broker", f"become-{role}", tp, refused.seq)
-        ]
-        asked = {r.cause for r in roles if r.broker == refused.broker}
-        for event in self.past.of("event", "LeaderAndIsrResponseReceived", after=refused.seq):
-            if event.seq < before and event.target == "started" and event.cause is not None:
-                answer = self.past.records[event.cause].cause
-                if answer is not None and self.past.records[answer].cause in asked:
-                    return True
-        return False
+        return any(r.error == "KAFKA_STORAGE_ERROR" for r in ignored)
 
 
 class DiskFailedUnderNewReplica(Mechanism):
@@ -374,7 +330,7 @@ class Overwritten(Mechanism):
 
 
 MECHANISMS = (
-    MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody, RequestOutlivesTopic, RequestIgnored, RequestUnwatched,
-    DiskRefuses, DiskFailedUnderNewReplica, RemembersOldMoves, Overwritten, AssignmentShrinksFirst,
+    *(MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody, RequestOutlivesTopic, RequestIgnored, RequestUnwatched),
+    *(DiskRefuses, DiskFailedUnderNewReplica, RemembersOldMoves, Overwritten, AssignmentShrinksFirst),
     LeaderKnowsOldReplicas,
-)  # fmt: skip
+)

@@ -9,8 +9,8 @@ from kafka_ctl.election import Election
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.views.captions import format_ids
 from kafka_ctl.views.explain.source import Finding, watched
-from kafka_ctl.views.wording import format_ids
 
 Rule = Callable[..., Election | None]
 RULES = {
@@ -26,7 +26,7 @@ RULES = {
 
 
 class Inputs:
-    """What an election was decided from; what the record leaves out is found in the trace before it."""
+    """The inputs of an election; those that the record leaves out come from the trace before it."""
 
     def __init__(self, trace: Recorder, record: Record) -> None:
         fields = details.named(record.detail)
@@ -60,7 +60,7 @@ class Inputs:
                 rules.controlled_shutdown_leader,
                 (self.assigned, self.isr, (*alive, *self.shutting_down), self.shutting_down),
             ),
-        }  # fmt: skip
+        }
         return asked[strategy]
 
     def decide(
@@ -105,16 +105,16 @@ def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
         rows.append(("Shutting down", format_ids(inputs.shutting_down)))
     if inputs.target != inputs.assigned:
         rows.insert(1, ("Target", format_ids(inputs.target)))
-    rows.append(("Led before by", "nobody" if inputs.leader == "-1" else f"broker {inputs.leader}"))
+    rows.append(("Led before by", "no broker" if inputs.leader == "-1" else f"broker {inputs.leader}"))
     if inputs.strategy == "offline":
         fit = [b for b in inputs.assigned if b in inputs.isr and b in inputs.live]
-        asked = "not asked for: somebody in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
-        rows.append(("Unclean", "of no use: nobody assigned is live" if inputs.election_blocked_by else asked))
+        asked = "not asked for: a replica in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
+        rows.append(("Unclean", "of no use: no assigned replica is live" if inputs.election_blocked_by else asked))
     return tuple(rows)
 
 
 def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]]:
-    """What else could have come of it: another setting, another survivor, another occasion."""
+    """The other possible outcomes: another setting, another survivor, another occasion."""
     found = []
     if inputs.strategy == "offline":
         name = "without" if inputs.unclean else "with"
@@ -135,7 +135,7 @@ def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]
 
 
 def _target(trace: Recorder, record: Record) -> tuple[int, ...]:
-    """Where a partition was moving to: as its topic's znode says, else as the administrator asked."""
+    """The target of a partition's move: from its topic's znode, else from the administrator's request."""
     for r in reversed(trace.records[: record.seq]):
         if r.kind != "zk" or r.error or r.action not in ("create", "set"):
             continue

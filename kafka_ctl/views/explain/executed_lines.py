@@ -14,17 +14,18 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from kafka_ctl.errors import KafkaCtlError
 from kafka_ctl.trace.record import Recorder
+from kafka_ctl.views.explain.source import TraceFunction
 
 PACKAGE = str(Path(__file__).parents[2])
 UNSEEN = tuple(
     f"{PACKAGE}/{name}"
     for name in ("simulation/loop.py", "simulation/clock.py", "simulation/world.py", "trace/record.py")
 )
-"""What carries everything and decides nothing."""
+"""The modules that carry everything and decide nothing."""
 ADD = Recorder.add.__code__
 
 
@@ -49,7 +50,7 @@ class Run(NamedTuple):
 
 Function = Callable[..., object]
 Lines = Callable[[Iterable[int], Iterable[Function]], dict[int, Run]]
-"""What finds the calls behind the records with these numbers, and among them those of these functions."""
+"""A search for the calls behind the records with these numbers, and among them those of these functions."""
 
 
 def code_of(function: Function) -> CodeType:
@@ -58,7 +59,7 @@ def code_of(function: Function) -> CodeType:
 
 
 class Replayable(Protocol):
-    """What is needed of a lab to see which lines ran."""
+    """The part of a lab that is needed to see the lines that ran."""
 
     zookeeper: str
 
@@ -73,7 +74,7 @@ class Replayable(Protocol):
 
 
 def lines_of(lab: Replayable) -> Lines | None:
-    """What finds out which lines ran in a lab; None where time is real and nothing repeats."""
+    """A search for the lines that ran in a lab; None on real time, where nothing repeats."""
     return functools.partial(again, lab) if lab.zookeeper == "memory" else None
 
 
@@ -116,7 +117,7 @@ class Watch:
         """Records made so far."""
         self.found: dict[int, Run] = {}
 
-    def called(self, frame: FrameType, event: str, arg: object) -> Any:
+    def called(self, frame: FrameType, event: str, arg: object) -> TraceFunction | None:
         """Python calls this at every call, and whenever a coroutine goes on."""
         code = frame.f_code
         if code is ADD:
@@ -167,7 +168,7 @@ class Activation:
         """The loops that are not over, the outermost first, each with what ran in its earlier passes."""
         self.turned = False
 
-    def went(self, frame: FrameType, event: str, arg: object) -> Any:
+    def went(self, frame: FrameType, event: str, arg: object) -> TraceFunction | None:
         if event == "line":
             line = frame.f_lineno
             if self.loops:
@@ -227,6 +228,6 @@ def loops_in(file: str) -> dict[int, Loop]:
 
 
 def _activation(frame: FrameType | None) -> Activation | None:
-    """What follows this frame, if anything does."""
+    """The search that follows this frame, if any does."""
     owner = getattr(frame and frame.f_trace, "__self__", None)
     return owner if isinstance(owner, Activation) else None

@@ -1,42 +1,199 @@
-"""Why was this move made, or refused? The rules beside elections: tables, epochs, versions, who came first."""
+"""Why was this move made, or refused? The rules beside elections: tables, epochs, versions, who came first.
+
+Apart from `why.py` because that one makes an answer whatever the rule is.
+A note of the controller is a decision at one point of `controller/`; its row in `trace/catalogue.txt` has the rule, the
+outcome and the alternative, and so have requests, writes, watches and events. What a controller knew at a record is
+read backwards from there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, reduce
+from importlib import import_module
+from typing import Any
 
 from kafka_ctl.brokers.replica_manager import ReplicaManager
-from kafka_ctl.controller import leadership
+from kafka_ctl.cluster import parse_int
+from kafka_ctl.controller import failover
+from kafka_ctl.controller.channel import Channel
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
+from kafka_ctl.controller.state_machine import StateMachine
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab.admin import Admin
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace import details
+from kafka_ctl.trace.catalogue import find, reason_of
 from kafka_ctl.trace.record import SET, Record, Recorder
-from kafka_ctl.views.explain.controller_knowledge import knowledge
-from kafka_ctl.views.explain.controller_log import note
+from kafka_ctl.views.captions import READS, brief, brokers, by_controller, format_ids, listed, who
 from kafka_ctl.views.explain.elections import election
+from kafka_ctl.views.explain.executed_lines import Function
 from kafka_ctl.views.explain.source import Finding, cited, watched
-from kafka_ctl.views.wording import format_ids
 from kafka_ctl.zookeeper.memory.tree import Tree
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
-Found = Finding | None
-READS = ("get", "exists", "children")
-OTHERWISE = {
-    "BADVERSION": ("had nobody written in between", "the write would have succeeded"),
-    "NODEEXISTS": ("had it come first", "the znode would be its own"),
-    "NONODE": ("had it existed", "the write would have succeeded"),
+Rows = tuple[tuple[str, str], ...]
+LIVE = {"brokers_changed": "live", "active_brokers": "brokers", "live_brokers": "brokers"}
+"""Notes of a controller that say who is live, each with the word that does."""
+
+
+def knowledge(trace: Recorder, record: Record, topic: str | None = None, partition: int | None = None) -> Rows:
+    """Inputs by name, as far as the records before this one have them."""
+    topic, partition = topic or record.topic, record.partition if partition is None else partition
+    found: dict[str, tuple[int, ...]] = {}
+    gone: set[int] = set()
+    for r in reversed(trace.records[: record.seq]):
+        if (r.topic, r.partition) == (topic, partition) and topic is not None:
+            _of_partition(r, found)
+        if r.actor == record.actor and r.kind == "election":
+            fields = details.named(r.detail)
+            found.setdefault("Live", details.numbers(fields.get("live")))
+        if r.actor == record.actor and r.kind == "controller":
+            _of_cluster(r, found, gone)
+            if r.action == "elected":
+                break  # what an earlier time in office knew is forgotten
+    order = ("Assigned", "ISR", "Live", "Shutting down")
+    return tuple((name, format_ids(found[name])) for name in order if found.get(name))
+
+
+def _of_partition(r: Record, found: dict[str, tuple[int, ...]]) -> None:
+    if r.replicas is not None:
+        found.setdefault("Assigned", r.replicas)
+    if r.isr is not None and not r.error:
+        found.setdefault("ISR", r.isr)
+
+
+def _of_cluster(r: Record, found: dict[str, tuple[int, ...]], gone: set[int]) -> None:
+    fields = details.fields(r)
+    if r.action in LIVE:
+        found.setdefault("Live", details.ids(fields.get(LIVE[r.action])))
+    elif r.action == "removed_from_shutting_down":
+        gone |= set(details.ids(fields.get("brokers")))
+    elif r.action == "all_shutting_down":
+        found.setdefault("Shutting down", tuple(b for b in details.ids(fields.get("brokers")) if b not in gone))
+
+
+def partition_named(name: object) -> tuple[str | None, int | None]:
+    """The topic and number in `orders-0`; None twice for anything else."""
+    topic, _, number = str(name).rpartition("-")
+    plain = parse_int(number)
+    return (topic, plain) if topic and plain is not None else (None, None)
+
+
+@cache
+def decider(name: str) -> Function:
+    """The function that a rule names, below `kafka_ctl.controller`: `deletion.look`; elsewhere `lab:admin.Admin`."""
+    folder, _, place = name.rpartition(":")
+    module, _, path = place.partition(".")
+    found: Any = reduce(getattr, path.split("."), import_module(f"kafka_ctl.{folder or 'controller'}.{module}"))
+    return found
+
+
+ANSWERS = {
+    "DISCONNECTED": (
+        "A request whose connection breaks is sent again, until it is answered or its broker is no longer registered.",
+        "it is sent again, and whatever waits behind it goes on waiting",
+        ("were the broker to answer", "the next request for it would leave"),
+    ),
+    "": (
+        "A request is answered with an error where it cannot be obeyed, or comes from an earlier epoch.",
+        "what was asked has not been done, or not by this broker",
+        ("without the error", "it would have been done"),
+    ),
 }
-"""ZooKeeper's refusal -> on what condition it would have been none."""
+"""Error of an answer -> rule, outcome, alternative; the empty one stands for all others."""
+
+
+def note(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
+    """The decision behind a controller's note, with what it went by; None for a note that decides nothing."""
+    row = find(record.kind, record.action)
+    if row.rule is None:
+        return None
+    fields = {name: _word(value) for name, value in details.fields(record).items()}
+    about = knowledge(trace, record, *partition_named(fields.get("partition")))
+    knowledge_names = {name for name, _ in about}
+    inputs = [(name.replace("_", " ").capitalize(), text) for name, text in fields.items()]
+    inputs = inputs or [("Controller", str(record.broker))]
+    return Finding(
+        rule=row.rule.rule,
+        inputs=(*(row for row in inputs if row[0] not in knowledge_names), *about),
+        decided=_filled(row.rule.outcome, fields),
+        otherwise=tuple((_filled(what, fields), then) for what, then in row.rule.otherwise),
+        by=tuple(map(decider, row.rule.by)),
+    )
+
+
+def refused_command(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
+    """The refusal of the administrator's tool, or of the controller that it asked."""
+    if record.action != "refused":
+        return None
+    asked = next((r for r in reversed(trace.causes(record.seq)[:-1].records) if r.actor == "admin"), None)
+    given = (asked.detail or asked.topic or "") if asked else ""
+    return Finding(
+        rule="A command is carried out only if everything in it exists, and is allowed at that moment.",
+        inputs=(("Command", asked.action if asked else "unknown"), ("Given", given or "nothing")),
+        decided=f"refused, {record.error}: {record.detail}",
+        otherwise=(("without that", "it would have been carried out"),),
+        by=(Admin.record_refusal,),
+    )
+
+
+def response(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
+    """An answer that carries an error, or a connection that broke."""
+    if record.error is None:
+        return None
+    rule, decided, otherwise = ANSWERS.get(record.error, ANSWERS[""])
+    lost = record.error == "DISCONNECTED"
+    inputs = [("Request", record.action), ("Broker", str(record.broker))]
+    inputs.append(("Response", "none: disconnected") if lost else ("Error", record.error))
+    if record.detail:
+        inputs.append(("Connection" if lost else "Said", brief(record.detail)))
+    by = (Channel.deliver,) if lost else ()
+    return Finding(rule=rule, inputs=tuple(inputs), decided=decided, otherwise=(otherwise,), by=by)
+
+
+def _word(value: object) -> str:
+    if isinstance(value, list):
+        plain = all(isinstance(one, int) for one in value)
+        return format_ids(value) if plain else listed((_word(one) for one in value), 6) or "none"
+    return brief(value)
+
+
+def _filled(text: str, fields: dict[str, str]) -> str:
+    for name, value in fields.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+Found = Finding | None
+REFUSED = {
+    "BADVERSION": (
+        "A conditional write succeeds only if the znode still has the version that was read.",
+        "another client has written in between; this one must read again",
+        ("had no other client written in between", "the write would have succeeded"),
+    ),
+    "NODEEXISTS": (
+        "A znode is created once: the second create fails.",
+        "another client came first",
+        ("had it come first", "the znode would be its own"),
+    ),
+    "NONODE": (
+        "A znode that does not exist cannot be written or deleted.",
+        "it is gone, or was never there",
+        ("had it existed", "the write would have succeeded"),
+    ),
+}
+"""ZooKeeper's refusal -> rule, outcome, alternative."""
 FIRST = {
     "elected": "it is the controller: /controller did not exist, and its own create came first",
     "already_elected": "it stands by and watches /controller",
     "other_elected": "it stands by: another broker's create came first",
     "elected_and_resigned": "it stands by: who was elected is gone again",
 }
-"""What a controller says of the race -> what came of it."""
+"""Messages of a controller about the race -> the outcome."""
 FENCE = (
     "Every write of a controller is bound to the version of /controller_epoch that it was elected with (KAFKA-6082).",
     "the write is fenced off; another controller has been elected since, so this one resigns",
@@ -59,11 +216,11 @@ def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
     if record.error:
         in_vain = record.error in ("StateChangeFailed", "NoReplicaOnline") and vote is not None and vote.leader is None
         if not in_vain:
-            return _refused(trace, table, record, PartitionStateMachine.move)
+            return _refused(trace, table, record, PartitionStateMachine)
     if record.action != "initialize":
         if vote is not None and (found := election(trace, vote, generation)) is not None:
             return found._replace(at=vote.seq)
-        return _move(trace, table, record)._replace(by=(PartitionStateMachine.move,))
+        return _move(trace, table, record, PartitionStateMachine)
     inputs = (("Assigned", format_ids(record.replicas)), ("Live", format_ids(record.isr)))
     dead = [b for b in record.replicas or () if b not in (record.isr or ())]
     late = f"; {format_ids(tuple(dead))} would have been in the ISR, had they been live" if dead else ""
@@ -74,7 +231,7 @@ def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
         inputs=inputs,
         decided=f"broker {record.leader} leads ({led}), ISR {format_ids(record.isr)}{late}",
         otherwise=((f"had broker {record.leader} been dead", "the next live replica would lead"),),
-        by=(PartitionStateMachine.initialize,),
+        by=_performers(PartitionStateMachine, "initialize"),
     )
 
 
@@ -89,9 +246,8 @@ def replica(trace: Recorder, record: Record, generation: Generation) -> Found:
     if not {record.source, record.target} <= set(table.states):
         return None
     if record.error:
-        return _refused(trace, table, record, ReplicaStateMachine.move)
-    name = "start_following" if record.action == "create" else record.action
-    return _move(trace, table, record)._replace(by=(ReplicaStateMachine.method_of(name),))
+        return _refused(trace, table, record, ReplicaStateMachine)
+    return _move(trace, table, record, ReplicaStateMachine)
 
 
 def _begun(trace: Recorder, record: Record, rule: str, method: Callable[..., object]) -> Finding:
@@ -100,8 +256,13 @@ def _begun(trace: Recorder, record: Record, rule: str, method: Callable[..., obj
     return Finding(rule=rule, inputs=knowledge(trace, record), decided=decided, otherwise=(), by=(method,))
 
 
-def _move(trace: Recorder, table: TransitionTable, record: Record) -> Finding:
-    """What the table says of a legal move, and what the controller knew."""
+def _performers(machine: type[StateMachine], action: str) -> tuple[Callable[..., object]]:
+    """The method that makes a move: that of its action, or the one that makes all others."""
+    return (machine.method_of(action) or machine.move,)
+
+
+def _move(trace: Recorder, table: TransitionTable, record: Record, machine: type[StateMachine]) -> Finding:
+    """The row of the table for a legal move, and the controller's knowledge."""
     row = table.find("", record.source or "", record.target or "")
     others = [short(state) for state in table.following(record.source or "") if state != record.target]
     legal = ", ".join(others) or "nothing else"
@@ -110,11 +271,13 @@ def _move(trace: Recorder, table: TransitionTable, record: Record) -> Finding:
         inputs=(("State", short(row.source)), ("Asked for", short(row.target)), *knowledge(trace, record)),
         decided=f"it is {short(row.target)}",
         otherwise=(("also legal from here", legal),),
+        by=_performers(machine, row.action),
+        kafka=cited((machine.startup,)),
     )
 
 
-def _refused(trace: Recorder, table: TransitionTable, record: Record, method: Callable[..., object]) -> Finding:
-    """A move that was not made: illegal, or legal and impossible; `method` makes the moves of this machine."""
+def _refused(trace: Recorder, table: TransitionTable, record: Record, machine: type[StateMachine]) -> Finding:
+    """A move that was not made: illegal, or legal and impossible."""
     start, wanted = record.source or "", record.target or ""
     following = ", ".join(short(state) for state in table.following(start)) or "nothing"
     found = Finding(
@@ -122,8 +285,8 @@ def _refused(trace: Recorder, table: TransitionTable, record: Record, method: Ca
         inputs=(("State", short(start)), ("Asked for", short(wanted)), *knowledge(trace, record)),
         decided=f"refused: it stays {short(start)}",
         otherwise=(("without that", f"it would be {short(wanted)}"),),
-        by=(method,),
-        kafka=cited((method,)),
+        by=(machine.move,),
+        kafka=cited((machine.startup,)),
     )
     if table.allows(start, wanted):
         return found
@@ -135,7 +298,7 @@ def _refused(trace: Recorder, table: TransitionTable, record: Record, method: Ca
 
 
 def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
-    """What a broker ignored, and the epoch by which it knew that it was stale."""
+    """The request that a broker ignored, and the epoch by which it was stale."""
     if record.action != "ignored":
         return None
     fields = details.named(record.detail)
@@ -165,30 +328,23 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
 
 
 def controller(trace: Recorder, record: Record, generation: Generation) -> Found:
-    """Who became controller, who came too late, and what it decides in office."""
+    """The winner and the losers of a race for `/controller`, and the decisions of a controller in office."""
     if record.action not in FIRST:
         return note(trace, record, generation)
     return Finding(
-        rule="Who creates the ephemeral znode /controller is the controller; it is theirs until their session ends.",
+        rule="The broker that creates the ephemeral znode /controller is the controller until its session ends.",
         inputs=(("Broker", str(record.broker if record.broker is not None else record.actor)),),
         decided=FIRST[record.action],
         otherwise=(("had another broker come first", "that one would be the controller"),),
-        by=(leadership.elect_once,),
+        by=(failover.elect_once,),
     )
 
 
 def refused_write(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A write that ZooKeeper refused."""
-    rules = {
-        "BADVERSION": ("A conditional write succeeds only if the znode still has the version that was read.",
-                       "somebody has written in between; whoever wrote this must read again"),
-        "NODEEXISTS": ("A znode is created once: the second create fails.", "somebody else came first"),
-        "NONODE": ("What does not exist cannot be written or deleted.", "it is gone, or was never there"),
-    }  # fmt: skip
-    if record.error not in rules or record.action in READS:
+    if record.error not in REFUSED or record.action in READS:
         return None
-    rule, decided = rules[record.error]
-    otherwise = OTHERWISE[record.error]
+    rule, decided, otherwise = REFUSED[record.error]
     if record.action == "multi" and record.path == ControllerEpochZNode.path() and record.error == "BADVERSION":
         rule, decided, otherwise = FENCE
     inputs = [("Path", record.path or ""), ("Operation", record.action)]
@@ -210,3 +366,65 @@ def _election_of(trace: Recorder, record: Record) -> Record | None:
         if (r.topic, r.partition, r.actor) == same and r.kind in ("election", "partition"):
             return r if r.kind == "election" else None
     return None
+
+
+LONGEST = 160
+"""The most characters of a record's detail in an answer."""
+
+
+def act(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
+    """The rule behind what somebody did; None where there is none."""
+    rule = reason_of(record, record.kind == "zk" and by_controller(record, trace.records))
+    if rule is None:
+        return None
+    values = _values(record)
+    return Finding(
+        rule=rule.rule,
+        inputs=_inputs(record),
+        decided=_filled(rule.outcome, values).replace(" ()", ""),
+        otherwise=tuple((_filled(what, values), _filled(then, values)) for what, then in rule.otherwise),
+        by=tuple(map(decider, rule.by)),
+    )
+
+
+def _values(record: Record) -> dict[str, str]:
+    """The names that a rule's outcome may use."""
+    detail = record.detail or ""
+    named = details.named(detail)
+    return {
+        "who": who(record.actor),
+        "path": brief(record.path or ""),
+        "target": brief(record.target or ""),
+        "partition": brief(f"{record.topic}-{record.partition}") if record.topic is not None else _of_path(record.path),
+        "topic": brief(record.topic or ""),
+        "broker": str(record.broker),
+        "leader": str(record.leader),
+        "leader_epoch": str(record.leader_epoch),
+        "isr": format_ids(record.isr),
+        "receiver": brokers([record.broker]) if record.broker is not None else "every live broker",
+        "count": named.get("partitions", "some"),
+        "failed": f", which failed: {record.error}" if record.error else "",
+        "detail": detail if len(detail) <= LONGEST else detail[: LONGEST - 2] + " …",
+    }
+
+
+def _of_path(path: str | None) -> str:
+    """The partition that a `state` znode is of."""
+    parts = (path or "").split("/")
+    return brief(f"{parts[3]}-{parts[5]}") if len(parts) > 6 else brief(path or "")
+
+
+def _inputs(record: Record) -> tuple[tuple[str, str], ...]:
+    """The names that come from the record itself."""
+    rows = [("By", who(record.actor))]
+    if record.path:
+        rows.append(("Path", brief(record.path)))
+    if record.topic is not None and record.partition is not None:
+        rows.append(("Partition", brief(f"{record.topic}-{record.partition}")))
+    if record.controller_epoch is not None:
+        rows.append(("Controller epoch", str(record.controller_epoch)))
+    if record.zk_version is not None:
+        rows.append(("zkVersion", str(record.zk_version)))
+    if record.error:
+        rows.append(("Error", record.error))
+    return tuple(rows)

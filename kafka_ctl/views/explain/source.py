@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from kafka_ctl.errors import KafkaCtlError
 
 T = TypeVar("T")
+TraceFunction: TypeAlias = "Callable[[FrameType, str, object], TraceFunction | None]"
+"""A function that Python calls for each line, as `sys.settrace` takes it."""
 _CITED = re.compile(r"Kafka \d+(\.\d+)+: \S")
 PACKAGE = Path(__file__).parents[2]
 
@@ -31,9 +33,9 @@ class Finding(NamedTuple):
     at: int | None = None
     """The record that shows the decision, where it is another one."""
     kafka: str = ""
-    """Where Kafka's source decides it, where the functions do not say."""
+    """The place in Kafka's source, where the functions do not name it."""
     chain: tuple[str, ...] | None = None
-    """What led to it, where that is not the chain of causes."""
+    """The causes, where they are not the chain of causes."""
 
 
 class SourceLine(NamedTuple):
@@ -60,7 +62,7 @@ def watched(function: Callable[..., T], *args: object) -> tuple[T | None, set[in
     executed: set[int] = set()
     file = function.__code__.co_filename
 
-    def trace(frame: FrameType, event: str, arg: object) -> Any:
+    def trace(frame: FrameType, event: str, arg: object) -> TraceFunction | None:
         if frame.f_code.co_filename != file:
             return None
         if event == "line":
@@ -92,7 +94,7 @@ def source(code: CodeType, executed: Iterable[int] = ()) -> Source:
 
 
 def cited(functions: Iterable[Callable[..., object] | CodeType]) -> str:
-    """Where Kafka's source has what these functions do: as they say themselves, or their class, or their module."""
+    """The place in Kafka's source of these functions: from their docstrings, or their class's, or their module's."""
     for function in functions:
         module = inspect.getmodule(function)
         code = function if isinstance(function, CodeType) else function.__code__

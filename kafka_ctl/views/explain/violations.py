@@ -1,4 +1,7 @@
-"""Why is an invariant broken? What must be true, who has what, the shortest chain, and what should have happened."""
+"""Why is an invariant broken? What must be true, who has what, the shortest chain, and what should have happened.
+
+Apart from `why.py` because a new invariant gets its row here.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from kafka_ctl.views.explain.source import Finding, citation
 
 NAMES = frozenset(invariant.name for invariant in INVARIANTS)
 DECISIVE = ("brokers_changed", "ready", "error_moving_replicas", "error_moving_partitions", "not_sending")
-"""What controllers log after which a broker is notified, or is not."""
+"""The messages of controllers after which a broker is notified, or is not."""
 SHORT = 6
 """The most steps of a chain: its beginning and its end."""
 SHOULD = {
     "I1": "a replica whose log differs below the high watermark should have left the ISR, or have dropped what differs",
-    "I2": "a dead or shrunk leader should have been replaced by a member of the ISR, or by nobody",
+    "I2": "a dead or shrunk leader should have been replaced by a member of the ISR, or by no broker",
     "I3": "the high watermark should have stopped where the shortest log of the ISR ends",
     "I4": "a replica that has every acknowledged record should lead",
     "I5": "the follower should have dropped its records from the point on where the leader epochs differ",
@@ -35,11 +38,17 @@ SHOULD = {
     "I16": "the broker should have kept its copy",
     "I17": "each event should have been begun and ended before the next one",
     "I18": "an UpdateMetadata, or a new read of the znode, should have brought all to what ZooKeeper has",
-    "I19": "the request should have been carried out, and somebody should act as controller",
+    "I19": "the request should have been carried out, and a broker should act as controller",
     "I20": "the preferred replica should have been elected at one of the checks",
-    "I21": "another member of the ISR should have been elected, or nobody",
+    "I21": "another member of the ISR should have been elected, or none",
     "I22": "the leader should have waited until the follower's log reaches the high watermark",
     "I23": "the controller should have elected a first leader, and written the state",
+    "I24": "the leader should have waited for each member of its ISR before it raised its high watermark",
+    "I25": "one broker should have kept the record",
+    "I26": "the leader should have counted each member of the ISR that was written, confirmed or not",
+    "I27": "the follower should have fetched from the leader that the last LeaderAndIsr names, in that leader epoch",
+    "I28": "the broker should have answered, or the producer should have noticed that it cannot",
+    "I29": "the follower should have fetched what its leader has",
 }
 """Invariant -> what should have happened instead."""
 
@@ -78,7 +87,7 @@ def _chain(trace: Recorder, record: Record) -> tuple[str, ...]:
     anchor = _anchor(trace, record)
     if anchor is None:
         return ()
-    links = list(dict.fromkeys(caption([cause]) for cause in trace.causes(anchor.seq)))
+    links = list(dict.fromkeys(caption([cause], trace.records) for cause in trace.causes(anchor.seq)))
     return tuple(links if len(links) <= SHORT else [links[0], *links[1 - SHORT :]])
 
 

@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.events import EventQueue
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
-from kafka_ctl.controller.queue import EventQueue
-from kafka_ctl.controller.replica_machine import ReplicaStateMachine
+from kafka_ctl.controller.state_machine import StateMachine
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants.base import Invariant
@@ -26,21 +26,29 @@ from kafka_ctl.invariants.checker import Checker
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.simulation.world import World
-from kafka_ctl.trace.actions import find
+from kafka_ctl.trace.catalogue import find
 from kafka_ctl.trace.details import Json
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import SET, Record, Recorder
 from kafka_ctl.views.captions import caption
-from kafka_ctl.views.differences import difference_of, difference_text
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.explain.acts import act
-from kafka_ctl.views.explain.controller_log import refused_command, response
 from kafka_ctl.views.explain.elections import RULES as ELECTIONS
 from kafka_ctl.views.explain.elections import election
 from kafka_ctl.views.explain.executed_lines import Call, Lines, Run, code_of
-from kafka_ctl.views.explain.rules import FIRST, broker, controller, partition, refused_write, replica
+from kafka_ctl.views.explain.rules import (
+    FIRST,
+    act,
+    broker,
+    controller,
+    partition,
+    refused_command,
+    refused_write,
+    replica,
+    response,
+)
 from kafka_ctl.views.explain.source import Finding, Source, cited, source
 from kafka_ctl.views.explain.violations import NAMES, violation
+from kafka_ctl.views.status import difference_of, difference_text
 
 _folded: WeakKeyDictionary[Recorder, ClusterModel] = WeakKeyDictionary()
 """Trace -> the model at the record that was asked for last."""
@@ -70,24 +78,22 @@ class Why(NamedTuple):
     lines: str = ""
     """Why no line is marked, if none is."""
     kafka: str = ""
-    """Where Kafka's source decides it: release, file, symbols."""
+    """The place in Kafka's source: release, file, symbols."""
     causes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [self.title, f"  rule          {self.rule}"]
-        lines += [f"  {name:<13} {text}" for name, text in (*self.inputs, ("decided", self.decided))]
-        lines += [f"  otherwise     {what}: {then}" for what, then in self.otherwise]
-        lines += [f"  cause {n:<7} {text}" for n, text in enumerate(self.causes, 1)]
-        lines += [f"  in Kafka      {self.kafka}"] if self.kafka else []
-        lines += [f"  lines         {self.lines}"] if self.lines else []
-        return "\n".join(lines + [f"\n{source}" for source in self.sources])
+        lines = [f"  {name:<13} {what}{': ' if what else ''}{text}" for name, what, text in self._rows()]
+        return "\n".join([self.title, *lines, *(f"\n{source}" for source in self.sources)])
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """The lines: a name, of alternatives their condition, and a text."""
+        rows = [("rule", "", self.rule), *((name, "", text) for name, text in self.inputs)]
+        rows += [("decided", "", self.decided), *(("otherwise", what, then) for what, then in self.otherwise)]
+        rows += [(f"cause {n}", "", text) for n, text in enumerate(self.causes, 1)]
+        return rows + [(name, "", text) for name, text in (("in Kafka", self.kafka), ("lines", self.lines)) if text]
 
     def _repr_html_(self) -> str:
-        rows = [("rule", self.rule), *self.inputs, ("decided", self.decided)]
-        rows += [(f"otherwise: {what}", then) for what, then in self.otherwise]
-        rows += [(f"cause {n}", text) for n, text in enumerate(self.causes, 1)]
-        rows += [("in Kafka", self.kafka)] if self.kafka else []
-        rows += [("lines", self.lines)] if self.lines else []
+        rows = ((f"{name}: {what}" if what else name, text) for name, what, text in self._rows())
         body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         code = "".join(f"<pre>{escape(str(source))}</pre>" for source in self.sources)
         return f"<b>{escape(self.title)}</b><table>{body}</table>{code}"
@@ -116,13 +122,15 @@ LATE = "Not computed: it takes two replays of {:,} records each; lab.why({}, lin
 MOST_REPLAYED = 50_000
 """Records up to which a story is replayed unasked: some seconds."""
 _WRITE: tuple[Callable[..., object], ...] = (
-    PartitionStateMachine.moved, PartitionStateMachine.failed, PartitionStateMachine.record_election,
-    ReplicaStateMachine.moved, ReplicaStateMachine.failed, Controller.log, Broker.record, Recorder.about,
-    World.record_fault, EventQueue.record, BrokerProcess.record_offset, Checker.report, Invariant.broken,
-)  # fmt: skip
+    *(StateMachine.moved, StateMachine.begin, StateMachine.failed, StateMachine.record),
+    *(PartitionStateMachine.moved, PartitionStateMachine.led, PartitionStateMachine.failed),
+    *(PartitionStateMachine.record_election, Controller.log, EventQueue.record),
+    *(Broker.record, BrokerProcess.record_offset, Recorder.about, World.record_fault),
+    *(Checker.report, Invariant.broken),
+)
 RECORDERS = frozenset(map(code_of, _WRITE))
 """Functions that only write a record down; what decided is their caller."""
-MACHINES = ("partition_machine.py", "replica_machine.py")
+MACHINES = ("state_machine.py", "partition_machine.py", "replica_machine.py")
 
 
 def why(
@@ -154,12 +162,12 @@ def _rule(trace: Recorder, seq: int, generation: Generation) -> Finding:
         chain = trace.causes(seq)[:-1]
         cause = next((one for one in reversed(chain.records) if is_explained(trace, one, generation)), None)
         behind = None if cause is None else _own(trace, cause, generation)
-        rule = "Nobody in the cluster caused it: it was asked for."
+        rule = "It has no cause in the cluster: it was asked for."
         if cause is not None and behind is not None:
-            rule = f"It follows from another record: {caption([cause])} {behind.rule}"
+            rule = f"It follows from another record: {caption([cause], trace.records)} {behind.rule}"
         elif chain:
-            rule = f"It follows from what was asked for: {caption([chain[0]])}"
-        found = Finding(rule=rule, inputs=(), decided=caption([record]))
+            rule = f"It follows from what was asked for: {caption([chain[0]], trace.records)}"
+        found = Finding(rule=rule, inputs=(), decided=caption([record], trace.records))
     return found
 
 
@@ -170,7 +178,7 @@ def _own(trace: Recorder, record: Record, generation: Generation) -> Finding | N
 
 
 def is_explained(trace: Recorder, record: Record, generation: Generation) -> bool:
-    """Whether "why?" has a rule for this very record: only then it is offered."""
+    """True if "why?" has a rule for this very record: only then it is offered."""
     match record.kind:
         case "partition" | "replica":
             table = (PARTITION if record.kind == "partition" else REPLICA)[generation]
@@ -185,21 +193,21 @@ def is_explained(trace: Recorder, record: Record, generation: Generation) -> boo
 
 
 def is_offered(trace: Recorder, seqs: Sequence[int], generation: Generation) -> bool:
-    """Whether a step with these records has an answer to "why?"."""
+    """True if a step with these records has an answer to "why?"."""
     return any(is_explained(trace, trace[seq], generation) for seq in seqs)
 
 
 def _answer(trace: Recorder, seq: int, found: Finding, run: Run | None, unknown: str = UNKNOWN) -> Why:
     """The answer from a rule, and from the calls behind the record if they are known; else why they are not."""
     record = trace[seq]
-    causes = tuple(dict.fromkeys(caption([cause]) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
+    causes = tuple(dict.fromkeys(caption([cause], trace.records) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
     deciding = [] if run is None else _deciding(run, found.by)
     if run is not None:
         sources = tuple(source(call.code, call.executed) for call in deciding)
     else:  # what a real ZooKeeper refused, no function of ours did
         sources = tuple(source(code_of(one), found.executed) for one in found.by if record.kind != "zk")
     return Why(
-        title=caption([record]),
+        title=caption([record], trace.records),
         rule=found.rule,
         inputs=(*found.inputs, *_who_has_what(trace, record)),
         decided=found.decided,
@@ -212,7 +220,7 @@ def _answer(trace: Recorder, seq: int, found: Finding, run: Run | None, unknown:
 
 
 def _who_has_what(trace: Recorder, record: Record) -> tuple[tuple[str, str], ...]:
-    """Where somebody has something else of the record's partition than ZooKeeper, just after the record."""
+    """The differences from ZooKeeper about the record's partition, just after the record."""
     if record.topic is None or record.partition is None or record.seq > MOST_REPLAYED:
         return ()
     found = difference_of(model_at(trace, record.seq), (record.topic, record.partition))

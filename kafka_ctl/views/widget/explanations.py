@@ -1,4 +1,4 @@
-"""What stands beside a film of a lab's trace: the lines of Kafka's log, and for every step an answer to "why?"."""
+"""The texts beside a film of a lab's trace: the lines of Kafka's log, and for every step an answer to "why?"."""
 
 from __future__ import annotations
 

@@ -1,35 +1,153 @@
 """The live cluster: a lab in a notebook, with everything that can be done to it a click away.
 
 The player's pictures go on growing while the lab runs. A click makes one call of the lab, which is added to the
-visible script; what the lab refuses is said in its own sentence. Only what is new is sent to the browser.
+visible script; what the lab refuses is said in its own sentence. Only what is new is sent to the browser, and only for
+visible views: one whose drawing has no room for it (another topic, another moment on a time axis) is drawn again.
 """
 
 from __future__ import annotations
 
 import json
 import weakref
+from typing import Any
 
 import traitlets
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
+from kafka_ctl.generation import Generation
+from kafka_ctl.kafka_log.write import KafkaLogs
 from kafka_ctl.lab import story
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.menu import clicked
 from kafka_ctl.lab.menu import menu as buttons
+from kafka_ctl.lab.recorded_run import RecordedRun, undo
 from kafka_ctl.lab.story import REFUSED, UNTIL, Command, Opening
-from kafka_ctl.lab.time_travel import TimeTravel
 from kafka_ctl.reassign.plan import write_plan
+from kafka_ctl.trace.model import ClusterModel
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film
-from kafka_ctl.views.status import idle_controller
-from kafka_ctl.views.widget.assets import LIVE
-from kafka_ctl.views.widget.live_film import LiveFilm
-from kafka_ctl.views.widget.payload import Data
+from kafka_ctl.views.explain.why import is_offered
+from kafka_ctl.views.frames import DIFFERING, MACHINES, VIEWS, Film, FilmBuilder, interpolate_positions, view_class
+from kafka_ctl.views.palette import GLYPHS
+from kafka_ctl.views.status import Differences, idle_controller, summary
+from kafka_ctl.views.steps import Step, Supergraph, newsworthy, steps
+from kafka_ctl.views.widget.payload import (
+    LIVE,
+    LOGS,
+    Data,
+    Rows,
+    add_logs,
+    frame_data,
+    number_in,
+    read_message,
+    text_in,
+    texts_in,
+    view_data,
+)
 from kafka_ctl.views.widget.player import Widget
 
+AT_ONCE = 150
+"""The most steps that one command makes; more are joined."""
+KEPT = 600
+"""The most steps that are kept; when there are more, the older half is left to `lab.player()`."""
 
-def script(lab: TimeTravel, name: str = "lab") -> list[str]:
+
+class LiveFilm:
+    """The frames so far, and the reels of the views that are shown; `read` and `show` give what is new as data."""
+
+    def __init__(self, trace: Recorder, generation: str) -> None:
+        self.trace, self.generation = trace, Generation(generation)
+        self.first = self.place = 0
+        self.supergraph, self.model, self.differences = Supergraph(), ClusterModel(), Differences()
+        self.logs = KafkaLogs(tuple(LOGS), generation)
+        self.steps: list[Step] = []
+        self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
+        self.frame_of: dict[int, int] = {}
+        self.builders: dict[str, tuple[FilmBuilder, Rows, tuple[int, int]]] = {}
+        self.read(2 * AT_ONCE)
+
+    def film_data(self, views: list[str]) -> Data:
+        """Everything so far, with these views."""
+        self.builders.clear()
+        titles = [[name, view_class(name).title] for name in VIEWS]
+        shown = [self.show(name) for name in views]
+        return {"frames": self.frames, "glyphs": GLYPHS, "tabs": titles, "views": shown, "asks": True}
+
+    def read(self, most: int = AT_ONCE) -> list[Data]:
+        """Take up what has happened since the last time; the new frames."""
+        before, new = len(self.frames), self.trace.records[self.place :]
+        self.supergraph.add(new)
+        for step in steps(new, newsworthy, most):
+            self._add(step)
+        self.place += len(new)
+        seqs = [(), *(step.seqs for step in self.steps)]
+        add_logs(self.frames[before:], seqs[before:], self.logs.add(new))
+        return self.frames[before:]
+
+    def _add(self, step: Step) -> None:
+        """Count a step of the new records into those of all records."""
+        records = self.trace.records
+        seq = step.records[0].cause
+        while seq is not None and seq not in self.frame_of:
+            seq = records[seq].cause
+        upto = self.place + step.upto
+        cause = None if seq is None else self.frame_of[seq]
+        self.model.apply_all(records[self.model.seq + 1 : upto])
+        self.frame_of.update(dict.fromkeys(step.seqs, len(self.frames)))
+        self.steps.append(step._replace(upto=upto, cause=None if cause is None else cause - 1))
+        text, status = caption(step.records, records), summary(self.model)
+        differs = self.differences.update(self.model).text()
+        frame = frame_data(step.kind, step.time_ms, text, status, cause, step.seqs, differs)
+        self.frames.append(frame | {"why": is_offered(self.trace, step.seqs, self.generation)})
+
+    def show(self, view: str) -> Data:
+        """The view as a whole, with all frames so far."""
+        kind, records = view_class(view), self.trace.records
+        options = {"generation": self.generation.name} if view in DIFFERING else {}
+        builder = FilmBuilder(view, kind(self.supergraph.model(), records, self.steps, **options), records, self.first)
+        builder.add(records, self.steps)
+        interpolate_positions(builder.film.frames)
+        rows = Rows()
+        self.builders[view] = builder, rows, self.supergraph.size
+        return view_data(builder.film, rows)
+
+    def grow(self, view: str) -> Data | None:
+        """The frames that a view does not have yet; None when it must be shown anew."""
+        builder, rows, size = self.builders[view]
+        if not self._fits(builder, size):
+            return None
+        have = len(builder.film)
+        builder.add(self.trace.records, self.steps[have - 1 :])
+        return rows.add(builder.film.frames[have:])
+
+    def _fits(self, builder: FilmBuilder, size: tuple[int, int]) -> bool:
+        """True if a drawing has room for all there is now."""
+        view = builder.film.view
+        if view == "zookeeper":
+            before: Any = builder.drawing
+            now = view_class(view)(self.supergraph.model(), self.trace.records, self.steps)
+            return bool(now.drawn == before.drawn)
+        return view in MACHINES or (view == "cluster" and self.supergraph.size[0] == size[0])
+
+    @property
+    def too_long(self) -> bool:
+        return len(self.steps) > KEPT
+
+    def forget(self) -> None:
+        """Leave out the older half of the steps; frames are counted anew."""
+        cut = len(self.steps) - KEPT // 2
+        self.first = self.steps[cut - 1].upto
+        later = [s._replace(cause=s.cause - cut if s.cause and s.cause >= cut else None) for s in self.steps[cut:]]
+        opening = self.frames[cut] | {"kind": "start", "caption": "The state before the first step.", "cause": None}
+        self.steps, self.frames = later, [opening, *self.frames[cut + 1 :]]
+        for frame, step in zip(self.frames[1:], later, strict=True):
+            frame["cause"] = None if step.cause is None else step.cause + 1
+        self.frame_of = {seq: n for n, step in enumerate(later, 1) for seq in step.seqs}
+
+
+def script(lab: RecordedRun, name: str = "lab") -> list[str]:
     """One line for the lab and one for each command given so far.
 
     What has no call of its own (a description, what things cost, a run stopped at a record, a command that was
@@ -88,6 +206,12 @@ PLANNED = 12
 class Live(Widget):
     """A lab to be watched and clicked; `lab.live()` makes it.
 
+        from kafka_ctl import Lab
+        live = Lab(brokers=3).live()
+        live.receive({"do": "act", "thing": "broker:1", "action": "kill"})
+        live.now["script"][-1]  # 'lab.kill(1)'
+        live
+
     `shown` are the views that are looked at; `now` is what stands beside them: the script, the broken rules, the
     brokers and partitions, the last reply. `beside` is the widget of another future, made by a fork.
     """
@@ -99,7 +223,7 @@ class Live(Widget):
     now = traitlets.Dict().tag(sync=True)
     beside = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, lab: TimeTravel, name: str = "lab", theme: str = "auto") -> None:
+    def __init__(self, lab: RecordedRun, name: str = "lab", theme: str = "auto") -> None:
         self.lab, self.name = lab, name
         self.live_film = LiveFilm(lab.trace, lab.generation.name)
         self.other: Live | None = None
@@ -126,28 +250,36 @@ class Live(Widget):
 
     # What the browser asks for
 
-    def receive(self, content: Data) -> None:
-        """One click: `{"do": "act", "thing": "broker:1", "action": "kill", "given": {}}`, `undo`, `fork`, `why` ..."""
+    def receive(self, content: object) -> None:
+        """One click: `{"do": "act", "thing": "broker:1", "action": "kill", "given": {}}`, `undo`, `fork`, `why` ...
+
+        What is refused, a message that cannot be understood as well, is the reply beside the picture.
+        """
         try:
-            reply = self._answer(content)
+            reply = self._answer(read_message(content))
         except KafkaCtlError as refusal:
             reply = {"text": str(refusal), "refused": True}
-        if content.get("do") != "why":
+        if reply is not None:
             self.refresh(reply)
 
-    def _answer(self, content: Data) -> Data:
-        asked = content.get("do")
+    def _answer(self, content: Data) -> Data | None:
+        """Do what is asked; the reply, None where nothing has changed."""
+        asked = content["do"]
         if asked == "act":
-            return self._act(clicked(self.lab, content["thing"], content["action"], content.get("given", {})))
+            thing, action = text_in(content, "thing"), text_in(content, "action")
+            return self._act(clicked(self.lab, thing, action, texts_in(content, "given")))
         if asked == "undo":
-            return self._undo()
+            return {"text": f"undone: {call(undo(self.lab), self.name)}"}
         if asked == "fork":
-            return self._fork(content.get("frame"))
+            frame = content.get("frame")
+            return self._fork(None if frame is None else number_in(content, "frame", self._length()))
         if asked == "why":
-            self._explain(content["frame"])
-        elif asked == "close":
+            self._explain(number_in(content, "frame", self._length()))
+            return None
+        if asked == "close":
             self._close_fork()
-        return {}
+            return {}
+        raise UnknownName("message", asked, ("act", "undo", "fork", "why", "close"))
 
     def _act(self, wanted: story.Command) -> Data:
         if not callable(getattr(self.lab, wanted.name, None)):
@@ -158,19 +290,6 @@ class Live(Widget):
         elif wanted.name == "execute_reassignment":
             self.plan = wanted.args[0]
         return {"text": call(wanted, self.name) + ("" if answer is None else f" → {answer}")}
-
-    def _undo(self) -> Data:
-        commands = list(self.lab.commands)
-        while commands and commands[-1].name in (UNTIL, REFUSED):
-            commands.pop()
-        if not commands:
-            raise BadInput("there is nothing to undo: no command has been given yet")
-        gone = commands.pop()
-        text = "\n".join(map(str, [story.Command("lab", (), self.lab.opening), *commands]))
-        before = type(self.lab).replay(text, **self.lab.plugins.given)
-        self.lab.close()
-        vars(self.lab).update(vars(before))
-        return {"text": f"undone: {call(gone, self.name)}"}
 
     def _fork(self, frame: int | None) -> Data:
         """Another future beside this one, from the end or from a frame that is looked at."""
@@ -270,7 +389,7 @@ class Live(Widget):
                 if seen.replicas and f"/brokers/topics/{topic}" in model.znodes
             },
             "plan": printable(self.plan or self._present_plan()),
-            "undo": lab.zookeeper == "memory" and bool(lab.commands),
+            "undo": lab.quiet is not None and bool(lab.commands),
             "travels": lab.zookeeper == "memory",
             "compared": printable(str(compare(lab, self.other.lab))) if self.other else "",
         }
@@ -279,7 +398,7 @@ class Live(Widget):
         return now
 
     def _present_plan(self) -> str:
-        """Where the first partitions lie, as a plan to begin with."""
+        """The replicas of the first partitions, as a plan to begin with."""
         known = self.live_film.supergraph.now.partitions.items()
         seen = {TopicPartition(*tp): found.replicas for tp, found in sorted(known) if found.replicas}
         return write_plan(dict(list(seen.items())[:PLANNED]), self.lab.generation)

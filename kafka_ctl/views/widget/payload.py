@@ -1,4 +1,4 @@
-"""A film as plain data for the browser: the drawing once, then only what changes."""
+"""The browser's side of a film: its data (the drawing once, then only what changes), modules, style sheet, messages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
-from kafka_ctl.views.palette import GLYPHS
+from kafka_ctl.views.palette import GLYPHS, css
 from kafka_ctl.views.scene import Part, Scene, glyph_svg, shape_svg, svg_head, text_svg
 
 Data = dict[str, Any]
-"""What goes to the browser, as JSON."""
+"""The data for the browser, as JSON."""
 Logs = Iterable[tuple[int, object]]
 """Lines of Kafka's logs (what `str` makes of them), each with the `seq` of its record."""
 LOGS = {"state-change": "log", "controller": "events"}
@@ -37,14 +39,14 @@ def payload(films: Sequence[Film], logs: Mapping[str, Logs] | None = None) -> Da
 
 
 def _differs(films: Sequence[Film], index: int) -> str:
-    """Who has something else than ZooKeeper, as the first film says that knows it."""
+    """The holders of state that differs from ZooKeeper, from the first film that knows them."""
     return next(filter(None, (film.frames[index].picture.differs for film in films)), "")
 
 
 def frame_data(
     kind: str, time_ms: float, caption: str, summary: str, cause: int | None, seqs: Sequence[int], differs: str = ""
 ) -> Data:
-    """What the browser knows of a frame apart from its pictures; `differs` says who has otherwise than ZooKeeper."""
+    """The data of a frame apart from its pictures; `differs` names those that differ from ZooKeeper."""
     data: Data = {"kind": kind, "time": time_ms, "caption": printable(caption), "summary": printable(summary)}
     data |= {"differs": printable(differs), "cause": cause, "seqs": list(seqs[:50])}
     return data | {name: [] for name in LOGS.values()}
@@ -187,3 +189,52 @@ def part_svg(part: Part, block: str = "") -> str:
     of += f' data-in="{escape(printable(block))}"' if block else ""
     title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""
     return f'<g class="part {classes}" data-id="{escape(printable(part.id))}"{of}>{title}{"".join(pieces)}</g>'
+
+
+_HERE = Path(__file__).parent
+
+
+def read_files(*names: str) -> str:
+    """The text of these files of this folder, one after another."""
+    return "".join((_HERE / name).read_text(encoding="utf-8") for name in names)
+
+
+PLAYER = read_files("flow.js", "player.js")
+"""The module of the player."""
+LIVE = PLAYER.replace("export default { render };\n", "") + read_files("live.js")
+"""The module of the living cluster."""
+GUESS = PLAYER.replace("export default { render };\n", "") + read_files("guess.js")
+"""The module of a question that is answered in a picture."""
+SHEET = read_files("player.css") + css()
+"""The style sheet of both, in both themes."""
+
+
+def read_message(given: object) -> Data:
+    """A message, which says what to do; BadInput for anything else."""
+    if not isinstance(given, dict) or not isinstance(given.get("do"), str):
+        raise BadInput(f'a message cannot be {short(given)}; it is a dictionary that says what to do: {{"do": "undo"}}')
+    return given
+
+
+def text_in(asked: Data, name: str) -> str:
+    """A text of a message; BadInput where there is none."""
+    found = asked.get(name)
+    if not isinstance(found, str):
+        raise BadInput(f"a message to {asked['do']} needs {name} as text, not {short(found)}")
+    return found
+
+
+def number_in(asked: Data, name: str, count: int) -> int:
+    """A number from 0 to `count` - 1 of a message; BadInput where there is none."""
+    found = asked.get(name)
+    if type(found) is not int or not 0 <= found < count:
+        raise BadInput(f"a message to {asked['do']} needs {name} from 0 to {count - 1}, not {short(found)}")
+    return found
+
+
+def texts_in(asked: Data, name: str) -> dict[str, str]:
+    """The values of a form, name -> text; empty where a message leaves it out."""
+    found = asked.get(name, {})
+    if not isinstance(found, Mapping) or not all(isinstance(t, str) for pair in found.items() for t in pair):
+        raise BadInput(f"a message to {asked['do']} needs {name} as texts by name, not {short(found)}")
+    return dict(found)

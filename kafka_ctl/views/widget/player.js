@@ -40,7 +40,7 @@ function icon(name) {
 function button(name, label) {
   return html("button", { type: "button", "data-do": name, "aria-label": label, title: label }, icon(name));
 }
-// A length of time with a unit that suits it; `duration` in wording.py says the same.
+// A length of time with a unit that suits it; `duration` in captions.py says the same.
 function duration(ms) {
   for (const [size, unit] of [[3600000, "h"], [60000, "min"], [1000, "s"]]) if (ms >= size) return `${+(ms / size).toPrecision(3)} ${unit}`;
   return `${ms >= 10 ? ms.toFixed(0) : +ms.toPrecision(2)} ms`;

@@ -20,17 +20,14 @@ from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.executed_lines import Lines
 from kafka_ctl.views.explain.why import explanations
-from kafka_ctl.views.frames import Film, film, relevant_to
-from kafka_ctl.views.marks import find_marks
-from kafka_ctl.views.options import check_player, views_of
-from kafka_ctl.views.static_svg import filmstrips
-from kafka_ctl.views.widget.assets import PLAYER, SHEET
+from kafka_ctl.views.frames import Film, check_player, film, find_marks, relevant_to, views_of
+from kafka_ctl.views.svg import filmstrips
 from kafka_ctl.views.widget.explanations import with_log
-from kafka_ctl.views.widget.payload import Data, payload
+from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, number_in, payload, read_message
 
 
 class Widget(anywidget.AnyWidget):
-    """What shows frames in the browser.
+    """A widget that shows frames in the browser.
 
     `index` is the frame shown and can be set; `selected` is what was clicked: `broker:1`, `partition:a-0`.
     """
@@ -57,7 +54,16 @@ class Widget(anywidget.AnyWidget):
 
 
 class Player(Widget):
-    """Films of one stretch of a trace, played together; made by `player`."""
+    """Films of one stretch of a trace, played together; made by `player`.
+
+        from kafka_ctl import Lab
+        player = Lab(brokers=3).player("zookeeper")
+        player.index = len(player) - 1
+        player.speed = 2
+        player
+
+    The views are kept in step.
+    """
 
     def __init__(self, films: Sequence[Film], data: Data | None = None, **options: Any) -> None:
         self.films = tuple(films)
@@ -89,7 +95,7 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
 
     `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
     keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...), `index`, `speed`, `loop`,
-    `theme`, `marks` (names of steps for links in the prose, see `views/marks.py`; `index` may be one of them), and
+    `theme`, `marks` (names of steps for links in the prose, see `views/frames.py`; `index` may be one of them), and
     `lines` (what finds the lines that ran, see `views/explain/executed_lines.py`). Raises UnknownName for another view,
     BadInput for an empty trace.
     """
@@ -125,9 +131,16 @@ def _marked(name: str, marks: dict[str, int]) -> int:
 def _answering(made: Player, trace: Recorder, generation: Generation, lines: Lines | None) -> None:
     """Let the player of a lab's trace answer "why?"."""
 
-    def answer(_: object, asked: Data, buffers: object) -> None:
-        if asked.get("do") == "why" and (seqs := made.films[0].frames[asked["frame"]].seqs):
-            for found in explanations(trace, seqs, generation, lines):
-                made.send({**asked, "why": found})
+    def answer(_: object, content: object, buffers: object) -> None:
+        try:
+            asked = read_message(content)
+            if asked["do"] != "why":
+                return
+            seqs = made.films[0].frames[number_in(asked, "frame", len(made))].seqs
+        except BadInput as refusal:
+            made.send({"do": "refused", "text": str(refusal)})
+            return
+        for found in explanations(trace, seqs, generation, lines) if seqs else ():
+            made.send({**asked, "why": found})
 
     made.on_msg(answer)

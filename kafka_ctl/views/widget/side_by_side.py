@@ -27,14 +27,14 @@ from kafka_ctl.views.frames import (
     Frame,
     Picture,
     Token,
+    check_film,
+    check_player,
     interpolate_positions,
     view_class,
 )
-from kafka_ctl.views.options import check_film, check_player
-from kafka_ctl.views.steps import Step, steps
-from kafka_ctl.views.supergraph import Supergraph, join
+from kafka_ctl.views.steps import Step, Supergraph, join, steps
 from kafka_ctl.views.widget.explanations import numbered
-from kafka_ctl.views.widget.payload import Data, payload
+from kafka_ctl.views.widget.payload import Data, number_in, payload, read_message
 from kafka_ctl.views.widget.player import Player
 
 SIDES = ("left", "right")
@@ -73,12 +73,19 @@ class SideBySide(Player):
         super().__init__(films, data, **options)
         self.on_msg(lambda _, asked, buffers: self.receive(asked))
 
-    def receive(self, asked: Data) -> None:
-        """What the browser asks: `{"do": "why", "frame": 3, "side": 1}` is answered for that run; nothing else is."""
-        if asked.get("do") != "why":
+    def receive(self, content: object) -> None:
+        """Answer the browser: `{"do": "why", "frame": 3, "side": 1}` is answered for that run; no other message is."""
+        try:
+            asked = read_message(content)
+            if asked["do"] != "why":
+                return
+            side = number_in(asked, "side", len(self.runs))
+            run, film = self.runs[side], self.films[side]
+            seqs = film.frames[number_in(asked, "frame", len(self))].seqs
+        except BadInput as refusal:
+            self.send({"do": "refused", "text": str(refusal)})
             return
-        run, film = self.runs[asked["side"]], self.films[asked["side"]]
-        for found in explanations(run.trace, film.frames[asked["frame"]].seqs, run.generation, run.lines):
+        for found in explanations(run.trace, seqs, run.generation, run.lines) if seqs else ():
             self.send({**asked, "why": found | {"title": f"{film.title}: {found['title']}"}})
 
     def export(self, path: str | Path) -> Path:
@@ -131,14 +138,14 @@ def side_by_side(
         builder = FilmBuilder(side, kind(supergraph, trace.records, own, **more), trace.records, at)
         builder.film.title = name
         builders.append(builder)
-    parted = _frames(builders, list(_aligned(*found)))
+    parted = _frames(builders, list(_aligned(found, traces)))
     whole = all(trace.records[0].seq == 0 for trace in traces)
     runs = [_run(one, trace) for one, trace in zip((left, right), traces, strict=True)] if whole else ()
     return SideBySide([builder.film for builder in builders], parted, runs, **options)
 
 
 def _by_run(films: Sequence[Film], texts: Sequence[str]) -> str:
-    """What is said of each run, after its title."""
+    """The words about each run, after its title."""
     return " ".join(f"{film.title}: {text}" for film, text in zip(films, texts, strict=True) if text)
 
 
@@ -183,9 +190,13 @@ def _place(trace: Recorder, seq: int | None) -> int:
     return 0 if seq is None else next((n for n, record in enumerate(records) if record.seq >= seq), len(records))
 
 
-def _aligned(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
+def _aligned(found: Sequence[Sequence[Step]], traces: Sequence[Recorder]) -> Iterator[Pair]:
     """The steps of both, those that say the same at about the same time in pairs."""
-    says = [[(step.kind, caption(step.records)) for step in side] for side in (left, right)]
+    says = [
+        [(step.kind, caption(step.records, trace.records)) for step in side]
+        for side, trace in zip(found, traces, strict=True)
+    ]
+    left, right = found
     i = j = 0
     for a, b, size in SequenceMatcher(None, says[0], says[1], autojunk=False).get_matching_blocks():
         for n in range(size):
@@ -215,7 +226,7 @@ def _frames(builders: Sequence[FilmBuilder], pairs: Sequence[Pair]) -> int | Non
     parted: int | None = None
     for number, pair in enumerate(pairs, 1):
         step = next(step for step in pair if step is not None)
-        text, cause = caption(step.records), None
+        text, cause = caption(step.records, builders[pair.index(step)].records), None
         for side, own in enumerate(pair):
             if own is not None:
                 cause = cause if own.cause is None or cause is not None else frame_of[side][own.cause]
@@ -236,7 +247,7 @@ def _frames(builders: Sequence[FilmBuilder], pairs: Sequence[Pair]) -> int | Non
 
 
 def _beside_looks(picture: Picture) -> tuple[frozenset[Token], str]:
-    """What of a picture is no look of a part: what travels, in whatever order, and what the disagreement is.
+    """The parts of a picture beside the looks: movers, in any order, and the differences.
 
     Where a pill stands to leave another one readable depends on the order of both, which is no difference.
     """

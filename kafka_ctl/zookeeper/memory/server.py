@@ -27,6 +27,7 @@ from kafka_ctl.zookeeper.store import (
     Op,
     Result,
     Set,
+    Stat,
     StateListener,
     Store,
     WatchedEvent,
@@ -132,7 +133,7 @@ class MemoryStore(Store):
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the server answers, and everybody at the usual speed."""
+        """True if the server answers, and everybody at the usual speed."""
         return self.up and not self.cut and not any(self.slow.values())
 
     def heal(self) -> None:
@@ -206,7 +207,7 @@ class MemoryStore(Store):
             return self._read(session, "children", op, Result(op, "NONODE"), cause)
         if op.watch:
             self.child_watches.setdefault(op.path, {})[session.id] = None
-        return self._read(session, "children", op, Result(op, None, sorted(node.children), node.stat()), cause)
+        return self._read(session, "children", op, Result(op, None, node.names(), node.stat()), cause)
 
     def _read(self, session: MemorySession, action: str, op: Op, answer: Result, cause: int | None) -> Result:
         version = answer.stat.version if answer.stat else None
@@ -300,6 +301,13 @@ class MemoryStore(Store):
 
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:
         return dict(self.snapshot())
+
+    async def stat(self, path: str) -> Stat | None:
+        return self.stat_now(path)
+
+    def stat_now(self, path: str) -> Stat | None:
+        node = self.tree.nodes.get(path)
+        return None if node is None else node.stat()
 
     def snapshot(self) -> Iterator[tuple[str, tuple[bytes, int, int]]]:
         for path in sorted(self.tree.nodes):

@@ -29,7 +29,7 @@ What = TypeVar("What", str, WatchedEvent)
 UP, DOWN = "up", "down"
 """The directions of a message: to the server, and from it."""
 BEFORE, AFTER = "before", "after"
-"""When a connection breaks: before or after the server has applied the write."""
+"""The moment of a break: before or after the server has applied the write."""
 PING = 1 / 3
 """The part of its timeout after which a client that has sent nothing sends a ping."""
 READ_TIMEOUT_FRACTION = 2 / 3
@@ -37,7 +37,7 @@ READ_TIMEOUT_FRACTION = 2 / 3
 
 
 class Server(Protocol):
-    """What a session needs of the server that keeps it."""
+    """The part of the server that a session needs."""
 
     clock: Clock
     trace: Recorder
@@ -58,7 +58,10 @@ class Server(Protocol):
 
 
 class MemorySession(Session):
-    """A session on a `MemoryStore`; it is part of the process that opened it, and stands still with it."""
+    """A session on a `MemoryStore`; it is part of the process that opened it, and stands still with it.
+
+    `tests/unit/test_relations.py` asserts the relations named below.
+    """
 
     def __init__(
         self, server: Server, number: int, actor: str, timeout: float, watcher: Watcher, listener: StateListener
@@ -66,26 +69,31 @@ class MemorySession(Session):
         self.server, self.id, self.actor, self.timeout = server, number, actor, timeout
         self.watcher, self.listener = watcher, listener
         self.alive = True
-        """The server still knows this session."""
+        """The server still knows this session; once False, it stays False, and no ephemeral znode is its own."""
         self.listening = True
-        """The client still exists and receives events."""
+        """The client still exists and receives events; once False, it stays False."""
         self.connected = self.sends = self.receives = self.running = True
-        """There is a connection, messages arrive in both directions, and the client's process does not stand still."""
+        """There is a connection, messages arrive in both directions, and the client's process does not stand still.
+
+        Without a connection no request is in `_waiting`: each has got an error.
+        """
         self.fails_next_write: str | None = None
-        """When the connection breaks at the next write, if it does."""
+        """The moment at which the connection breaks at the next write; None if it does not."""
         self._arrival: dict[str, float] = {}
-        """When the last message in each direction arrives, where one is or was slow."""
+        """The arrival of the last message in each direction, where one is or was slow."""
         self._context = copy_context()
         self._waiting: dict[asyncio.Future[list[Result]], None] = {}
+        """The answers that are outstanding; the server applies nothing of a request that is not among them."""
         self._missed: list[tuple[bool, Callable[[], None]]] = []
-        """Whether it is a change of state, and what would notify the client of it."""
+        """Pairs: True for a change of state, False for an event; and the call that would notify the client."""
         self._expiry: Timer | None = None
+        """Pending while the server hears nothing of a session that is alive, as without a connection."""
         self._sent = server.clock.now()
-        """When the client last sent something that was no ping."""
+        """The last time that the client sent something other than a ping."""
 
     @property
     def waiting(self) -> int:
-        """How many answers the client waits for."""
+        """The number of answers that the client waits for."""
         return len(self._waiting)
 
     @property

@@ -8,22 +8,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kafka_ctl.scala_order import FIRST_TABLE, grown_table, java_place
 from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat
 
 
 class Node:
-    """One znode. `created` counts the children ever made: it numbers sequence znodes."""
+    """One znode. `created` counts the children ever made: it numbers sequence znodes. `children` has their numbers."""
 
-    __slots__ = ("children", "created", "ctime", "czxid", "data", "mzxid", "owner", "version")
+    __slots__ = tuple("children created ctime czxid data mtime mzxid owner pzxid table version".split())
 
     def __init__(self, data: bytes, zxid: int, ctime: int, owner: int = 0) -> None:
-        self.data, self.czxid, self.mzxid, self.ctime, self.owner = data, zxid, zxid, ctime, owner
+        self.data, self.ctime, self.mtime, self.owner = data, ctime, ctime, owner
+        self.czxid = self.mzxid = self.pzxid = zxid
         self.version = self.created = 0
-        self.children: dict[str, None] = {}
+        self.children: dict[str, int] = {}
+        self.table = FIRST_TABLE
+        """The places of the server's hash table of children, which never shrinks."""
+
+    def adopt(self, name: str) -> None:
+        """Take in one more child."""
+        self.children[name] = self.created
+        self.created += 1
+        self.table = grown_table(self.table, name, self.children)
+
+    def names(self) -> list[str]:
+        """The children in the order in which the server lists them: that of a `java.util.HashSet(8)`.
+
+        ZooKeeper 3.4.9, 3.9.3: server/DataNode.java, addChild
+        """
+        return sorted(self.children, key=lambda name: (java_place(name, self.table), self.children[name]))
 
     def stat(self) -> Stat:
         cversion = 2 * self.created - len(self.children)  # creations and deletions, as the server shows it
-        return Stat(self.czxid, self.mzxid, self.version, cversion, self.owner, len(self.children), self.ctime)
+        children, times = len(self.children), (self.ctime, self.mtime)
+        return Stat(
+            self.czxid, self.mzxid, self.version, cversion, self.owner, children, *times, self.pzxid, len(self.data)
+        )
 
 
 class Change(NamedTuple):
@@ -70,11 +90,11 @@ class Tree:
 
     def _set(self, op: Set) -> Change:
         node = self.nodes[op.path]
-        old = node.data, node.version, node.mzxid
-        node.data, node.version, node.mzxid = op.data, node.version + 1, self.zxid
+        old = node.data, node.version, node.mzxid, node.mtime
+        node.data, node.version, node.mzxid, node.mtime = op.data, node.version + 1, self.zxid, self.now()
 
         def undo() -> None:
-            node.data, node.version, node.mzxid = old
+            node.data, node.version, node.mzxid, node.mtime = old
 
         return Change(undo, op.path, node.version, node.stat())
 
@@ -84,14 +104,15 @@ class Tree:
             path = f"{path}{parent.created:010d}"
         name, mine = path.rpartition("/")[2], self.ephemerals.setdefault(owner, {})
         self.nodes[path] = Node(op.data, self.zxid, self.now(), owner if op.ephemeral else 0)
-        parent.children[name] = None
-        parent.created += 1
+        parent.adopt(name)
+        before, parent.pzxid = parent.pzxid, self.zxid
         if op.ephemeral:
             mine[path] = None
 
         def undo() -> None:
             del self.nodes[path], parent.children[name]
             parent.created -= 1
+            parent.pzxid = before
             mine.pop(path, None)
 
         return Change(undo, path, 0, None)
@@ -99,13 +120,15 @@ class Tree:
     def _delete(self, op: Delete) -> Change:
         parent, path = self.nodes[parent_of(op.path)], op.path
         node, name = self.nodes.pop(path), path.rpartition("/")[2]
-        del parent.children[name]
+        number = parent.children.pop(name)
+        before, parent.pzxid = parent.pzxid, self.zxid
         owned = self.ephemerals.get(node.owner, {})
         was_owned = owned.pop(path, path) is None
 
         def undo() -> None:
             self.nodes[path] = node
-            parent.children[name] = None
+            parent.children[name] = number
+            parent.pzxid = before
             if was_owned:
                 owned[path] = None
 
@@ -117,7 +140,7 @@ def parent_of(path: str) -> str:
 
 
 def malformed(path: str, sequence: bool) -> bool:
-    """Whether ZooKeeper would refuse this path: relative, with an empty name, or with `.` or `..` for a name."""
+    """True if ZooKeeper would refuse this path: relative, with an empty name, or with `.` or `..` for a name."""
     names = path.split("/")
     named = names[1:-1] if sequence else names[1:]
     return names[0] != "" or any(name in ("", ".", "..") for name in named)

@@ -1,4 +1,4 @@
-"""What the sessions on a real ZooKeeper did, as records, and which write fired which watch.
+"""The operations of sessions on a real ZooKeeper, as records, and the writes that fired each watch.
 
 The server notifies a watcher of a change at about the moment it answers the writer, over another connection.
 zxids settle which write it was: the first one on that znode after the read that armed the watch.
@@ -26,7 +26,7 @@ from kafka_ctl.zookeeper.store import (
 )
 
 Key = tuple[str, str]
-"""What a watch is on: (`data` or `children`, path)."""
+"""The key of a watch: (`data` or `children`, path)."""
 
 
 def parent(path: str) -> str:
@@ -34,7 +34,7 @@ def parent(path: str) -> str:
 
 
 def watch_keys(op_or_event: Op | WatchedEvent) -> tuple[Key, ...]:
-    """What a read's watch is on, or which watches an event uses up (the likeliest first)."""
+    """The key of a read's watch, or of the watches that an event uses up (the likeliest first)."""
     data, children = ("data", op_or_event.path), ("children", op_or_event.path)
     if isinstance(op_or_event, WatchedEvent):
         return (children,) if op_or_event.type == CHILDREN_CHANGED else (data, children)
@@ -124,7 +124,7 @@ class OperationRecorder:
         return next((seq for zxid, seq in writes if zxid > armed), None)
 
     def awaits(self, event: WatchedEvent) -> bool:
-        """Whether a write that may have fired this watch is still unanswered."""
+        """True if a write that may have fired this watch is still unanswered."""
         return watch_keys(event)[0] in self._flying
 
     def fired(self, actor: str, event: WatchedEvent, cause: int | None) -> int | None:

@@ -2,6 +2,8 @@
 
 A znode that a lab makes has an ACL of its own (`protocol.LABS`), so what a killed lab left is recognised, znode by
 znode, from what anybody else has made. A lab reads everything below its chroot before it writes anything there.
+
+Apart from `real_world.py` because what it deletes is decided here alone.
 """
 
 from __future__ import annotations
@@ -33,16 +35,18 @@ from kafka_ctl.zookeeper.store import (
 _log = logging.getLogger(__name__)
 
 NAMED = 5
-"""How many znodes of others a refusal names."""
+"""The number of foreign znodes that a refusal names."""
 Dump = Mapping[str, tuple[bytes, int, int]]
 
 
 class Found(NamedTuple):
-    """A znode below the chroot: whether a lab made it, and the session it belongs to (0: none)."""
+    """A znode below the chroot: whether a lab made it, the session it belongs to (0: none), and its czxid and mzxid."""
 
     path: str
     labs: bool
     owner: int
+    czxid: int
+    mzxid: int
 
 
 class LabStore(RemoteStore):
@@ -92,17 +96,22 @@ class LabStore(RemoteStore):
         found.pop(LOCK, None)
         return found
 
+    async def stat(self, path: str) -> Stat | None:
+        """The Stat of a znode but our lock."""
+        return None if path == LOCK else await super().stat(path)
+
     async def close(self, remove: bool = True) -> None:
         self.lock.release()
         await super().close(remove)
 
     # Taking the chroot
 
-    async def claim(self, check: Callable[[Dump], None]) -> None:
+    async def claim(self, check: Callable[[Dump], None], fresh: bool = False) -> None:
         """Take the chroot for this lab, which makes it if it is missing; `check` may refuse what is there.
 
-        Raises BadInput where others have made something (unless we join them), where others have sessions, and
-        where another lab is open or just being opened. Nothing has been written then.
+        What labs have left is this lab's from now on; with `fresh` it is removed at once. Raises BadInput where others
+        have made something (unless we join them), where others have sessions, and where another lab is open or just
+        being opened. Nothing has been written then.
         """
         tools = await self._housekeeper()
         if tools.granted > self.housekeeping:  # the server grants nothing shorter, to no session
@@ -110,11 +119,29 @@ class LabStore(RemoteStore):
             await tools.close()
             tools = await self._housekeeper()
         self.session_seconds = min(self.session_seconds, outlived(tools.granted))
-        await self._look(check, lambda found: not found.labs)
+        await self._look(_anything if fresh else check, lambda found: not found.labs)
         await self._lock(tools)
-        await self._look(check, lambda found: True)  # others may have come before the lock, but no lab
+        found = await self._look(_anything if fresh else check, lambda found: True)  # others may have come, but no lab
+        await self._take_over(tools, found)
+        if fresh:
+            await self._remove_made(tools)
+            self.created.clear()
+            check(await self.dump())
 
-    async def _look(self, check: Callable[[Dump], None], outlives_us: Callable[[Found], bool]) -> None:
+    async def _take_over(self, tools: RemoteSession, found: Iterable[Found]) -> None:
+        """Take over the znodes that killed labs have left, also the parts of the chroot that they made.
+
+        Among others (`join`) only what has not been written to since: they may be using the rest.
+        """
+        left = (there for there in found if there.labs and not there.owner)
+        self.created |= {there.path: there.czxid for there in left if not self.join or there.mzxid == there.czxid}
+        roots, path = [], self.chroot
+        while path and (await tools.send([Made(path)]))[0].value is True:
+            roots.append(path)
+            path = path.rpartition("/")[0]
+        self._made_roots = roots[::-1]  # with those that this lab has just made
+
+    async def _look(self, check: Callable[[Dump], None], outlives_us: Callable[[Found], bool]) -> list[Found]:
         """Read everything; ephemeral znodes for which `outlives_us` holds must vanish as their sessions end."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self.session_seconds + 1
@@ -126,7 +153,8 @@ class LabStore(RemoteStore):
             if self.among:
                 living = [there.path for there in found if there.owner and there.labs and there.path in living]
             if not living:
-                return check(await self.dump())
+                check(await self.dump())
+                return found
             if loop.time() > end:
                 raise BadInput(
                     f"Kafka brokers run at ZooKeeper {self.address}: the sessions of {_listed(living)} are alive. "
@@ -136,16 +164,16 @@ class LabStore(RemoteStore):
             await asyncio.sleep(LOOK)
 
     async def _survey(self) -> list[Found]:
-        """What is below the chroot but the lock; no deeper than where others have made something, unless we join."""
+        """The znodes below the chroot but the lock; no deeper than foreign znodes, unless we join."""
         tools = await self._housekeeper()
         found: list[Found] = []
         level = [self.chroot or "/"]
         while level and (self.join or all(there.labs for there in found)):
             level = await self._below(level)
             for answer in await tools.send([Made(path) for path in level], WINDOW):
-                owner = answer.stat.ephemeral_owner if answer.stat else 0
+                owner, *times = _of(answer.stat)
                 if answer.error != "NONODE" and not (answer.op.path == self.lock.path and owner):
-                    found.append(Found(self.outside(answer.op.path), answer.value is True, owner))
+                    found.append(Found(self.outside(answer.op.path), answer.value is True, owner, *times))
         return found
 
     async def _refusal(self, others: list[str]) -> str:
@@ -224,6 +252,15 @@ class LabStore(RemoteStore):
         """With others around, what somebody else has written to since is theirs."""
         ours = stat.mzxid in (stat.czxid, self.written.get(path)) or not self.join
         return ours and super()._is_ours(path, mark, stat)
+
+
+def _anything(found: Dump) -> None:
+    """Refuse nothing."""
+
+
+def _of(stat: Stat | None) -> tuple[int, int, int]:
+    """The session, czxid and mzxid of a znode; zeros of one that may not be read."""
+    return (stat.ephemeral_owner, stat.czxid, stat.mzxid) if stat else (0, 0, 0)
 
 
 def _listed(paths: Iterable[str]) -> str:

@@ -9,6 +9,8 @@
    that is just starting may never give. Here it greets again after `GREETING_SECONDS`.
 
 Everything that leans on kazoo's inner parts (2.10 and 2.11 were read) is in this file and `protocol.py`.
+
+Apart from `session.py` because it repairs a library, which that one uses.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ Answered = Callable[[Exception | None, Any, int], None]
 """Called with an error or None, kazoo's response, and the zxid of the server's answer."""
 
 GREETING_SECONDS = 2.0
-"""How long a server may take to answer a new connection before another one is tried."""
+"""The time in which a server must answer a new connection before another one is tried."""
 
 # A lab breaks connections on purpose; what kazoo says about that would only clutter a notebook.
 _log = logging.getLogger("kafka_ctl.kazoo")

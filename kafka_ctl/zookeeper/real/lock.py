@@ -1,6 +1,8 @@
 """One lab at a time in a chroot: whoever creates its lock has it.
 
 /kafka_ctl_lab     ephemeral, so it goes with the session of its lab, however that ends; its data names that lab
+
+Apart from `chroot.py` because a lock is taken before anything is known of the znodes.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Lock:
         self.path, self.address = path, address
         self.token = uuid.uuid4().hex
         self.taken = False
-        """Whether we had it once; it may be lost since, with its session."""
+        """True if this lab once held it; it may be lost since, with its session."""
 
     async def take(
         self, tools: RemoteSession, missing_roots: Callable[[RemoteSession], Awaitable[list[str]]]

@@ -86,7 +86,7 @@ def result(op: Op | Check, error: Exception | None, response: Any, path: Callabl
         case Exists():
             return Result(op, "NONODE") if response is None else Result(op, None, None, _stat(response))
         case Children():
-            return Result(op, None, sorted(response[0]), _stat(response[1]))
+            return Result(op, None, list(response[0]), _stat(response[1]))
         case Made():
             return Result(op, None, response[0] == LABS, _stat(response[1]))
         case Create():
@@ -114,5 +114,15 @@ def code_name(error: Exception) -> str:
 
 def _stat(kazoo: ZnodeStat) -> Stat:
     return Stat(
-        kazoo.czxid, kazoo.mzxid, kazoo.version, kazoo.cversion, kazoo.ephemeralOwner, kazoo.numChildren, kazoo.ctime
+        kazoo.czxid,
+        kazoo.mzxid,
+        kazoo.version,
+        kazoo.cversion,
+        kazoo.ephemeralOwner,
+        kazoo.numChildren,
+        kazoo.ctime,
+        kazoo.mtime,
+        kazoo.pzxid,
+        kazoo.dataLength,
+        kazoo.aversion,
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import weakref
@@ -21,9 +22,10 @@ from pathlib import Path
 
 from kafka_ctl.errors import Unavailable, check_not_in_browser
 from kafka_ctl.setup.java import java_executable
+from kafka_ctl.writing import in_temporary_folder, temporary_folder
 
 START_SECONDS = 30.0
-"""How long a server may take to answer before we give up; it takes about half a second."""
+"""The longest wait for a server's first answer; it takes about half a second."""
 
 JARS = (
     "zookeeper-3*",
@@ -91,7 +93,7 @@ class EmbeddedServer:
         self._finalizer: weakref.finalize | None = None
         self._ordering = threading.Lock()
         self.wanted = False
-        """Whether it was started and not stopped since; it may have died."""
+        """True if it was started and not stopped since; it may have died."""
 
     @property
     def address(self) -> str:
@@ -99,7 +101,7 @@ class EmbeddedServer:
 
     @property
     def folder(self) -> Path | None:
-        """Where log, configuration and (unless given) data are; None while nothing runs."""
+        """The folder of log, configuration and (unless given) data; None while nothing runs."""
         return self._folder
 
     @property
@@ -110,8 +112,9 @@ class EmbeddedServer:
         """Start and wait until the server answers; does nothing if it already runs."""
         if self.running:
             return self
+        first = self.supervisor is None
         self.wanted = True
-        if self.supervisor is None:
+        if first:
             self._prepare()
         try:
             for _ in range(3):
@@ -122,7 +125,7 @@ class EmbeddedServer:
                 return self
             raise Unavailable("ZooKeeper did not start: no free port on 127.0.0.1 stayed free")
         except BaseException:
-            self.stop()
+            self.stop() if first else self.kill()  # the data of an earlier life stay: what failed may be cured
             raise
 
     def kill(self) -> None:
@@ -155,15 +158,31 @@ class EmbeddedServer:
         if self._folder is None:
             return ""
         text = (self._folder / "zookeeper.log").read_text(encoding="utf-8", errors="replace")
-        lines_kept = [line for line in text.splitlines() if not line.startswith("\tat ")]  # no Java stack frames
+        lines_kept = [line for line in text.splitlines() if not line.startswith("\t")]  # no Java stack frames
         return "\n".join(lines_kept[-lines:])
+
+    def last_exception(self) -> str:
+        """The last exception in the server's log, such as `java.io.IOException: No space left on device`."""
+        found = [line for line in self.log_tail(100).splitlines() if re.match(r"[\w.]+(Exception|Error)\b", line)]
+        return found[-1] if found else ""
 
     def _prepare(self) -> None:
         """Make the temporary folder and start the supervisor, which does not start the server yet."""
         java, jars = java_executable(), zookeeper_jars()
-        folder = self._folder = Path(tempfile.mkdtemp(prefix="kafka-ctl-zookeeper-"))
+        folder = temporary_folder("kafka-ctl-zookeeper-")
+        try:
+            self._supervise(folder, java, jars)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._folder = folder
+
+    def _supervise(self, folder: Path, java: Path, jars: list[Path]) -> None:
+        """Start the supervisor of a server that has this folder."""
         log, logging = folder / "zookeeper.log", folder / "log4j2.properties"
-        logging.write_text(LOGGING, encoding="ascii")
+        with in_temporary_folder():
+            logging.write_text(LOGGING, encoding="ascii")
+            log.touch()
         server = [
             str(java),
             *JAVA_OPTIONS,
@@ -197,7 +216,8 @@ class EmbeddedServer:
             return f"cannot listen on the port: {error.strerror}"
         data = self._data or self._folder / "data"
         config = CONFIG.format(port=self.port, data=data.as_posix())
-        (self._folder / "zoo.cfg").write_text(config, encoding="utf-8")
+        with in_temporary_folder():
+            (self._folder / "zoo.cfg").write_text(config, encoding="utf-8")
         state, deadline = self._order("start"), time.monotonic() + START_SECONDS
         while state == "running":
             if "Mode: standalone" in four_letter_word(self.port, "srvr"):

@@ -39,7 +39,7 @@ from kafka_ctl.zookeeper.store import (
 
 
 class Owner(Protocol):
-    """What an inbox needs of the store whose session it belongs to."""
+    """The part of the store that an inbox needs."""
 
     recorder: OperationRecorder
 
@@ -106,7 +106,7 @@ class _Call:
 
 
 class SessionOwner(Owner, Protocol):
-    """What a session needs of the store that opened it: where the server is, and the books it keeps."""
+    """The part of the store that a session needs: the server's address, and its bookkeeping."""
 
     servers: str
     connect_seconds: float

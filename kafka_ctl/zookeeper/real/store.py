@@ -71,7 +71,7 @@ class RemoteStore(Store):
         self.doubtful: set[str] = set()
         """Those whose creation was under way when a connection broke: they may be ours, so they are left."""
         self.written: dict[str, int] = {}
-        """What sessions of this store wrote last: path -> mzxid."""
+        """The last writes of this store's sessions: path -> mzxid."""
         self.ephemerals: dict[str, int] = {}
         """Their ephemeral ones: path -> session id."""
         self.orphans: dict[str, int] = {}
@@ -108,6 +108,10 @@ class RemoteStore(Store):
                 stat = answer.stat
                 found[self.outside(answer.op.path)] = answer.value, stat.version, stat.ephemeral_owner
         return dict(sorted(found.items()))
+
+    async def stat(self, path: str) -> Stat | None:
+        tools = await self._housekeeper()
+        return await tools.exists(self.inside(path))
 
     async def close(self, remove: bool = True) -> None:
         """Close all sessions, remove what this store made (unless asked not to), and stop a server of its own.
@@ -208,7 +212,7 @@ class RemoteStore(Store):
             return self.tools
 
     async def _prepare(self, tools: RemoteSession) -> None:
-        """What comes before anything else that a new session of the store is used for."""
+        """The first operations of a new session of the store."""
         for path in await self._missing_roots(tools):
             if (await tools.send([Create(path)]))[0].error is None:
                 self._made_roots.append(path)
@@ -269,7 +273,7 @@ class RemoteStore(Store):
                 answer.checked()
 
     def _is_ours(self, path: str, mark: int, stat: Stat) -> bool:
-        """Whether this is still the znode that one of our sessions made; `mark` is its czxid or its session."""
+        """True if this is still the znode that one of our sessions made; `mark` is its czxid or its session."""
         return mark in (stat.czxid, stat.ephemeral_owner or None)
 
 

@@ -1,0 +1,123 @@
+"""Deletion of records: a leader raises its log start offset, and waits until its followers have done the same.
+
+A follower's fetch says where its log begins. The *low watermark* is the lowest log start offset of the replicas whose
+brokers are alive; a DeleteRecords request is answered when it has come to the offset that was asked for.
+Kafka 2.4.1: server/ReplicaManager.scala, deleteRecords; cluster/Partition.scala, deleteRecordsOnLeader,
+lowWatermarkIfLeader (KIP-107)
+
+Apart from `leader.py` because 0.10 has none of it.
+"""
+
+from __future__ import annotations
+
+from kafka_ctl.brokers.configs import TopicConfigs
+from kafka_ctl.brokers.delayed_operations import DelayedDeleteRecords, Deleted
+from kafka_ctl.brokers.disk import STORAGE_ERROR
+from kafka_ctl.brokers.fetches import NOT_LEADER
+from kafka_ctl.brokers.process import BrokerProcess
+from kafka_ctl.brokers.purgatory import ClockTimer, Purgatory
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.requests import DeleteRecordsRequest, Response
+from kafka_ctl.trace.record import CAUSE
+
+HIGH_WATERMARK = -1
+"""The offset that stands for the high watermark (DeleteRecordsRequest.HIGH_WATERMARK)."""
+UNKNOWN_START = -1
+"""The log start offset of a follower that has not fetched yet."""
+INTERNAL = ("__consumer_offsets", "__transaction_state")
+UNKNOWN, OUT_OF_RANGE, POLICY = "UNKNOWN_TOPIC_OR_PARTITION", "OFFSET_OUT_OF_RANGE", "POLICY_VIOLATION"
+
+
+class RecordDeletion:
+    """The leader's side of one broker process, as far as records are deleted."""
+
+    def __init__(self, process: BrokerProcess, configs: TopicConfigs, fetches: Purgatory) -> None:
+        self.process, self.configs, self._fetches = process, configs, fetches
+        self.starts: dict[TopicPartition, dict[int, int]] = {}
+        """The log start of each follower, as of its last fetch."""
+        self.purgatory = Purgatory(ClockTimer(process.clock))
+        """DeleteRecords requests that wait until all live replicas have deleted as much."""
+
+    async def delete_records(self, request: DeleteRecordsRequest) -> Response:
+        """Raise the log start offset of each partition; the low watermarks when they are there, or an error of each."""
+        wanted: dict[TopicPartition, tuple[int, int]] = {}
+        refused: dict[TopicPartition, Deleted] = {}
+        for tp, offset in request.offsets.items():
+            try:
+                wanted[tp] = self._delete(tp, offset)
+            except _Refused as problem:
+                refused[tp] = Deleted(error=str(problem))
+        operation = DelayedDeleteRecords(round(request.timeout * 1000), wanted, refused, self)
+        if request.offsets:
+            try:
+                self.purgatory.try_complete_else_watch(operation, list(request.offsets))
+                results = await operation
+            finally:
+                operation.cancel()  # the process may have ended
+        else:
+            results = {}
+        return Response(
+            errors={tp: result.error for tp, result in results.items()},
+            low_watermarks={tp: result.low_watermark for tp, result in results.items()},
+        )
+
+    def _delete(self, tp: TopicPartition, offset: int) -> tuple[int, int]:
+        """The offset that the log is to begin at, and the low watermark by now; raises _Refused with Kafka's error."""
+        process = self.process
+        if tp.topic in INTERNAL:
+            raise _Refused("INVALID_TOPIC_EXCEPTION")
+        if isinstance(low := self.low_watermark(tp), str):
+            raise _Refused(low)
+        if "delete" not in self.configs.cleanup_policy(tp):
+            raise _Refused(POLICY)
+        log = process.disk.logs.get(tp)
+        high_watermark = log.high_watermark if log is not None else 0
+        offset = high_watermark if offset == HIGH_WATERMARK else offset
+        if not 0 <= offset <= high_watermark:
+            raise _Refused(OUT_OF_RANGE)
+        if log is not None and offset > log.start:
+            cause = CAUSE.get()
+            process.raise_log_start(tp, log, offset, "delete-records")
+            self._fetches.check_and_complete(tp)
+            CAUSE.set(cause)
+        return offset, self._lowest(tp)
+
+    def low_watermark(self, tp: TopicPartition) -> int | str:
+        """The lowest log start offset of the live replicas; an error where this broker does not lead."""
+        process = self.process
+        if tp in process.offline:
+            return STORAGE_ERROR
+        if tp not in process.hosted:
+            return NOT_LEADER if tp in process.metadata else UNKNOWN
+        return self._lowest(tp) if process.leads(tp) else NOT_LEADER
+
+    def _lowest(self, tp: TopicPartition) -> int:
+        process, known = self.process, self.starts.get(tp, {})
+        log = process.disk.logs.get(tp)
+        if log is None:  # nothing was ever written, and all logs begin at 0
+            return 0
+        followers = (id for id in process.hosted[tp].replicas if id != process.id and id in process.live_brokers)
+        return min([log.start, *(known.get(id, UNKNOWN_START) for id in followers)])
+
+    def note_start(self, tp: TopicPartition, follower: int, offset: int) -> None:
+        """A follower's fetch says where its log begins.
+
+        Kafka 2.0.1: cluster/Partition.scala, updateReplicaLogReadResult
+        """
+        known = self.starts.setdefault(tp, {})
+        if known.get(follower) != offset:
+            known[follower] = offset
+            self.check(tp)
+
+    def check(self, tp: TopicPartition) -> None:
+        """Answer what need not wait any longer."""
+        self.purgatory.check_and_complete(tp)
+
+    def release(self, tp: TopicPartition) -> None:
+        """The partition is led here no more."""
+        self.starts.pop(tp, None)
+        self.check(tp)
+
+
+class _Refused(Exception):
+    """Kafka's error for one partition."""

@@ -1,0 +1,161 @@
+"""The common part of a controller's two state machines: a table, a request batch, a record of every move.
+
+Each call of a machine is one request batch. What cannot move is recorded and left alone; the others go on.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import ClassVar, Final, Generic, TypedDict, TypeVar
+
+from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
+from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.process import ControllerProcess
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, StateChangeFailed
+from kafka_ctl.partition import PartitionState
+from kafka_ctl.replica import ReplicaState
+from kafka_ctl.table import TransitionTable
+from kafka_ctl.trace.record import SET, Columns
+from kafka_ctl.zookeeper.json_fields import NotJson
+from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
+
+Subject = TypeVar("Subject", TopicPartition, Replica)
+State = TypeVar("State", PartitionState, ReplicaState)
+How = TypeVar("How")
+UNCLEAN: Final = "unclean.leader.election.enable"
+
+
+class Led(TypedDict, total=False):
+    """The columns of a move that say how a partition is led and assigned."""
+
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int
+    zk_version: int
+    replicas: tuple[int, ...]
+
+
+NONE: Final[Led] = {}
+
+
+class StateMachine(ABC, Generic[Subject, State, How]):
+    """Moves partitions, or replicas, between the states of their table for one controller.
+
+    A move with an action is performed by the method `_action`, together with others of a call that have the same; where
+    there is no such method, it is recorded and nothing else. `how` is an argument of the call that every method gets.
+    """
+
+    kind: ClassVar[str]
+    """The name of the subjects in the trace."""
+    half_sent: ClassVar[str]
+    superseded: ClassVar[str]
+    """The controller's messages where a batch was left half sent, and where another controller has been elected."""
+
+    def __init__(
+        self, process: ControllerProcess, batch: RequestBatch, table: TransitionTable, non_existent: State
+    ) -> None:
+        self.process, self.context, self.batch, self.table = process, process.context, batch, table
+        self.non_existent: State = non_existent
+
+    @property
+    @abstractmethod
+    def states(self) -> dict[Subject, State]:
+        """The states in the context; a subject that was to move is in it, even if it is NonExistent."""
+
+    @abstractmethod
+    async def startup(self) -> None:
+        """Guess the state of every subject, then make the moves that are due."""
+
+    async def in_one_batch(self, groups: Iterable[list[Subject]], target: State, how: How) -> BatchNotEmpty | None:
+        """Move these groups and send what follows; returns the error where the last batch was never sent."""
+        try:
+            self.batch.open()
+            for group in groups:
+                await self.move(group, target, how)
+            self.batch.send()
+        except BatchNotEmpty as error:
+            self.process.log(self.half_sent, target=str(target), error=str(error))
+            return error
+        except ControllerMoved as error:
+            self.process.log(self.superseded, target=str(target), error=str(error))
+            raise
+        return None
+
+    async def move(self, subjects: Iterable[Subject], target: State, how: How) -> None:
+        by_action: dict[str, list[Subject]] = {}
+        for subject in subjects:
+            source = self.states.setdefault(subject, self.non_existent)
+            try:
+                by_action.setdefault(self.action(subject, source, target), []).append(subject)
+            except InvalidTransition as error:
+                self.failed(subject, target, error)
+        for action, movable in by_action.items():
+            if (perform := self.method_of(action)) is not None:
+                await perform(self, movable, target, how)
+            else:
+                for subject in movable:
+                    self.moved(subject, target, action)
+
+    def action(self, subject: Subject, source: State, target: State, /) -> str:
+        """The action of a move; raises InvalidTransition if the table forbids it."""
+        return self.table.find(subject, source, target).action
+
+    @classmethod
+    def method_of(cls, action: str) -> Callable[..., Awaitable[None]] | None:
+        """The method that performs an action of the table; None where a move is recorded and nothing else."""
+        return getattr(cls, f"_{action}", None)
+
+    def moved(self, subject: Subject, target: State, action: str, led: Led = NONE, /) -> None:
+        """Record a move that was made, and make it."""
+        process, states, epoch = self.process, self.states, self.context.epoch
+        source = states[subject]
+        process.trace.add(
+            process.actor, self.kind, action, *subject, source=source, target=target, controller_epoch=epoch, **led
+        )
+        states[subject] = target
+
+    def begin(self, subject: Subject, state: State) -> None:
+        """Record a state that a subject has without a move, and that Kafka does not log, and keep it."""
+        self.record(SET, subject, {"target": state})
+        self.states[subject] = state
+
+    def failed(self, subject: Subject, target: State, error: Exception, /) -> None:
+        """Record a move that was not made."""
+        why: Columns = {"error": type(error).__name__, "detail": str(error)}
+        self.record("refuse", subject, {"source": self.states[subject], "target": target, **why})
+
+    def record(self, action: str, subject: Subject, columns: Columns) -> None:
+        process, columns["controller_epoch"] = self.process, self.context.epoch
+        process.trace.add(process.actor, self.kind, action, *subject, **columns)
+
+    async def unclean_allowed(self, topics: Iterable[str]) -> dict[str, bool]:
+        """By topic, whether a replica out of sync may lead: by the topic's configuration, else by the broker's.
+
+        Kafka 2.0.1: zk/KafkaZkClient.scala, getLogConfigs
+        """
+        names = list(topics)
+        answers = await self.process.zk.read_all(ConfigEntityZNode.path("topics", name) for name in names)
+        found = {}
+        for topic, answer in zip(names, answers, strict=True):
+            own = {}
+            if answer.error is None and isinstance(answer.value, bytes):
+                with suppress(NotJson):
+                    own = ConfigEntityZNode.decode(answer.value, "topics", topic)
+            found[topic] = own[UNCLEAN].lower() == "true" if UNCLEAN in own else bool(self.process.config[UNCLEAN])
+        return found
+
+
+def printed(process: ControllerProcess, tp: TopicPartition) -> str:
+    """A partition as the generation prints it in an error message."""
+    return str(tp) if process.generation.log.names_election_strategies else f"[{tp.topic},{tp.partition}]"
+
+
+def newer_controller_wrote(process: ControllerProcess, state: LeaderAndIsr) -> StateChangeFailed:
+    """A change of what a newer controller has already written."""
+    return StateChangeFailed(
+        "Leader and isr path written by another controller. This probably means the current controller with epoch "
+        f"{process.context.epoch} went through a soft failure and another controller was elected with epoch "
+        f"{state.controller_epoch}. Aborting state change by this controller"
+    )

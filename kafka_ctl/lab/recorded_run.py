@@ -1,0 +1,515 @@
+"""A recorded run of a cluster: what can be seen of it, its commands as a story, and travel to any of its moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from kafka_ctl.balance import BrokerBalance
+from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.controller.rebalance import brokers_balance
+from kafka_ctl.display import Rows
+from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, Unavailable, UnknownName, short
+from kafka_ctl.generation import Config, Generation
+from kafka_ctl.invariants import Checker, Violation
+from kafka_ctl.lab import story, validate, view
+from kafka_ctl.lab.admin import Admin
+from kafka_ctl.lab.metrics import Shown, metrics
+from kafka_ctl.lab.producer import Producer
+from kafka_ctl.lab.story import PAGE, REFUSED, UNTIL, Command, Link, Opening
+from kafka_ctl.lab.time_travel import OPEN, OPENED, Part, Progress, Report, Stop, moment, parts, parts_in_time, run
+from kafka_ctl.lab.validate import MAX_ID
+from kafka_ctl.plugins import Plugins
+from kafka_ctl.simulation.clock import Halted, VirtualClock
+from kafka_ctl.simulation.world import MEMORY, MemoryWorld, World
+from kafka_ctl.trace import Trace
+from kafka_ctl.zookeeper.store import Stat
+
+if TYPE_CHECKING:
+    from kafka_ctl.zookeeper.real.server import EmbeddedServer
+
+T = TypeVar("T")
+
+
+@dataclass
+class RunState:
+    """The part of a lab that time travel exchanges: a world, what acts on it, and the commands given so far."""
+
+    world: World
+    checker: Checker | None
+    admin: Admin
+    producer: Producer
+    keeper: object
+    """Held by this run alone: when it is dropped, the world ends."""
+    commands: list[Command]
+    opened: int = 0
+    """The number of records when the lab had been opened: its first moment."""
+
+
+def new_admin(world: World) -> Admin:
+    """Another administrator of a world, with a session of its own."""
+    return Admin(world.store, world.trace, world.random, world.generation, world.plugins)
+
+
+class RecordedRun:
+    """The part of a lab that looks at it, knows its own story, and can go to any point of that."""
+
+    closed: bool
+    generation: Generation
+    seed: int
+    zookeeper: str
+    """`memory`, `embedded`, or the address of a ZooKeeper."""
+    _settled_first: bool
+    _run: RunState
+
+    @property
+    def _world(self) -> World:
+        return self._run.world
+
+    @property
+    def plugins(self) -> Plugins:
+        """Functions of your own that take part."""
+        return self._run.world.plugins
+
+    @property
+    def commands(self) -> list[Command]:
+        """The commands given so far, each with the moment at which it was given."""
+        return self._run.commands
+
+    @property
+    def checker(self) -> Checker | None:
+        """The checker of the invariants; None on real time."""
+        return self._run.checker
+
+    @property
+    def opening(self) -> Opening:
+        """The arguments of `Lab` that open this one, as its story has them."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    # Looking
+
+    @property
+    def world(self) -> World:
+        """The world of the lab: `clock`, ZooKeeper's `store`, `network`, the `brokers` and the `acting` controller.
+
+        For invariants, searches and tests of one's own. What is changed there is in no story.
+        """
+        return self._world
+
+    @property
+    def now(self) -> float:
+        """Seconds since the lab was opened."""
+        return self._world.clock.now()
+
+    @property
+    def quiet(self) -> bool | None:
+        """True if nothing is under way; None on real time, where only `settle` finds out."""
+        clock = self._world.clock
+        return clock.loop.idle if isinstance(clock, VirtualClock) else None
+
+    @property
+    def trace(self) -> Trace:
+        """Everything that has happened so far, as records."""
+        trace = self._world.trace
+        assert isinstance(trace, Trace)
+        return trace
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """The invariants broken so far, each once for each thing it is about; `known` is the ticket of a real bug."""
+        return tuple(self.checker.violations) if self.checker else ()
+
+    @property
+    def config(self) -> Config:
+        """Kafka's configuration of every broker."""
+        return self._world.config.copy()
+
+    def znodes(self) -> view.ZnodeTable:
+        """{path: (data, version, ephemeral owner)}, sorted by path."""
+        return self._look(view.ZnodeTable)
+
+    def stat(self, path: str) -> Stat:
+        """The Stat of a znode: zxids, times and versions. Raises UnknownName for a path that does not exist."""
+        found = self._world.stat(path) if isinstance(path, str) else None
+        if found is None:
+            raise UnknownName("znode", path, list(self.znodes()))
+        return found
+
+    def _look(self, at: Callable[[view.Znodes], T]) -> T:
+        """Look at ZooKeeper, and at the actors while none of them moves."""
+
+        return self._world.look(at)
+
+    def _known(self, id: int) -> Broker:
+        process = self._world.brokers.get(validate.integer("a broker id", id))
+        if process is None:
+            raise UnknownName("broker", id, sorted(self._world.brokers))
+        return process
+
+    @property
+    def zookeeper_address(self) -> str | None:
+        """The address of this lab's ZooKeeper for other programs, `host:port/chroot`; None in memory."""
+        return self._world.address
+
+    @property
+    def zookeeper_server(self) -> EmbeddedServer | None:
+        """The embedded server, to be killed and restarted; None unless the lab started one."""
+        return self._world.server
+
+    @property
+    def controller(self) -> view.ControllerView | None:
+        """The broker that `/controller` names and that acts as controller; None while there is none.
+
+        Who is only named there, by hand, was not elected, has no epoch and does nothing.
+        """
+        return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
+
+    def controller_memory(self) -> view.ControllerMemory | None:
+        """The requests that the acting controller knows of, which may differ from those in ZooKeeper; None without one.
+
+        Kafka 2.0.1: controller/ControllerContext.scala, partitionsBeingReassigned; TopicDeletionManager.scala,
+        topicsToBeDeleted
+        """
+        return self._world.clock.call(lambda: view.memory(self._world.acting()))
+
+    def metrics(self, broker: int) -> dict[str, Shown]:
+        """The metrics of a broker as in JMX, by Kafka's names: gauges of its controller and its replicas, and meters.
+
+        From 2.0 on also its event queue, with times in milliseconds. Gauges have the values that Kafka computes: those
+        of the controller are 0 where the broker does not act, and in 2.0 and 2.4 as old as the last event.
+        `kafka_ctl.lab.metrics.METRICS` has the source of each. UnknownName for a broker that is not there.
+        """
+        process = self._known(broker)
+        usual = int(self._world.config["min.insync.replicas"])
+        znodes = self._look(lambda znodes: znodes) if process.hosted else {}
+        return self._world.clock.call(
+            lambda: metrics(process, self.trace, lambda topic: view.min_isr(znodes, topic, usual))
+        )
+
+    def identity(self, broker: int) -> view.IdentityView:
+        """The sources of a broker's id, and their contradictions; UnknownName for an unknown broker."""
+        process = self._known(broker)
+        return self._look(lambda znodes: view.identity_of(process, znodes))
+
+    def partitions(self) -> Rows[view.PartitionView]:
+        """Every partition, by topic and number."""
+        found = self._look(lambda znodes: view.partitions(znodes, self._world.acting()))
+        return Rows(found[tp] for tp in sorted(found))
+
+    def partition(self, topic: str, partition: int) -> view.PartitionView:
+        """One partition; UnknownName when there is none of that name."""
+        asked = validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID)
+        found = {(p.topic, p.partition): p for p in self.partitions()}
+        if asked not in found:
+            raise UnknownName("partition", f"{topic}-{partition}", (f"{t}-{n}" for t, n in found))
+        return found[asked]
+
+    def balance(self) -> Rows[BrokerBalance]:
+        """The findings and acts of an automatic rebalance that would run now, for each broker.
+
+        It says why partitions are left out, which Kafka logs nowhere; also where the rebalance is switched off. An
+        empty list without a controller.
+        """
+        acting = self._world.acting()
+        return Rows(self._world.clock.call(lambda: brokers_balance(acting)) if acting is not None else ())
+
+    def controller_leadership(self, topic: str, partition: int) -> LeaderAndIsr | None:
+        """The leader and ISR of a partition in the acting controller's context; None without either."""
+        tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
+        acting = self._world.acting()
+        return None if acting is None else self._world.clock.call(lambda: acting.context.leadership.get(tp))
+
+    def replicas(self) -> Rows[view.ReplicaView]:
+        """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""
+        return Rows(self._world.clock.call(lambda: view.replicas(self._world.acting())))
+
+    @property
+    def brokers(self) -> view.BrokerTable:
+        """The state, the memory and the partitions of each broker, by id."""
+        processes = sorted(self._world.brokers.items())
+        return view.BrokerTable(self._world.clock.call(lambda: {id: view.broker(process) for id, process in processes}))
+
+    def logs(self) -> Rows[view.LogView]:
+        """The log of every replica that was ever written to, by topic, partition and broker."""
+        return Rows(self._world.clock.call(lambda: view.logs(self._world.brokers)))
+
+    def log(self, topic: str, partition: int) -> Rows[view.LogView]:
+        """The logs of one partition, by broker; none while nobody has produced. UnknownName if it does not exist."""
+        tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
+        found = Rows(log for log in self.logs() if log[:2] == tp)
+        if not found:
+            self.partition(topic, partition)
+        return found
+
+    def reassignments(self) -> Rows[view.ReassignmentView]:
+        """The reassignments in ZooKeeper, by topic and partition."""
+        return Rows(self._look(view.reassignments))
+
+    def log_dirs(self) -> Rows[view.LogDirView]:
+        """The log directory of every copy, and the one to which it is being moved, by topic, partition and broker."""
+        return Rows(self._world.clock.call(lambda: view.log_dirs(self._world.brokers)))
+
+    # Its commands
+
+    def _carry_out(self, method: Callable[..., T], given: story.Command) -> T:
+        """Carry a command out and record how far it came."""
+        place, world = len(self.commands), self._world
+        given = given._replace(seq=len(self.trace), time=self.now)
+        self.commands.append(given)
+        before = world.callbacks_run, len(self.trace)
+        try:
+            return method(self, *given.args, **given.kwargs)
+        except (ConditionNotMet, Unavailable):
+            raise  # understood, but it did not come to an end
+        except BaseException as error:
+            if world.clock.stopped_by(error):
+                self._stopped()
+            elif world.callbacks_run is None or (world.callbacks_run, len(self.trace)) == before:
+                del self.commands[place:]  # refused: nothing was done
+                if isinstance(error, BadInput):
+                    validate.name_call(error, method.__name__)
+            elif isinstance(error, KafkaCtlError):
+                self.commands[place] = given.refused()
+            raise
+
+    def _stopped(self) -> None:
+        """Record that the last command was interrupted, and after which record (in memory)."""
+        if self._world.callbacks_run is not None:
+            here = max(0, len(self.trace) - 1), self._world.callbacks_run
+            self.commands.append(story.Command(story.UNTIL, here, {}, 0, len(self.trace), self.now))
+
+    def _require_memory_world(self, asked: str) -> MemoryWorld:
+        if not isinstance(self._world, MemoryWorld):
+            raise BadInput(f"{asked} needs the memory world, where time is virtual")
+        return self._world
+
+    # Its story
+
+    @property
+    def story(self) -> str:
+        """The run as text: `Lab.replay(lab.story)` opens it again, in memory exactly."""
+        return "\n".join(map(str, [Command("lab", (), self.opening), *self.commands])) + "\n"
+
+    def link(self, step: int | None = None) -> str:
+        """The run as an address within a site of `kafka-ctl site`, `try.html#story=...`: opened there, it is played.
+
+        `step` is the picture to begin with, 0 for the first; None is the last. Raises BadInput where a story does not
+        repeat: on real time, and with functions of your own.
+        """
+        self._require_memory_world("a link")
+        if self.plugins.given:
+            raise BadInput(f"a link cannot hold functions: {', '.join(self.plugins.given)}")
+        at = None if step is None else validate.integer("a step", step)
+        return f"{PAGE}#{Link(self.story, at).fragment()}"
+
+    @classmethod
+    def replay(
+        cls,
+        text: str | Path,
+        zookeeper: str = MEMORY,
+        until: int | None = None,
+        *,
+        join: bool = False,
+        elections: Mapping[str, Callable[..., object]] | None = None,
+        rules: Mapping[str, Callable[..., object]] | None = None,
+    ) -> Self:
+        """Open a story (text or file) and run its commands; with `until`, no further than that record of the trace.
+
+        `zookeeper`, `join`, `elections` and `rules` are those of `Lab`; functions that the story names, which it cannot
+        hold, have to be given again. What was not reached when the story was made (ConditionNotMet) is not
+        reached again, and the run goes on as it did then, unless that was its last command. Raises BadInput for a line
+        that cannot be run, and when there is no record `until`.
+        """
+        last = None if until is None else validate.integer("until", until)
+        return cls._replayed(text, last, None, zookeeper, join, Plugins(elections, rules), raises=True)
+
+    @classmethod
+    def _replayed(
+        cls,
+        text: str | Path,
+        until: int | None,
+        progress: Progress | None,
+        zookeeper: str = MEMORY,
+        join: bool = False,
+        plugins: Plugins | None = None,
+        raises: bool = False,
+    ) -> Self:
+        lines = list(story.parse(story.read(text)))
+        if not lines:
+            raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
+        opening = story.opening(lines[0], plugins) | {"zookeeper": zookeeper, "join": join}
+        lab = cls._played(opening, list(parts(lines[1:], until)), progress, raises)
+        if until is not None and len(lab.trace) <= until:
+            lab.close()
+            raise BadInput(f"until={until}: this story ends with record {len(lab.trace) - 1}")
+        return lab
+
+    @classmethod
+    def _played(
+        cls, opening: Opening, played: list[Part], progress: Progress | None = None, raises: bool = False
+    ) -> Self:
+        """A lab in which these parts have been played; with `raises`, ConditionNotMet where the last was not met."""
+        settles = opening.get("settle", True)
+        whole = all(stop is None for _, stop in played)
+        try:
+            lab = cls(**opening | {"settle": settles and whole})
+        except BadInput as error:
+            error.args = (error.unnamed or str(error),)  # nobody has called the constructor
+            raise
+        lab._settled_first = settles
+        listeners = [] if progress is None else [progress]
+        lab.trace.listeners.extend(listeners)
+        try:
+            if whole:
+                run(lab._world, lab.do, played[0][0], raises)
+            else:
+                played[0][0][:0] = [OPENED] * settles
+                for number, (lines, stop) in enumerate(played, 1):
+                    lab._play(lines, stop, raises and number == len(played))
+        except BaseException:
+            lab.close()
+            raise
+        for listener in listeners:
+            lab.trace.listeners.remove(listener)
+        return lab
+
+    def _play(self, lines: list[Command], stop: Stop, raises: bool) -> None:
+        """Run commands up to their stop, which becomes a line of the story.
+
+        A stop with a number of callbacks is in the last command: those before came to their ends.
+        """
+        clock, records = self._require_memory_world("a run that stops").clock, self.trace.records
+        last, callbacks_run = stop if isinstance(stop, tuple) else (math.inf, 0)
+        if isinstance(stop, float) or callbacks_run:
+            run(self._world, self.do, lines[:-1], raises=False)
+            lines = lines[-1:]
+        end = clock.now() + stop if isinstance(stop, float) else math.inf
+
+        def halt() -> bool:
+            return (len(records) > last and clock.loop.callbacks_run >= callbacks_run) or (
+                clock.loop.next_time or 0.0
+            ) > end
+
+        clock.halt = halt
+        try:
+            run(self._world, self.do, lines, raises)
+        except Halted:
+            self._stopped()
+            if isinstance(stop, tuple) and not callbacks_run:  # the first callback known to have left the record
+                self.commands[-1] = self.commands[-1]._replace(args=(len(records) - 1,))
+        finally:
+            clock.halt = None
+
+    def do(self, line: Command | str) -> object:
+        """Run one command of a story, as text or as parsed; one that was refused may be refused again.
+
+        Raises UnknownName for what is no command, BadInput for a text that is not one line.
+        """
+        line = line if isinstance(line, Command) else _only(line)
+        refused = line.name == REFUSED and bool(line.args)
+        line = line._replace(name=line.args[0], args=line.args[1:]) if refused else line
+        method = getattr(type(self), str(line.name), None)
+        if method is None or not getattr(method, "is_command", False):
+            known = [name for name in dir(type(self)) if getattr(getattr(type(self), name), "is_command", False)]
+            raise UnknownName(f"command (line {line.line})" if line.line else "command", line.name, known)
+        try:
+            return method(self, *line.args, **line.kwargs)
+        except KafkaCtlError as error:
+            if refused and not isinstance(error, (ConditionNotMet, Unavailable)):
+                return None
+            if isinstance(error, BadInput) and line.line:
+                error.args, error.unnamed = (f"line {line.line}: {error.unnamed or error}",), None
+            raise
+
+    vars(do)["names_itself"] = True
+
+    def fork(
+        self,
+        at: int | None = None,
+        generation: str | Generation | None = None,
+        seed: int | None = None,
+        config: Mapping[str, object] | None = None,
+        progress: Report | None = None,
+        elections: Mapping[str, Callable[..., object]] | None = None,
+        rules: Mapping[str, Callable[..., object]] | None = None,
+    ) -> Self:
+        """Another lab with the same story, up to record `at` of this one's trace (all of it, if None).
+
+        With another generation, seed or configuration (Kafka's keys, added to those given) or with functions of your
+        own (`elections`, `rules`: instead of ours, see `kafka_ctl.plugins`) the records will be others:
+        the fork then gets the same commands, and stops as long after the last of them as `at` is here. The story is
+        replayed for it, some 70,000 records a second, also where a `settle` of it was not met: where that takes long,
+        `progress` is called with how many records there are and how many there will be; without it, a line on standard
+        error says so every two seconds.
+        """
+        self._require_memory_world("fork")
+        if at is not None and not validate.integer("at", at) < len(self.trace):
+            raise BadInput(f"fork(at={at}): the trace has records 0 to {len(self.trace) - 1}")
+        given = None if config is None else validate.mapping("a config", config)
+        note = Progress(
+            "fork", len(self.trace) if at is None else at + 1, validate.function("progress", progress, 0, 0)
+        )
+        if all(other is None for other in (generation, seed, config, elections, rules)):
+            return self._replayed(self.story, at, note, plugins=self.plugins)
+        opening = story.opening(Command(OPEN, (), self.opening), self.plugins)
+        opening |= {} if elections is None else {"elections": elections}
+        opening |= {} if rules is None else {"rules": rules}
+        opening |= {} if generation is None else {"generation": Generation(generation)}
+        opening |= {} if seed is None else {"seed": seed}
+        opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
+        return self._played(opening, parts_in_time(self.commands, self.trace.records, at), note)
+
+    def back(self, n: int = 1, progress: Report | None = None) -> None:
+        """Undo the last `n` moments that left records (see `step`): this lab is again as it was before them.
+
+        The story is replayed up to there, with `progress` as in `fork`; until that has come to its end nothing is
+        undone. Raises BadInput where there were not as many moments.
+        """
+        world = self._require_memory_world("back")
+        validate.integer("a number of moments", n, 1)
+        begun = {command.seq for command in self.commands}
+        size = max(1, moment(world, n, self._run.opened, begun))
+        note = Progress("back", size, validate.function("progress", progress, 0, 0))
+        self._take_over(self._replayed(self.story, size - 1, note, plugins=self.plugins))
+
+    def _take_over(self, other: Self) -> None:
+        """Take over the run of another lab that was opened as this one; the run up to now ends.
+
+        Ctrl-C finds this lab with one of the two, never between them.
+        """
+        ended = self._run
+        with ended.world.clock.uninterrupted(), ended.world.clock.alone():
+            self._run, self.closed = other._run, other.closed
+            ended.world.close()
+
+
+def undo(lab: RecordedRun) -> Command:
+    """Take back the last command of a lab, and return it; BadInput where none was given, and on real time.
+
+    The story is replayed without that command; until that has come to its end nothing is undone.
+    """
+    lab._require_memory_world("undo")
+    given = list(lab.commands)
+    while given and given[-1].name in (UNTIL, REFUSED):
+        given.pop()
+    if not given:
+        raise BadInput("there is nothing to undo: no command has been given yet")
+    gone = given.pop()
+    text = "\n".join(map(str, [Command(OPEN, (), lab.opening), *given]))
+    lab._take_over(lab._replayed(text, None, None, plugins=lab.plugins))
+    return gone
+
+
+def _only(text: object) -> Command:
+    """The command that a text is."""
+    lines = list(story.parse(text)) if isinstance(text, str) else []
+    if len(lines) != 1:
+        raise BadInput(f"do: a command cannot be {short(text)}; it is one line of a story, such as 'kill 1'")
+    return lines[0]._replace(line=0)

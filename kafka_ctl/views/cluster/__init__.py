@@ -1,0 +1,1 @@
+"""The picture of the cluster: its layout, what travels in it, and how one moment of it looks."""

@@ -1,0 +1,502 @@
+"""The cluster: ZooKeeper above, brokers below, replicas inside them, requests on their way.
+
+A replica is a chip: filled with a star where it leads, outlined with a dot in the ISR, dashed with a ring out
+of it, dotted with a cross offline. Its star glides when the leader changes; a hollow star marks the preferred
+replica. The crown is on the broker that is controller. Large clusters are counted per broker instead.
+
+A replica is drawn as ZooKeeper has it. Below it stands what its broker was sent, and a mark where broker or controller
+have something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
+from kafka_ctl.trace.record import Record
+from kafka_ctl.views.cluster.travel import LateReplicas, Waits, apart, lag_text, tokens, with_waits, znode_of
+from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
+from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.legend import COUNTED, MARKS, PREFIX, REPLICAS, add_legend
+from kafka_ctl.views.palette import graph_attributes
+from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Text, box, parse, point_at, shorten, stroke
+from kafka_ctl.views.status import GLYPHS, Differences, broker_state, replica_state, role, session_state, summary
+from kafka_ctl.views.steps import Step, newsworthy
+
+ZNODES = {
+    "/controller": "/controller",
+    "/controller_epoch": "/controller_epoch",
+    "/brokers/ids": "/brokers/ids",
+    "state": "…/partitions/N/state",
+}
+"""The znodes that are drawn, and what is written on them."""
+COUNTS = {
+    "leader": "leads",
+    "insync": "in sync",
+    "lagging": "out of sync",
+    "offline": "offline",
+    "differs": "differ",
+}
+"""The order in which replicas are counted in a large cluster, and the words for it."""
+CHIP, ROLE = 0.29, 0.21
+"""Inches: how high a replica is, and the line below it with what its broker was sent."""
+ROW = 8
+"""The most brokers side by side."""
+ALIGNED = 12
+"""Up to so many partitions a partition stands on the same line in every broker."""
+GAP = 0.14
+GRAPH = {"rankdir": "TB", "newrank": "true", "compound": "true", "splines": "line"}
+
+Key = tuple[str, int]
+
+
+def replica_id(key: Key, broker: int) -> str:
+    """The id of a replica's part: `replica:orders-0@1`."""
+    return f"replica:{key[0]}-{key[1]}@{broker}"
+
+
+class Layout:
+    """Sizes and places follow from the union model alone, so that nothing jumps between frames."""
+
+    def __init__(self, supergraph: ClusterModel, counted: bool) -> None:
+        self.counted = counted
+        self.brokers = sorted(supergraph.brokers)
+        self.partitions = sorted(supergraph.partitions)
+        self.names = {key: shorten(f"{key[0]}-{key[1]}", 16) for key in self.partitions}
+        self.held: dict[int, list[Key]] = {broker: [] for broker in self.brokers}
+        for topic, partition, broker in sorted(supergraph.replicas):
+            self.held[broker].append((topic, partition))
+        most = max((len(held) for held in self.held.values()), default=0)
+        if not counted and len(self.partitions) <= ALIGNED:
+            most = len(self.partitions)
+        longest = max((len(name) for name in self.names.values()), default=8)
+        self.columns = self._columns(most)
+        self.width = min(1.75, max(0.95, 0.6 + longest * 0.088))
+        if counted or self.columns == 1:
+            self.width = 1.75
+        self.has_roles = not counted and self.columns == 1
+        """True if there is room below each replica for the state that its broker was sent."""
+        self.rows = -(-(len(COUNTS) if counted else most) // self.columns)
+
+    def _columns(self, most: int) -> int:
+        if self.counted or most <= 6:
+            return 1
+        return 2 if most <= 16 else 3 if most <= 40 else 4
+
+    def digraph(self, looks: Mapping[str, PartState] | None = None) -> Digraph:
+        """The union of all frames as a graph; with a frame's looks, its texts and colours instead of placeholders."""
+        graph = Digraph(
+            "cluster",
+            graph_attr=GRAPH | {"nodesep": str(GAP), "ranksep": "0.09", "fontname": FONT},
+            node_attr={"shape": "box", "style": "rounded", "fixedsize": "true", "fontname": FONT, "fontsize": "11.5"},
+            edge_attr={"arrowhead": "none"},
+        )
+        with graph.subgraph(name="cluster_zookeeper") as ensemble:
+            ensemble.attr(id="zookeeper", label="ZooKeeper", labeljust="l", fontsize="12", margin="10")
+            for number, (path, name) in enumerate(ZNODES.items()):
+                look = _node(f"znode:{path}", f"{name}\nx", looks)
+                ensemble.node(f"zk{number}", id=encode_id(f"znode:{path}"), width="2.0", height="0.5", **look)
+            with ensemble.subgraph(graph_attr={"rank": "same"}) as row:
+                for number in range(1, len(ZNODES)):
+                    row.edge(f"zk{number - 1}", f"zk{number}", style="invis")
+        for broker in self.brokers:
+            with graph.subgraph(name=f"cluster_{broker}") as box:
+                self._broker(box, broker, looks)
+        self._sessions(graph, looks)
+        return graph
+
+    def _broker(self, box: Digraph, broker: int, looks: Mapping[str, PartState] | None) -> None:
+        width = max(self.columns * self.width + (self.columns - 1) * GAP, 1.95)
+        box.attr(id=f"broker:{broker}", margin="8")
+        head = _node(f"head:{broker}", f"Broker {broker}\nx\nx\nx", looks)
+        box.node(f"b{broker}", id=f"head:{broker}", width=f"{width:.2f}", height="0.86", **head)
+        above = [f"b{broker}"] * self.columns
+        for place, (name, part, text) in enumerate(self._cells(broker)):
+            look = {"id": encode_id(part), **_node(part, text, looks)} if part else {"style": "invis"}
+            high = CHIP + ROLE * self.has_roles
+            box.node(name, width=f"{self.width:.2f}", height=f"{high:.2f}", **look)
+            box.edge(above[place % self.columns], name, style="invis", weight="100")
+            above[place % self.columns] = name
+
+    def _cells(self, broker: int) -> list[tuple[str, str, str]]:
+        """The chips of a broker as (DOT name, part id, label); a hole, without id, keeps others in line."""
+        if self.counted:
+            return [(f"c{broker}_{style}", f"count:{broker}:{style}", words) for style, words in COUNTS.items()]
+        held, cells = set(self.held[broker]), []
+        for place, key in enumerate(self.partitions):
+            if key in held:
+                cells.append((f"r{place}_{broker}", replica_id(key, broker), self.names[key]))
+            elif len(self.partitions) <= ALIGNED:
+                cells.append((f"r{place}_{broker}", "", ""))
+        return cells
+
+    def _sessions(self, graph: Digraph, looks: Mapping[str, PartState] | None) -> None:
+        """Lines from ZooKeeper to the first row of brokers; unseen edges hold the rest in place."""
+        first, last = self.brokers[:ROW], len(ZNODES) - 1
+        above = [round(place * last / max(len(first) - 1, 1)) for place in range(len(first))]
+        for znode, broker in zip(above, first, strict=True):
+            ends = {"ltail": "cluster_zookeeper", "lhead": f"cluster_{broker}"}
+            if looks is not None and "gone" in looks[f"session:{broker}"].styles:
+                ends["style"] = "invis"
+            graph.edge(f"zk{znode}", f"b{broker}", id=f"session:{broker}", minlen="9", **ends)
+        for znode in range(len(ZNODES)):
+            if first and znode not in above:
+                below = first[round(znode * (len(first) - 1) / last)]
+                graph.edge(f"zk{znode}", f"b{below}", style="invis")
+        for place, broker in enumerate(self.brokers[ROW:]):
+            graph.edge(f"b{self.brokers[place]}", f"b{broker}", style="invis", minlen=str(self.rows + 3))
+
+
+def _node(part: str, placeholder: str, looks: Mapping[str, PartState] | None) -> dict[str, str]:
+    """Label and colours of a part in a frame; without a frame, a label of the same size."""
+    look = (looks or {}).get(part)
+    if look is None:
+        return {"label": label(placeholder)} if looks is None else {"style": "invis"}
+    below = (looks or {}).get(f"role:{part.removeprefix('replica:')}")
+    texts = [*look.texts, *(below.texts if below is not None else ())]
+    return {"label": label("\n".join(filter(None, texts)) or placeholder), **graph_attributes(look.styles)}
+
+
+BETWEEN, CLOSE = 58.0, 26.0
+"""Pixels between two lines of brokers: room for what travels among them, or as little as an overview needs."""
+SPARED = 8.0, 21.0, 27.0
+"""Pixels below ZooKeeper: where a session's line stops for its words, their baseline, where it goes on."""
+AWAY: Point = (-100.0, -100.0)
+BELOW = ROLE * 72
+"""Pixels: the line below a replica."""
+
+
+MARKED, UNMARKED = PartState("badge", (), "differs"), PartState("badge gone", (), "differs")
+UNSENT = PartState("sent gone", ("",))
+NO_STAR, NO_PREFERRED = PartState("star gone", (), "star"), PartState("preferred gone", (), "star")
+
+
+class Chip(NamedTuple):
+    """A replica: the ids of its part, of its mark and of the line below it; where its stars stand."""
+
+    id: str
+    mark: str
+    line: str
+    star: Point
+    preferred: Point
+
+
+class ClusterView:
+    """Draws models; with more than `counted_above` partitions it counts them per broker."""
+
+    title = "The cluster"
+
+    def __init__(
+        self,
+        supergraph: ClusterModel,
+        records: Sequence[Record],
+        steps: Sequence[Step],
+        counted_above: int = 60,
+        generation: str = "2.0",
+    ) -> None:
+        self.supergraph = supergraph
+        self.layout = Layout(supergraph, counted=len(supergraph.partitions) > counted_above)
+        self.drawn = self._scene()
+        self.differences = Differences()
+        self.waits, self.late = Waits(records), LateReplicas(generation)
+        self._chips = {key: self._chip_parts(key) for key in self.layout.partitions}
+        self._movers = {key: (f"star:{key[0]}-{key[1]}", f"preferred:{key[0]}-{key[1]}") for key in self._chips}
+        self._drawn: set[Key] = set()
+        """Partitions that were drawn; those of `_touched` were marked as what the step is about."""
+        self._touched: set[Key] = set()
+        self._lagged: dict[Key, dict[int, float]] = {}
+        """Since when followers were behind in the last picture."""
+        self._of: ClusterModel | None = None
+
+    def _chip_parts(self, key: Key) -> dict[int, Chip]:
+        """By broker, what a partition's replica is drawn with."""
+        found: dict[int, Chip] = {}
+        for broker in self.supergraph.members(key):
+            name = replica_id(key, broker)
+            if (part := self.drawn.parts.get(name)) is not None:
+                (left, middle), width = (part.box.x, part.box.middle[1]), part.box.width
+                mark, line = (name.replace("replica:", other, 1) for other in ("differs:", "role:"))
+                found[broker] = Chip(name, mark, line, (left + 11, middle), (left + width - 9, middle))
+        return found
+
+    @staticmethod
+    def is_relevant(record: Record) -> bool:
+        return newsworthy(record)
+
+    def scene(self) -> Scene:
+        return self.drawn
+
+    def _scene(self) -> Scene:
+        width, height, offset, parts = parse(self.layout.digraph().source)
+        scene = Scene(width, height, offset)
+        scene.add(*(dressed for part in parts for dressed in _dressed(part, self.layout.has_roles)))
+        if not self.layout.counted:
+            for kind in ("preferred", "star"):
+                for topic, partition in self.layout.partitions:
+                    mover = Part(f"{kind}:{topic}-{partition}", Box(*AWAY, 0, 0), styles=kind, glyph=(0, 0, 0.8))
+                    scene.add(mover)
+        crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
+        scene.add(crown)
+        add_legend(scene, COUNTED if self.layout.counted else (*REPLICAS, *MARKS))
+        few = len(self.layout.brokers) <= ROW
+        scene.rows = [
+            Row(tuple(f"znode:{path}" for path in ZNODES), frame="zookeeper"),
+            Row(tuple(f"broker:{broker}" for broker in self.layout.brokers), BETWEEN if few else CLOSE),
+            Row(tuple(name for name in scene.parts if name.startswith(PREFIX)), 6.0),
+        ]
+        if not self.layout.brokers:
+            scene.rows.pop(1)
+        held = {broker: f"session:{broker}" for broker in self.layout.brokers}
+        scene.wires = {name: ("zookeeper", f"broker:{b}") for b, name in held.items() if name in scene.parts}
+        for name, (above, below) in scene.wires.items():
+            _straighten(scene, name, above, below)
+        return scene
+
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
+        records = step.records if step else ()
+        looks: dict[str, PartState] = {}
+        now = step.time_ms if step else model.time_ms
+        self.differences.update(model)
+        lags = self.late.at(model, model is not self._of or bool(self.differences.compared))
+        self._brokers(model, records, now, lags, looks)
+        self._zookeeper(model, records, looks)
+        detail: dict[tuple[int, str], str] = {}
+        if self.layout.counted:
+            detail = self._counts(model, looks)
+        else:
+            self._partitions(model, records, now, lags, looks)
+        deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
+        travels = tokens(self.drawn, records, deposed)
+        travels = with_waits(self.drawn, travels, self.waits.at(model.seq), model.seq, now, records)
+        return Picture(looks, tuple(apart(travels)), summary(model), self.differences.text(), detail)
+
+    def _partitions(
+        self,
+        model: ClusterModel,
+        records: Sequence[Record],
+        now: float,
+        lags: dict[Key, dict[int, float]],
+        looks: dict[str, PartState],
+    ) -> None:
+        """Every partition that may have changed since the last picture of this model."""
+        if model is not self._of:
+            self._of, self._drawn = model, set()
+        touched = {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
+        again = self.differences.compared | touched | self._touched | lags.keys() | self._lagged.keys()
+        for key in self.layout.partitions:
+            if key in again or key not in self._drawn:
+                self._drawn.add(key)
+                late = {b: lag_text(since, now, model.lags.limit) for b, since in lags.get(key, {}).items()}
+                self._partition(model, key, key in touched, late, looks)
+        self._touched, self._lagged = touched, lags
+
+    def _brokers(
+        self,
+        model: ClusterModel,
+        records: Sequence[Record],
+        time_ms: float,
+        lags: dict[Key, dict[int, float]],
+        looks: dict[str, PartState],
+    ) -> None:
+        busy = ("controller", "event", "broker")
+        hot = {r.broker for r in records if r.kind in ("fault", "broker")}
+        hot |= {number_of(r.actor) for r in records if r.kind in busy}
+        counts, longest = self.differences.counts(), dict[int, float]()
+        for late in () if self.layout.has_roles else lags.values():
+            for number, since in late.items():
+                longest[number] = min(since, longest.get(number, since))
+        for number in self.layout.brokers:
+            seen = model.brokers.get(number)
+            style, text = broker_state(model, number)
+            looks[f"broker:{number}"] = PartState(f"up {style}" + (" hot" if number in hot else ""))
+            rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
+            work = _work(model, f"controller-{number}")
+            if not work and number in longest:
+                work = lag_text(longest[number], time_ms, model.lags.limit)
+            texts = (f"Broker {number}", text + rack, work)
+            looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
+            looks[f"differ:{number}"] = _differing(counts[0][number], counts[1][number])
+            line, silent = "wire session gone", session_state(model, number, time_ms)
+            if seen and seen.registered:
+                whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
+                line = "wire session" if whole and not model.zookeeper_down else "wire session broken"
+            looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""), (silent or "session",))
+        head = self.drawn.parts.get(f"head:{model.controller}")
+        at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
+        looks["crown"] = PartState("crown" if at else "crown gone", at=at)
+
+    def _zookeeper(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+        touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
+        hot = {znode_of(r.path) for r in touched}
+        last = next((r for r in reversed(touched) if r.kind == "zk" and znode_of(r.path) == "state"), None)
+        states = 0 if last else len([path for path in model.znodes if path.endswith("/state")])
+        here = sorted(b.id for b in model.brokers.values() if b.registered)
+        there = model.znodes.get("/controller")
+        named = controller_of(there.data) if there else None
+        acts = "" if named == model.controller else ", not acting"
+        texts = {
+            "/controller": f"broker {named}{acts}" if named is not None else "(nobody)",
+            "/controller_epoch": str(model.controller_epoch or "(none yet)"),
+            "/brokers/ids": shorten(str(here), 24),
+            "state": _last_state(last) if last else f"{states} znode{'s' * (states != 1)}",
+        }
+        looks["zookeeper"] = PartState("frame doubtful" if model.zookeeper_down else "frame")
+        for path, name in ZNODES.items():
+            styles = "zoo" + (" ephemeral" if path == "/controller" else "") + (" hot" if path in hot else "")
+            looks[f"znode:{path}"] = PartState(styles, (name, texts[path]))
+
+    def _partition(
+        self, model: ClusterModel, key: Key, touched: bool, late: dict[int, str], looks: dict[str, PartState]
+    ) -> None:
+        seen, name, chips = model.partitions.get(key), (self.layout.names[key],), self._chips[key]
+        leader_at = preferred_at = None
+        shade, differs, has_roles = "", self.differences.partitions.get(key), self.layout.has_roles
+        there = model.members(key) if seen else ()
+        for broker in there:
+            if (chip := chips.get(broker)) is None or seen is None:
+                continue
+            style, leads = replica_state(model, key, broker), broker == seen.leader
+            other = "" if differs is None else differs.of(broker)
+            styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
+            looks[chip.id] = PartState(styles, name, "none" if leads else GLYPHS[style])
+            looks[chip.mark] = MARKED if other else UNMARKED
+            if has_roles:
+                looks[chip.line] = _role(model, key, broker, other, late.get(broker, ""))
+            if leads:
+                leader_at = chip.star
+            if seen.replicas[:1] == (broker,):
+                preferred_at, shade = chip.preferred, " on_leader" if style == "leader" else ""
+        for broker in chips.keys() - there:
+            chip = chips[broker]
+            looks[chip.id], looks[chip.mark] = PartState("plate gone", name, "none"), UNMARKED
+            if has_roles:
+                looks[chip.line] = UNSENT
+        star, preferred = self._movers[key]
+        looks[star] = PartState("star", (), "star", leader_at) if leader_at else NO_STAR
+        looks[preferred] = PartState("preferred" + shade, (), "star", preferred_at) if preferred_at else NO_PREFERRED
+
+    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> dict[tuple[int, str], str]:
+        """Count the replicas of each broker; how each of them stands is the answer."""
+        detail: dict[tuple[int, str], str] = {}
+        counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
+        for key in model.partitions:
+            for broker in model.members(key):
+                style = replica_state(model, key, broker)
+                detail[broker, f"{key[0]}-{key[1]}"] = style
+                if style in COUNTS:
+                    counts[broker][style] += 1
+        for differs in self.differences.partitions.values():
+            for broker in {*differs.roles, *differs.metadata} & counts.keys():
+                counts[broker]["differs"] += 1
+        for broker, found in counts.items():
+            for style, text in COUNTS.items():
+                faded = "" if found[style] else " faded"
+                sign = "star" if style == "leader" else GLYPHS.get(style, style)
+                look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
+                looks[f"count:{broker}:{style}"] = look
+        return detail
+
+
+def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> PartState:
+    """The line below a replica: what its broker was sent; `other` is what somebody has otherwise, `late` its lag."""
+    host = model.brokers.get(broker)
+    if other:
+        return PartState("otherwise", (other,))
+    if late:
+        return PartState("late", (late,))
+    if host is None or not host.listens or key not in host.beliefs.hosted:
+        return UNSENT
+    end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
+    return PartState("sent", (role(broker, host.beliefs.hosted[key]) + end,))
+
+
+def _differing(context: int, metadata: int) -> PartState:
+    """The line at the head of a broker: in how many partitions its controller's context and its metadata differ."""
+    if not context and not metadata:
+        return PartState("badge gone", ("",))
+    text = f"context {context}, metadata {metadata}" if context and metadata else ""
+    text = text or (f"context differs: {context}" if context else f"metadata differs: {metadata}")
+    return PartState("badge", (text,), "differs")
+
+
+def _dressed(part: Part, has_roles: bool) -> tuple[Part, ...]:
+    """A laid out part with its words where this view wants them, and what belongs to it."""
+    kind, _, rest = part.id.partition(":")
+    if kind == "replica":
+        return _chip(part, rest, has_roles)
+    place = part.box
+    if kind == "count":
+        text = part.texts[0]._replace(x=place.x + 20, anchor="start")
+        return (replace(part, texts=(text,), glyph=(place.x + 11, place.middle[1], 1), title=rest),)
+    if kind == "head":
+        one, two, three, four = part.texts
+        texts = (
+            one._replace(size=14, bold=True, y=place.y + 18),
+            two._replace(size=11.5, y=place.y + 33),
+            three._replace(size=11.5, y=place.y + 46),
+        )
+        words = four._replace(size=11.5, x=place.x + 18, y=place.y + 59, anchor="start")
+        sign = (place.x + 9, place.y + 55, 0.9)
+        title = "How many partitions are otherwise in ZooKeeper"
+        line = Part(f"differ:{rest}", place, (), (words,), "badge gone", sign, "differs", title, f"broker:{rest}")
+        return replace(part, texts=texts, styles="bare", of=f"broker:{rest}"), line
+    if kind == "znode":
+        one, two = part.texts
+        name, data = one._replace(bold=True, y=place.y + 14), two._replace(y=place.y + 28)
+        return (replace(part, texts=(name, data), styles="zoo", title=rest),)
+    return (part,)
+
+
+def _chip(part: Part, rest: str, has_roles: bool) -> tuple[Part, ...]:
+    """A replica, the line below it if there is room, and the mark at its corner."""
+    place, of = part.box, f"partition:{rest.rpartition('@')[0]}"
+    chip = place._replace(height=place.height - BELOW * has_roles)
+    name = part.texts[0]._replace(x=chip.x + 20, y=chip.middle[1] + 4, anchor="start")
+    sign = (chip.x + 11, chip.middle[1], 1)
+    parts = [replace(part, box=chip, shapes=(box(*chip),), texts=(name,), glyph=sign, title=rest, of=of)]
+    if has_roles:
+        line = Box(place.x + 3, chip.y + chip.height + 1, place.width - 6, BELOW - 2)
+        text = Text(line.middle[0], line.y + line.height - 3.2, "", 11)
+        parts.append(Part(f"role:{rest}", line, (box(*line, radius=3),), (text,), "sent gone", of=of))
+    x, y = chip.x + chip.width - 3, chip.y + 1
+    around = box(x - 7, y - 7, 14, 14)
+    title = "ZooKeeper has something else"
+    mark = Part(
+        f"differs:{rest}", Box(x - 7, y - 7, 14, 14), (around,), (), "badge gone", (x, y, 0.9), "differs", title, of
+    )
+    return (*parts, mark)
+
+
+def _straighten(scene: Scene, name: str, above: str, below: str) -> None:
+    """Let a session run straight down to its broker: it belongs to no znode."""
+    frame, broker = scene.parts[above].box, scene.parts[below].box
+    x, top = broker.middle[0], frame.y + frame.height
+    start = max(frame.x + 8, min(x, frame.x + frame.width - 8))
+    line = f"M{start:.1f},{top:.1f}L{x:.1f},{broker.y:.1f}"
+    where = Box(min(start, x), top, abs(x - start), broker.y - top)
+    begin, words, end = (point_at(line, min(1.0, below / where.height)) for below in SPARED)
+    texts = (Text(*words, "session", 11.5),)
+    d = f"M{start:.1f},{top:.1f}L{begin[0]:.1f},{begin[1]:.1f}M{end[0]:.1f},{end[1]:.1f}L{x:.1f},{broker.y:.1f}"
+    shape = stroke(d)
+    scene.change(
+        name, box=where, shapes=(shape,), line=line, texts=texts, title=f"session of {below.replace(':', ' ')}"
+    )
+
+
+def _work(model: ClusterModel, actor: str) -> str:
+    """The event a controller works on, and how many wait; those from before it resigned do not count."""
+    since, work = model.resigned.get(actor, -1), model.working.get(actor)
+    waiting = sum(queued > since for queued in model.waiting.get(actor, ()))
+    doing = work.event if work is not None and work.started > since else ""
+    if not doing:
+        return f"{waiting} queued" if waiting else ""
+    more = f" +{waiting}" if waiting else ""
+    return shorten(doing, 22 - len(more)) + more
+
+
+def _last_state(record: Record) -> str:
+    parts = (record.path or "").split("/")
+    name = f"{parts[-4]}-{parts[-2]}" if len(parts) > 5 else parts[-1]
+    return shorten(name, 18) + (f" v{record.zk_version}" if record.zk_version is not None else "")

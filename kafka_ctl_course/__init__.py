@@ -1,0 +1,26 @@
+"""The course: the exercises and guesses of its lessons, their figures and widgets. The notebooks are in `notebooks/`.
+
+    lesson_NN.py        exercises and guesses of a lesson; `kafka_ctl.exercises` judges the answers
+    rolling_restart.py  a kind of exercise: may this broker be stopped?
+    widgets.py          controls of the notebooks
+    figures/            single pictures, each with a text that says the same
+    wheel_film.py       the timing wheel as a film
+    kraft.py            each ticket of the museum: gone with ZooKeeper, or still there in KRaft
+    fetch_load.py       a load of fetch requests in a purgatory
+    stop_script.py      the pipe of `kafka-server-stop.sh`, tried on real processes
+
+The course builds on `kafka_ctl`, which never imports it: an entry point of the group `kafka_ctl.exercises` names it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from kafka_ctl.exercises import check, counterexample, hint, trouble
+from kafka_ctl.exercises.checking import EXERCISES, GUESSES, LESSONS, register
+
+__all__ = ["EXERCISES", "GUESSES", "LESSONS", "check", "counterexample", "hint", "trouble"]
+
+for _file in sorted(Path(__file__).parent.glob("lesson_*.py")):
+    register(_file.stem.removeprefix("lesson_"), import_module(f"{__name__}.{_file.stem}"))

@@ -1,0 +1,294 @@
+"""Exercises of lesson 01, electing a controller."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.trace import Trace
+
+TITLE = "Electing a controller"
+OPENING = (
+    "lab brokers=3 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+RACE = OPENING.replace("}'\n", "}' settle=false\n")
+"""The brokers have not started yet."""
+FIVE = OPENING.replace("brokers=3", "brokers=5")
+SEEDS = (7, 1, 2, 3, 4)
+WRITTEN = (
+    OPENING
+    + r"""write_znode /controller '{"version":1,"brokerid":3,"timestamp":"1"}'"""
+    + "\nsettle\ncreate_topic orders partitions=3 replication_factor=3\nsettle\n"
+)
+"""Broker 2 is the controller; an administrator writes 3 into `/controller`; then a topic is created."""
+FOUR = (
+    OPENING.replace("brokers=3", "brokers=4").replace("seed=7", "seed=2")
+    + "create_topic orders partitions=8 replication_factor=3\nsettle\n"
+)
+"""Broker 3 is the controller."""
+
+
+# 1: predict
+
+
+def three_kills(lab: Lab) -> tuple[int, bool]:
+    """The last controller's epoch, and whether it is the same broker whatever the seed."""
+    last = {_after_three_kills(seed) for seed in SEEDS}
+    assert lab.controller is not None
+    return lab.controller.epoch, len(last) == 1
+
+
+def _after_three_kills(seed: int) -> int:
+    """The controller after three kills of the controller."""
+    with Lab.replay(FIVE.replace("seed=7", f"seed={seed}")) as lab:
+        for _ in range(3):
+            assert lab.controller is not None
+            lab.kill(lab.controller.id)
+            lab.settle()
+        assert lab.controller is not None
+        return lab.controller.id
+
+
+def predict_wrong(answer: tuple[int, bool], truth: tuple[int, bool]) -> str | None:
+    """The mistakes of exercise 1."""
+    epoch, certain = answer
+    if epoch == truth[0] and certain:
+        last = ", ".join(str(_after_three_kills(seed)) for seed in SEEDS)
+        return f"The epoch is right. But the seeds {', '.join(map(str, SEEDS))} end with controller {last}."
+    hints = {
+        0: "No controller ever has epoch 0: each one first adds 1.",
+        1: "So it would be if an epoch belonged to a broker. It counts controllers.",
+        3: "3 is the number of kills. The first controller had an epoch, too.",
+        5: "5 is the number of brokers, or four kills. One broker was left alive.",
+    }
+    return hints.get(epoch)
+
+
+# 2: implement
+
+
+def beginnings(lab: Lab) -> list[tuple[Trace]]:
+    """The input of the function: everything up to the moment when a broker is ready to serve."""
+    ready = lab.trace.slice(action="ready")[0].seq
+    return [(lab.trace[:ready],)]
+
+
+def winner(records: Trace) -> int:
+    """The broker that was elected, by what its controller says."""
+    return int(records.slice(kind="controller", action="elected")[0].actor.removeprefix("controller-"))
+
+
+def explain_winner(given: tuple[Trace], got: object, expected: int) -> str:
+    """The fault in the winner that was named, in one sentence; None if there is none."""
+    (records,) = given
+    first = {
+        action: [int(record.actor.removeprefix("broker-")) for record in records.slice(action=action)][:1]
+        for action in ("connect", "registered")
+    }
+    refused = [record.actor for record in records.slice(path="/controller", error="NODEEXISTS")]
+    if not isinstance(got, int) or isinstance(got, bool):
+        return f"your function returned {got!r}; the broker's number is asked for, such as 2."
+    text = f"you return {got}; broker {expected} is the controller. "
+    if f"broker-{got}" in refused:
+        return f"{text}Broker {got} tried, too, and was refused: look at the column `error`."
+    if [got] == first["registered"]:
+        return f"{text}Broker {got} was the first in /brokers/ids. That is another race; this one is for /controller."
+    if [got] == first["connect"]:
+        return f"{text}Broker {got} opened its session first, and then its next request was slow."
+    if got == 1:
+        return f"{text}Broker {got} has the lowest id and was started first. Neither counts."
+    return f"{text}Which operation can succeed for one broker only?"
+
+
+# 3 and 4: operate
+
+
+def no_acting_controller(lab: Lab) -> str | None:
+    """True if no broker acts as the controller, or the topic still has no leaders."""
+    if lab.controller is None:
+        znode = lab.znodes().get("/controller")
+        owner = f" It belongs to session {znode[2]:#x}." if znode else ""
+        return f"/controller holds {znode[0].decode() if znode else None}, and no broker acts as controller.{owner}"
+    waiting = [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader < 0]
+    return f"{', '.join(waiting)} still have no leader." if waiting else None
+
+
+def not_rolled(lab: Lab) -> str | None:
+    """True if a broker was not restarted or is down, two were down at once, or the controller changed too often."""
+    starts = Counter(record.actor for record in lab.trace.slice(kind="broker", action="start"))
+    missing = [id for id in lab.brokers if starts[f"broker-{id}"] < 2 or lab.brokers[id].state != "running"]
+    if missing:
+        return f"not restarted and running again: broker {', '.join(map(str, missing))}."
+    down: set[int] = set()
+    for command in lab.commands:
+        down ^= {command.args[0]} if command.name in ("shutdown", "kill", "start") else set()
+        if len(down) > 1:
+            return f"brokers {' and '.join(map(str, sorted(down)))} were down at the same time."
+    elected = [record.actor.removeprefix("controller-") for record in lab.trace.slice(action="elected")]
+    changes = len(elected) - 1
+    if changes <= 1:
+        return None
+    return f"the controller changed {changes} times: {' → '.join(elected)}. One change is enough."
+
+
+def not_owner(lab: Lab, more: str = "") -> str:
+    """The reply to a learner who ended a session, or all of them."""
+    if "/controller" not in lab.znodes():
+        return "The znode is gone, and no broker is left that could create it."
+    return f"The znode goes with the session that owns it, whatever number it holds. Whose session is it?{more}"
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="01.1",
+        title="Three kills",
+        hints=(
+            "What does each new controller do before anything else?",
+            "When did the counter start, and with which number?",
+            "Which broker is first is a matter of milliseconds. Try two seeds.",
+        ),
+        story=FIVE + "kill 4\nsettle\nkill 5\nsettle\nkill 3\nsettle\n",
+        ask=three_kills,
+        example=(2, True),
+        parts=("the controller epoch", "whether the broker is certain"),
+        wrong=(predict_wrong,),
+        why="Every controller adds one to the epoch, so the epoch is certain. The winner of the race is not.",
+    ),
+    Compute(
+        name="01.2",
+        title="Who won?",
+        hints=(
+            "Which operation on ZooKeeper can succeed once only?",
+            "Which column says that it did not succeed?",
+            "`records.slice(action=..., path=...)` selects records; a record has `actor` and `error`.",
+        ),
+        stories={
+            "one of three": RACE.replace("seed=7", "seed=2") + "settle\n",
+            "two are refused": RACE.replace("seed=7", "seed=3") + "settle\n",
+            "a slow request after the session": RACE + "step n=5\ndelay 2 zookeeper 0.05\nsettle\n",
+            **{
+                f"Kafka {generation}, seed {seed}": RACE.replace("2.0", generation).replace("seed=7", f"seed={seed}")
+                + "settle\n"
+                for generation in ("0.10", "2.4")
+                for seed in (1, 4, 6)
+            },
+        },
+        give=beginnings,
+        truth=winner,
+        explain=explain_winner,
+        why="One create of /controller succeeds; its sender is the controller. So it is in all nine races.",
+    ),
+    Operate(
+        name="01.3",
+        title="One controller in the znode, none in the cluster",
+        hints=(
+            "What makes brokers compete, and not only look?",
+            "Which event do their watches need to see: data changed, or node deleted?",
+            "Which session owns the znode, and which broker has this session?",
+        ),
+        begin=WRITTEN,
+        missing=no_acting_controller,
+        best=1,
+        remarks={
+            "write_znode": "The number is right again, but there was no election: brokers look at a change, and "
+            "compete only after a deletion.",
+            "kill": not_owner,
+            "bounce": lambda lab: not_owner(lab, " A restarted broker finds the znode and does not compete."),
+            "expire_session": lambda lab: not_owner(lab, " Another session has expired."),
+            "elect_preferred": "That is a request to a controller; there is none.",
+            "create_topic": "ZooKeeper has the new topic, too. No controller reads it.",
+        },
+        praise={
+            "kill": "It works after the session timeout, and costs a broker.",
+            "bounce": "It works, and costs the restart of a broker.",
+            "shutdown": "It works, but the broker asks three times for a controller that is not there.",
+        },
+        why="The znode went, and the brokers competed for it. The new controller "
+        "found the topic that had not been read.",
+    ),
+    Operate(
+        name="01.4",
+        title="Restart four brokers",
+        hints=(
+            "What does the restart of a broker that is not the controller change?",
+            "When does a restart need an election?",
+            "Who is the controller at the beginning, and who may be it before your last restart?",
+        ),
+        begin=FOUR,
+        missing=not_rolled,
+        best=8,
+        remarks={
+            "kill": "A killed broker is missed only after the session timeout. Wait with `settle` before you go on.",
+            "pause": "A pause is no restart: the process goes on with what it had in memory.",
+            "delete_controller": "That elects another controller and restarts no broker.",
+        },
+        praise={
+            "kill": "After a kill the cluster waits six seconds each time; `shutdown` asks first and loses nothing.",
+            "bounce": "Faster than any real process can restart.",
+        },
+        why="The controller was the last one to restart, so it changed once.",
+    ),
+    Repair(
+        name="01.5",
+        title="Elected, resigned, and still in the znode (KAFKA-4229)",
+        hints=(
+            "Compare the number in the znode with the broker's own.",
+            "Which line of the controller's log comes once too often?",
+            "What should a broker do that is elected already when it has a new session?",
+        ),
+        ticket="KAFKA-4229",
+        why="A broker that finds its own number in /controller is the controller; it must not resign and then consider "
+        "itself beaten.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "01.a": Guess(
+        "Three equal brokers start at the same moment. Which one will be the controller?",
+        (
+            ("broker 1: it has the lowest id", "Ids look like ranks. Nothing compares them here."),
+            ("broker 1: it is started first", "All are started at 0.0 ms. What has to come first is a request."),
+            ("the one whose request ZooKeeper applies first", "So it cannot be known from the configuration."),
+            ("the one that the others vote for", "No broker speaks to another one before there is a controller."),
+        ),
+        2,
+    ),
+    "01.b": Guess(
+        "The controller was killed and another one elected. The first broker is started again. Who is the controller?",
+        (
+            ("the first broker again", "Preferred leaders do come back. There is no preferred controller."),
+            ("the second one, as before", "The znode is there, so no broker competes."),
+            ("there is a new election", "Nothing was deleted. What would the brokers compete for?"),
+        ),
+        1,
+    ),
+    "01.c": Guess(
+        "The controller stands still for 3 s, as by a garbage collection. The session timeout is 6 s. What happens?",
+        (
+            (
+                "another broker is elected",
+                "It does not answer. But which process waits for an answer, and for how long?",
+            ),
+            ("nothing", "ZooKeeper heard from it in time, before and after."),
+            ("there are two controllers", "For that a second one must be elected. By what?"),
+        ),
+        1,
+    ),
+    "01.d": Guess(
+        "Broker 2 is the controller. An administrator writes 3 into /controller, "
+        "then creates a topic. Who gives it leaders?",
+        (
+            ("broker 3", "It is named now. Has it been elected?"),
+            ("broker 2, as before", "It reads the znode when it changes, and finds that it is not named any more."),
+            ("nobody", "One has resigned, and no other was elected."),
+            ("none: the tool reports an error", "The tool writes into ZooKeeper, and that works."),
+        ),
+        2,
+    ),
+}

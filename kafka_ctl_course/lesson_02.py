@@ -1,0 +1,260 @@
+"""Exercises of lesson 02, how a decision reaches the brokers.
+
+Apart from `lesson_18.py` because a lesson has a file; that one asks about the edited cluster, too.
+"""
+
+from __future__ import annotations
+
+from kafka_ctl.brokers.process import DOWN
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.view import BrokerView
+
+TITLE = "How a decision reaches the brokers"
+OPENING = (
+    """lab brokers=4 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
+    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+ORDERS = TopicPartition("orders", 0)
+ONE = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+SLOW = OPENING + ONE + "delay 4 3 5\nkill 1\nrun_for "
+EDIT = (
+    "write_znode /brokers/topics/orders/partitions/0/state "
+    """'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[1,2,3]}'\nsettle\n"""
+)
+TAKEOVER = "delete_controller\nsettle\n"
+MOMENTS = {
+    "before the session ends": f"{SLOW}5.9\n",
+    "broker 3 has heard nothing": f"{SLOW}6.5\n",
+    "broker 3 follows": f"{SLOW}11.5\n",
+    "all requests have been answered": f"{SLOW}16.5\n",
+    "edited, and a new controller": OPENING + ONE + EDIT + TAKEOVER,
+    "edited": OPENING + ONE + EDIT,
+    "a broker has just been added": OPENING + ONE + "add_broker broker=9\n",
+}
+
+
+# 1: predict
+
+
+def sent(lab: Lab) -> tuple[int, int]:
+    """LeaderAndIsr and UpdateMetadata requests since the topic was created."""
+    since = lab.trace[next(command.seq for command in lab.commands if command.name == "create_topic") :]
+    requests = [record.action for record in since.slice(kind="request", target="sent")]
+    return requests.count("LeaderAndIsr"), requests.count("UpdateMetadata")
+
+
+def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
+    """The mistakes of exercise 1."""
+    leader_and_isr, metadata = answer
+    if leader_and_isr == 4:
+        return "Four counts replicas. Broker 2 gets both partitions in one request."
+    if leader_and_isr == 2:
+        return "Two counts partitions. A request goes to each broker that has to do something."
+    if leader_and_isr == 6:
+        return "Brokers 4 to 6 hold no replica, so they have nothing to do."
+    if metadata == 3:
+        return "Clients may ask brokers 4 to 6 as well."
+    if metadata == 12:
+        return "One UpdateMetadata carries both partitions."
+    return None
+
+
+# 2: implement
+
+
+def given(lab: Lab) -> list[tuple[Lab]]:
+    """The lab itself."""
+    return [(lab,)]
+
+
+def named(view: BrokerView) -> int | None:
+    """The leader that a broker names to clients."""
+    return view.metadata[ORDERS].leader if ORDERS in view.metadata else None
+
+
+def stale(lab: Lab) -> set[int]:
+    """The running brokers that name another leader than ZooKeeper."""
+    stored = lab.partition(*ORDERS).leader
+    running = [view for view in lab.brokers.values() if view.state != DOWN]
+    return {view.id for view in running if named(view) not in (None, stored)}
+
+
+def explain(case: tuple[Lab], got: object, expected: set[int]) -> str:
+    """The fault in a set of brokers, in one sentence; None if there is none."""
+    (lab,) = case
+    if not isinstance(got, set) or not got <= lab.brokers.keys():
+        return f"your function returned {got!r}; a set of broker ids is expected."
+    stored = lab.partition(*ORDERS).leader
+    for id in sorted(got - expected):
+        view = lab.brokers[id]
+        if view.state == DOWN:
+            return f"broker {id} is in your set. It is down: no client gets an answer from it."
+        if named(view) is None:
+            return f"broker {id} is in your set. It has just started and names no leader; that is not stale."
+        return (
+            f"broker {id} is in your set. It names leader {stored}, as ZooKeeper does; "
+            "which broker really leads is not asked."
+        )
+    id = min(expected - got)
+    if not got and len(expected) < len(lab.brokers):
+        return (
+            f"your set is empty. But broker {id} names leader "
+            f"{named(lab.brokers[id])} to clients (its `metadata`), and "
+            f"ZooKeeper has {stored}."
+        )
+    if len(expected) == len(lab.brokers):
+        return f"all brokers agree with each other, but not with ZooKeeper, which has leader {stored}."
+    return (
+        f"broker {id} is missing. It names leader {named(lab.brokers[id])}, ZooKeeper has {stored}. You need what it "
+        "*says*, which is in its metadata, not what it *does*."
+    )
+
+
+# 3: operate
+
+
+def refused(lab: Lab) -> str | None:
+    """True if a new producer cannot write, or brokers disagree."""
+    running = [view for view in lab.brokers.values() if view.state != DOWN]
+    leading = [view.id for view in running if ORDERS in view.leads]
+    if len(leading) != 1:
+        return f"brokers {' and '.join(map(str, leading)) or 'none'} lead orders-0."
+    wrong = {view.id: named(view) for view in running if named(view) != leading[0]}
+    if wrong:
+        return (
+            f"broker {leading[0]} leads orders-0, but broker {min(wrong)} names leader {wrong[min(wrong)]} to clients."
+        )
+    produced = lab.produce(*ORDERS)
+    assert produced is not None
+    return None if produced.acknowledged else f"a new producer is answered {produced.error}."
+
+
+def agreed(lab: Lab) -> str:
+    """The reason why all agree again: a higher leader epoch, or the old value."""
+    epoch = lab.partition(*ORDERS).leader_epoch
+    if epoch > 0:
+        return "The leader epoch is higher now, so that replicas obey again."
+    return (
+        f"All say the same again, with leader epoch {epoch} as before: the replicas never obeyed the edit. An election "
+        "by the controller would have repaired it without a second edit."
+    )
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="02.1",
+        title="How many requests?",
+        hints=(
+            "Which brokers have to do something?",
+            "What is gathered before it is sent?",
+            "Which brokers may a client ask?",
+        ),
+        story=OPENING.replace("brokers=4", "brokers=6")
+        + """create_topic orders assignment='{"0":[1,2],"1":[2,3]}'\nsettle\n""",
+        ask=sent,
+        example=(9, 9),
+        parts=("LeaderAndIsr", "UpdateMetadata"),
+        wrong=(predict_wrong,),
+        why="Brokers 1, 2 and 3 have to do something; all six may be asked by clients.",
+    ),
+    Compute(
+        name="02.2",
+        title="Which brokers are stale?",
+        hints=(
+            "Which of a broker's two memories do clients see?",
+            "`lab.partition` reads ZooKeeper. What does a broker's `metadata` have?",
+            "Which brokers cannot be asked? Which brokers know no leader yet?",
+        ),
+        stories=MOMENTS,
+        give=given,
+        truth=stale,
+        explain=explain,
+        why="What brokers say is compared with ZooKeeper, not with each other, and not with what they do.",
+    ),
+    Operate(
+        name="02.3",
+        title="Clients that are sent to the wrong broker",
+        hints=(
+            "Why did the replicas ignore what the metadata took over?",
+            "Which number would have to be higher?",
+            "Who raises this number, and on which occasions?",
+        ),
+        begin=OPENING.replace("2.0", "2.4") + ONE + EDIT + TAKEOVER,
+        missing=refused,
+        best=1,
+        remarks={
+            "write_znode": "ZooKeeper has another value now, and no process has read it.",
+            "delete_controller": "It has sent leader epoch 0 once more, and the replicas have ignored it.",
+            "bounce 2": "Broker 2 lost its memory of epoch 0, so it obeyed. Broker 1 did not: both lead with epoch 0.",
+            "bounce 4": "Broker 4 holds no replica; no election was necessary.",
+            "create_topic": "The new topic is served. Nothing was sent about orders-0.",
+            "add_broker": "The new broker got the same metadata as all the others.",
+        },
+        praise={
+            "kill": "It works, and costs a broker.",
+            "bounce": "A broker that leaves the ISR makes the controller raise the leader epoch.",
+        },
+        why=agreed,
+    ),
+    Repair(
+        name="02.4",
+        title="A follower that never fetches (KAFKA-4443)",
+        hints=(
+            "What did broker 3 need to know when it was asked to follow broker 2?",
+            "Which request would have had to be the first?",
+            "Look for the field about the first request of a new controller.",
+        ),
+        ticket="KAFKA-4443",
+        why="UpdateMetadata comes first: it has the addresses of all live brokers, also that of the leader.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "02.a": Guess(
+        "A topic with 100 partitions and 3 replicas each, on 3 brokers. How many requests are sent?",
+        (
+            ("300", "One for each replica. But a request has room for many partitions."),
+            ("600", "Two for each replica. But a request has room for many partitions."),
+            ("6", "Two for each broker. The requests get larger, not more."),
+            ("1", "Each broker has a connection of its own, and there are two kinds of request."),
+        ),
+        2,
+    ),
+    "02.b": Guess(
+        "The connection to broker 3 is slow by 5 s. When does broker 2 learn that it leads?",
+        (
+            ("after 5 s, with broker 3", "A batch looks like one call. It is a request for each broker."),
+            ("at once", "Each broker has a queue and a connection of its own."),
+            (
+                "when broker 3 has answered",
+                "The controller waits for a broker's answer only before sending that broker its next request.",
+            ),
+        ),
+        1,
+    ),
+    "02.c": Guess(
+        "What takes longer on broker 3: to follow the new leader, or to name the new leader to clients?",
+        (
+            ("to follow the new leader", "Which of the two requests is sent first?"),
+            ("to name the new leader to clients", "One request is on its way at a time. Run on and measure."),
+            ("both take the same time", "Both requests were put into the queue at the same moment. Were both sent?"),
+        ),
+        1,
+    ),
+    "02.d": Guess(
+        "An administrator changes the leader in the `state` znode by hand. Which process notices?",
+        (
+            ("the controller", "It reads this znode when it takes over, and when it writes it."),
+            ("the leader", "A leader reads no leadership from ZooKeeper; requests bring it."),
+            ("all brokers", "Brokers read no leadership from ZooKeeper; requests bring it."),
+            ("nobody", "ZooKeeper has watches, but no process has set one here."),
+        ),
+        3,
+    ),
+}

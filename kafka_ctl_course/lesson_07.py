@@ -1,0 +1,274 @@
+"""Exercises of lesson 07, controlled shutdown."""
+
+from __future__ import annotations
+
+from kafka_ctl.election import controlled_shutdown_leader
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.view import PartitionView
+
+TITLE = "Controlled shutdown"
+OPENING = (
+    "lab brokers=4 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+FOUR = """\
+create_topic late assignment='{"0":[2,1,3]}'
+create_topic followed assignment='{"0":[1,2]}'
+create_topic solo assignment='{"0":[2]}'
+create_topic alone assignment='{"0":[2,3]}'
+settle
+lag 1 late 0
+lag 3 alone 0
+settle
+"""
+"""Broker 2 leads three topics; in `late` replica 1 is out of the ISR, in `alone` replica 3."""
+REJOINED = """\
+create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1]}'
+settle
+lag 2 orders 0
+settle
+catch_up 2
+settle
+"""
+"""The ISR of orders-0 is (1, 3, 2)."""
+PAIR = """\
+create_topic pair assignment='{"0":[1,2]}'
+settle
+produce pair 0 records=3
+lag 2 pair 0
+settle
+produce pair 0 records=2
+"""
+"""Broker 1 is alone in the ISR and has two records that broker 2 lacks."""
+
+
+# 1: predict
+
+
+def after_the_stop(lab: Lab) -> tuple[int, ...]:
+    """The leaders of the four topics, then how often broker 2 has asked."""
+    leaders = (lab.partition(topic, 0).leader for topic in ("late", "followed", "solo", "alone"))
+    return *leaders, len(lab.trace.slice(kind="broker", action="controlled-shutdown"))
+
+
+def predict_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
+    """The mistakes of exercise 1."""
+    late, followed, solo, alone, attempts = answer
+    if 2 in answer[:4]:
+        return "After the last attempt broker 2 stops anyway: it leads nothing."
+    if solo != -1:
+        return f"Broker {solo} holds no copy of solo."
+    if alone != -1:
+        return "Replica 3 is not in the ISR of alone, (2,), and a controlled shutdown is never unclean."
+    if late == 1:
+        return "Replica 1 comes next in the assignment of late, but it is not in the ISR, (2, 3)."
+    if followed == -1:
+        return "Broker 2 only follows in followed; the leader, broker 1, stays."
+    if answer[:4] != truth[:4]:
+        return None
+    if attempts == 1:
+        return "The leaders are right. The first answer was remaining=alone-0: the broker asks again after 5 s."
+    if attempts == 4:
+        return "The leaders are right. 3 is the number of attempts, not of repetitions."
+    return None
+
+
+# 2: compute
+
+
+def situations(lab: Lab) -> list[tuple[int, tuple[PartitionView, ...], frozenset[int]]]:
+    """Every broker that runs as the one that asks; alone, and with each of the others leaving, too."""
+    running = [broker for broker, view in lab.brokers.items() if view.state == "running"]
+    found = tuple(lab.partitions())
+    return [(broker, found, frozenset({broker, other})) for broker in running for other in running]
+
+
+def plan(broker: int, partitions: tuple[PartitionView, ...], leaving: frozenset[int]) -> dict[str, int | None]:
+    """The next leader of each partition that this broker leads and that has other replicas."""
+    found = {}
+    for p in partitions:
+        if p.leader == broker and len(p.replicas) > 1:
+            elected = controlled_shutdown_leader(p.replicas, p.isr, frozenset(p.isr), leaving)
+            found[f"{p.topic}-{p.partition}"] = elected.leader if elected else None
+    return found
+
+
+def explain_plan(
+    given: tuple[int, tuple[PartitionView, ...], frozenset[int]], got: object, expected: dict[str, int | None]
+) -> str:
+    """The fault in a plan, in one sentence; None if there is none."""
+    broker, partitions, leaving = given
+    gone = ", ".join(map(str, sorted(leaving)))
+    asked = f"broker {broker} asks, leaving: {gone}."
+    if not isinstance(got, dict):
+        return f"{asked} Your function returned {got!r}; a dictionary is expected, such as {{'orders-0': 2}}."
+    known = {f"{p.topic}-{p.partition}": p for p in partitions}
+    wrong = next(name for name in [*got, *expected] if name not in got or got[name] != expected.get(name, "nothing"))
+    return f"{asked} {_explain_one(broker, leaving, wrong, known.get(wrong), got, expected)}"
+
+
+def _explain_one(
+    broker: int, leaving: frozenset[int], name: str, p: PartitionView | None, got: dict, expected: dict
+) -> str:
+    if p is None:
+        return f"{name!r} is no partition of this cluster."
+    if name not in got:
+        return f"Broker {broker} leads {name}, which has other replicas, and your plan does not name it."
+    if name not in expected:
+        if p.leader != broker:
+            return f"Broker {broker} does not lead {name}: an election there would change nothing."
+        return (
+            f"{name} has one replica and cannot move. If it counted as remaining, broker {broker} would try three "
+            "times and wait 15 s for it."
+        )
+    leader = got[name]
+    if leader is None:
+        return f"You return no leader for {name}, though replica {expected[name]} is in the ISR {p.isr} and stays."
+    if leader in leaving:
+        return f"You give {name} to broker {leader}, which is leaving: it would be without a leader a moment later."
+    if leader not in p.isr:
+        return f"You give {name} to broker {leader}; a controlled shutdown never chooses outside the ISR {p.isr}."
+    return (
+        f"You give {name} to broker {leader}, the next in the ISR {p.isr} (KAFKA-3670, lesson 05). The walk goes along "
+        f"the assignment {p.replicas}."
+    )
+
+
+# 3: operate
+
+
+def left_a_gap(lab: Lab) -> str | None:
+    """True if broker 1 still runs, or pair-0 was without a leader, or has lost records."""
+    found = lab.partition("pair", 0)
+    if lab.brokers[1].state != "down":
+        return "broker 1 has not stopped."
+    if lost := next((v.text for v in lab.violations if v.invariant == "I4"), None):
+        return f"broker 1 has stopped, but {lost}."
+    asked = len(lab.trace.slice(kind="broker", action="controlled-shutdown", broker=1))
+    if found.leader == -1:
+        return f"pair-0 is Offline with ISR {found.isr}; broker 1 asked {asked} times."
+    closes = (("fault", "kill"), ("broker", "shutting-down"))
+    ends = [r for r in lab.trace.slice(broker=1) if (r.kind, r.action) in closes]
+    led = lab.trace.slice(kind="broker", action="become-leader", topic="pair", broker=found.leader)
+    gap = led[-1].time_ms - ends[0].time_ms
+    return f"pair-0 was without a leader for {gap / 1000:.1f} s." if gap > 0 else None
+
+
+def asked_in_vain(lab: Lab) -> str | None:
+    """The reply to a controlled shutdown that left pair-0 behind."""
+    if lab.partition("pair", 0).leader != -1:
+        return None
+    return "Its answers all said remaining=pair-0. What has to be true of replica 2 before one of them is empty?"
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="07.1",
+        title="Which brokers lead after the stop?",
+        hints=(
+            "Which other broker holds a copy, is in the ISR, and stays?",
+            "Which topics does the controller not even look at?",
+            "What does a broker do after its last attempt?",
+        ),
+        story=OPENING + FOUR + "shutdown 2\nsettle\n",
+        ask=after_the_stop,
+        example=(7, 7, 7, 7, 7),
+        parts=("late", "followed", "solo", "alone", "attempts"),
+        nobody="-1",
+        wrong=(predict_wrong,),
+        why="late moves, followed keeps its leader, solo is left alone, and alone keeps broker 2 for three attempts.",
+    ),
+    Compute(
+        name="07.2",
+        title="The controller's plan",
+        hints=(
+            "There are three groups of partitions on this broker: led, followed, and those with one replica.",
+            "Who of the ISR may lead when two brokers leave?",
+            "Which order decides among those, and what if there is none?",
+        ),
+        stories={
+            "four topics": OPENING + FOUR,
+            "a replica has joined the ISR again": OPENING + REJOINED,
+            "one broker is dead": OPENING + REJOINED + "kill 3\nsettle\n",
+        },
+        give=situations,
+        truth=plan,
+        explain=explain_plan,
+        why="What your plan gives None is what the answer to the broker lists as remaining.",
+    ),
+    Operate(
+        name="07.3",
+        title="Stop broker 1, and keep pair-0 led",
+        hints=(
+            "What would the answer to broker 1 name as remaining?",
+            "What must become true of replica 2, so that it may lead?",
+            "In which order, or at the same time?",
+        ),
+        begin=OPENING + PAIR,
+        missing=left_a_gap,
+        best=2,
+        remarks={
+            "kill": "After `kill` the controller gets no request; it learns of the death when the session ends.",
+            "shutdown": asked_in_vain,
+            "catch_up": "Now replica 2 can join the ISR. Broker 1 has still to be stopped, in good order.",
+            "write_znode": "An unclean election gives a leader at once, without the records that only broker 1 has.",
+            "lag": "The further replica 2 falls behind, the longer broker 1 has to stay.",
+        },
+        praise={"reassign": "A third replica does it as well, and more data was copied."},
+        why="Replica 2 was in the ISR when the controller looked: pair-0 had a leader all the time.",
+    ),
+    Repair(
+        name="07.4",
+        title="A request of the former process (KAFKA-7235)",
+        hints=(
+            "Which process of broker 3 sent the request that arrives last?",
+            "What could the controller compare, if each process had a number of its own?",
+            "One field of Generation is about such numbers of brokers.",
+        ),
+        ticket="KAFKA-7235b",
+        why="Each process has an epoch, the zxid of its znode in `/brokers/ids`; older requests are refused (KIP-380).",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "07.a": Guess(
+        "controlled.shutdown.enable=false, and the process gets SIGTERM. For how long is there no leader?",
+        (
+            ("about 6 s", "Uncontrolled sounds like a crash. But this process still closes its session."),
+            (
+                "1.4 ms",
+                "That is how long the election takes. It begins when the session ends; "
+                "when does the broker stop answering?",
+            ),
+            (
+                "as long as the logs take to close",
+                "It answers nothing any more, and its session is still open. Run on.",
+            ),
+            ("not at all", "Who would have moved the leaders before the end?"),
+        ),
+        2,
+    ),
+    "07.b": Guess(
+        "A controlled shutdown ends at the first attempt: remaining=(). Which partitions may be without a leader now?",
+        (
+            ("none", "The answer names what the controller tried to move. Did it try all?"),
+            ("those with one replica", "They cannot move, so the controller does not wait for them."),
+            ("those whose followers are out of sync", "These are named as remaining."),
+        ),
+        1,
+    ),
+    "07.c": Guess(
+        "Kafka 0.10, 300 partitions on 3 brokers. Which way to stop one has the shortest time without a leader?",
+        (
+            ("kill", "The controller learns of it only when the session ends, whatever the version."),
+            ("SIGTERM without controlled shutdown", "One failure is handled in one go. Run on."),
+            ("controlled shutdown", "So it is with 6 partitions. Count the requests."),
+        ),
+        1,
+    ),
+}

@@ -1,0 +1,241 @@
+"""Exercises of lesson 08, failover of the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.plugins import Plugins
+
+Case = tuple[int, int]
+Obeyed = tuple[tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
+TITLE = "Failover: epochs, zombies, fencing"
+OPENING = (
+    """lab brokers=3 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
+    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+ZOMBIE = OPENING.replace("brokers=3", "brokers=4").replace("seed=7", "seed=1")
+STORIES = {
+    "one controller": OPENING + "create_topic orders partitions=3 replication_factor=2\nsettle\n",
+    "a failover": OPENING
+    + "create_topic orders partitions=3 replication_factor=2\nsettle\nkill 2\nsettle\nstart 2\nsettle\n",
+    "a message that is late": ZOMBIE
+    + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+    + "delay 1 3 20\nkill 4\nrun_for 7\npause 1 10\nsettle\n",
+}
+CLEANED = (
+    OPENING
+    + "delete_controller\nsettle\n" * 3
+    + (
+        "delete_znode /controller_epoch\ndelete_controller\nsettle\n"
+        "create_topic new partitions=3 replication_factor=3\nsettle\n"
+    )
+)
+"""`/controller_epoch` was deleted after three failovers; then a topic was created."""
+
+
+# 1: predict
+
+
+def epochs(lab: Lab) -> tuple[int, int]:
+    """The controller epoch, and the version of the znode that holds it."""
+    assert lab.controller is not None
+    return lab.controller.epoch, lab.znodes()["/controller_epoch"][1]
+
+
+def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
+    """The mistakes of exercise 1."""
+    if answer == (5, 4):
+        return "So it is in 2.0, which creates the znode with 1. 2.4 creates it with 0 and raises it at once."
+    if answer[0] == 4:
+        return "Four were deleted, and the first controller counts, too."
+    if answer[0] == 1:
+        return "Each election raises the epoch, also when the same broker wins again."
+    if answer[0] == 0:
+        return "Deleting `/controller` leaves `/controller_epoch` alone; and no controller has epoch 0."
+    return None
+
+
+# 2: the fence
+
+
+def cases() -> Iterator[Case]:
+    """Epochs below, equal and above the newest that was seen."""
+    yield from ((asked, newest) for newest in range(6) for asked in range(7))
+
+
+def ask(plugins: Plugins, case: Case) -> bool:
+    """One case, through the plug."""
+    return plugins.rule("fence", usual)(*case)
+
+
+def usual(request_epoch: int, newest_seen: int) -> bool:
+    """The result of a broker's check."""
+    return request_epoch >= newest_seen
+
+
+def explain(case: Case, got: bool, expected: bool) -> str:
+    """The fault in an answer, in one sentence; None if there is none."""
+    asked, newest = case
+    if asked == newest:
+        return "Equal is not old: a controller sends many requests with one epoch, and only the first would be obeyed."
+    if asked > newest:
+        return "This is how a broker hears of a new controller: by a request with a higher epoch."
+    return f"A controller with epoch {newest} exists; one with epoch {asked} was replaced and does not know it yet."
+
+
+def obeyed(lab: Lab) -> Obeyed:
+    """The partitions that each broker leads, and the violated invariants."""
+    leads = tuple((id, tuple(sorted(map(str, broker.leads)))) for id, broker in lab.brokers.items())
+    return leads, tuple(sorted({violation.invariant for violation in lab.violations}))
+
+
+def in_words(outcome: Obeyed) -> str:
+    """The same as text."""
+    leads, broken = outcome
+    leading = ", ".join(f"broker {id} leads {' '.join(what) or 'nothing'}" for id, what in leads)
+    return leading + (f", and {', '.join(broken)} broken" if broken else "")
+
+
+# 4: operate
+
+
+def disobeyed(lab: Lab) -> str | None:
+    """True if the brokers still do not know what they lead."""
+    wanted = {f"{p.topic}-{p.partition}": p.leader for p in lab.partitions() if p.topic == "new"}
+    if len(wanted) < 3:
+        return "the topic new is not whole any more."
+    known = {str(tp) for broker in lab.brokers.values() for tp in broker.leads}
+    missing = [name for name in wanted if name not in known]
+    if not missing:
+        return None
+    if lab.controller is None:
+        return f"no broker acts as the controller, and no broker leads {', '.join(missing)}."
+    return f"the controller has epoch {lab.controller.epoch}, and no broker leads {', '.join(missing)}."
+
+
+def written(lab: Lab) -> str:
+    """The reply to a learner who wrote an epoch or made a new controller."""
+    znode = lab.znodes().get("/controller_epoch")
+    if znode is not None and not znode[0].isdigit():
+        return (
+            f"/controller_epoch holds {short(znode[0].decode(errors='replace'))}, which is no number: each broker that "
+            "is elected fails to read it and gives up, and the next one tries."
+        )
+    if any(each.name == "delete_controller" for each in lab.commands[len(CLEANED.splitlines()) - 1 :]):
+        return "The next controller adds one to what it reads. The brokers have seen epoch 4."
+    return "The controller keeps the epoch that it was elected with; it does not read the znode again."
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="08.1",
+        title="Four elections",
+        hints=(
+            "What is counted, controllers or brokers? Was there one before the first deletion?",
+            "Which of two znodes was deleted, and which was written?",
+            "In 2.0 the new znode gets epoch 1 at its creation. Here the first controller writes it twice.",
+        ),
+        story=OPENING.replace("2.0", "2.4") + "delete_controller\nsettle\n" * 4,
+        ask=epochs,
+        example=(7, 7),
+        parts=("the controller epoch", "the version of `/controller_epoch`"),
+        wrong=(predict_wrong,),
+        why="Each controller raises the epoch by one write. A fenced write names the version that it expects.",
+    ),
+    Implement(
+        name="08.2",
+        title="Which controller does a broker obey?",
+        hints=(
+            "Which two epochs meet when one controller sends its second request?",
+            "Write down when a broker refuses, then turn it round.",
+        ),
+        what="rules",
+        occasion="fence",
+        arguments="request_epoch, newest_seen",
+        usual=usual,
+        ask=ask,
+        cases=cases,
+        stories=STORIES,
+        outcome=obeyed,
+        describe=in_words,
+        explain=explain,
+        why="Old is refused, equal and new are obeyed; the newest epoch that was seen is remembered.",
+    ),
+    Repair(
+        name="08.3",
+        title="A deposed controller still writes (KAFKA-6082)",
+        hints=(
+            "Where did the late write land: at a broker, or somewhere else?",
+            "Who could refuse it there? A broker's check of epochs does not help.",
+            "Look for the field that makes a write depend on `/controller_epoch`.",
+        ),
+        ticket="KAFKA-6082",
+        why="Since 2.1 each write is a transaction that first checks the version of `/controller_epoch`.",
+    ),
+    Operate(
+        name="08.4",
+        title="A controller that no broker obeys",
+        hints=(
+            "What do the brokers answer to the controller's requests? See the trace, or their logs.",
+            "With which number do they compare, and where do they keep it?",
+            "How does a controller come by its epoch? From where does it read, and when?",
+        ),
+        begin=CLEANED,
+        missing=disobeyed,
+        best=2,
+        remarks={
+            "write_znode": written,
+            "delete_controller": written,
+            "bounce": "This broker has forgotten the epoch that it had seen; the others have not.",
+            "create_topic": "The next request is refused like the last one.",
+            "elect_preferred": "The election happens in ZooKeeper; the brokers refuse to hear of it.",
+        },
+        praise={
+            "delete_controller": "The new controller's epoch is no longer below what the brokers have seen.",
+            "bounce": "A broker that starts has seen no epoch yet.",
+        },
+        why="ZooKeeper decides which controller is elected; the epoch that each broker "
+        "remembers decides which one is obeyed.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "08.a": Guess(
+        "The controller's process stands still for ten seconds, longer than its session. What happens?",
+        (
+            (
+                "Nothing: it is only slow",
+                "ZooKeeper cannot tell slow from dead; it counts the time since the last ping.",
+            ),
+            ("There are two controllers for a while", "One by its own memory, one by `/controller`."),
+            ("Brokers stop until it is back", "They do not wait for a controller: a leader goes on leading."),
+        ),
+        1,
+    ),
+    "08.b": Guess(
+        "A request of the controller that was replaced arrives late. What does the broker do?",
+        (
+            ("It obeys: that controller was elected", "It was. The broker has heard of another one since."),
+            ("It asks ZooKeeper who is right", "Brokers do not ask ZooKeeper before they obey."),
+            ("It refuses: the epoch is old", "A number in the request is all it needs."),
+        ),
+        2,
+    ),
+    "08.c": Guess(
+        "Three failovers; then an administrator deletes the znodes /controller_epoch and "
+        "/controller. Which controller is obeyed?",
+        (
+            ("the new controller, as usual", "It is elected and healthy. Which epoch does it have?"),
+            ("nobody", "The brokers remember a number that ZooKeeper has forgotten."),
+            ("the old controller", "It has resigned when /controller went."),
+        ),
+        1,
+    ),
+}

@@ -1,0 +1,326 @@
+"""Exercises of lesson 10, deleting topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from kafka_ctl.controller.deletion import next_move
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.plugins import Plugins
+from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
+from kafka_ctl_course.figures.deletion import facts
+
+Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
+End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
+TITLE = "Deleting topics"
+OPENING = (
+    "lab brokers={} generation=2.0 seed=7 "
+    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
+)
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+STUCK = OPENING.format(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
+"""Broker 1 is down, so the deletion of orders cannot end."""
+LEFT = (
+    OPENING.format(4)
+    + TOPIC
+    + """create_topic audit assignment='{"0":[1,2,3]}'\nsettle\nslow 4 8\n"""
+    + """reassign '{"orders-0":[1,2,4]}'\nrun_for 0.1\ndelete_topic orders\nsettle\nheal\nsettle\n"""
+)
+"""A topic was deleted while it moved: its request for a reassignment is left over."""
+
+
+# 1: predict
+
+
+def states(lab: Lab) -> dict[int, str]:
+    """The state of each replica, by broker."""
+    return {r.broker: str(r.state) for r in lab.replicas()}
+
+
+def predict_wrong(answer: dict[int, str], truth: dict[int, str]) -> str | None:
+    """The mistakes of exercise 1."""
+    if set(answer) != set(truth):
+        return f"One state for each of the brokers {', '.join(map(str, truth))} is asked for."
+    if answer[1] == INELIGIBLE:
+        return "So it was meant. In 2.0 this move of a replica that is Offline is refused, and 2.4 takes it back."
+    if answer[1] == STARTED:
+        return "A broker that is down is sent no request, so nothing has started there."
+    if answer[1] != truth[1]:
+        return "Broker 1 had left before: which state has a replica whose broker is down?"
+    if OFFLINE in (answer[2], answer[3]):
+        return "The deletion begins on every live broker: it does not wait until all are there."
+    if "NonExistentReplica" in (answer[2], answer[3]):
+        return "A replica is forgotten only when all of the topic are deleted, and broker 1 has not answered."
+    if answer != truth:
+        return "Brokers 2 and 3 live and have answered: their copies are deleted."
+    return None
+
+
+SHORT = {
+    short: str(state)
+    for state in ReplicaState
+    for short in (
+        str(state),
+        str(state).removesuffix("Replica"),
+        str(state).removeprefix("Replica"),
+        str(state).removeprefix("ReplicaDeletion"),
+    )
+}
+"""The states by the names that lessons and logs use: Offline, Successful, DeletionSuccessful."""
+
+
+# 2: the next move
+
+
+def cases() -> Iterator[Case]:
+    """Three replicas in any of five states, with broker 1 alive and dead, halted and not."""
+    for each in product((ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE), repeat=3):
+        found = {(0, broker): state.value for broker, state in zip((1, 2, 3), each, strict=True)}
+        for alive in ({1, 2, 3}, {2, 3}):
+            yield from ((found, frozenset(alive), halted) for halted in (False, True))
+
+
+def ask(plugins: Plugins, case: Case) -> str:
+    """One case, through the plug."""
+    return plugins.rule("deletion", next_move)(*case)
+
+
+def explain(case: Case, got: str, expected: str) -> str:
+    """The fault in an answer, in one sentence; None if there is none."""
+    found, alive, halted = case
+    left = [f"broker {broker}" for (_, broker), state in found.items() if state != SUCCESSFUL.value]
+    if got == "complete":
+        dead = any(broker not in alive for (_, broker), state in found.items() if state != SUCCESSFUL.value)
+        more = " When it returns, it has a copy of a topic that no controller knows (KAFKA-10548)." if dead else ""
+        return f"The copy on {left[0]} is not deleted, and you delete the znodes.{more}"
+    if expected == "complete":
+        return "Every replica is deleted; no other answer will come, so the topic would stay."
+    if got == "start" and halted:
+        return "Its deletion is halted: a broker is down or has failed. Starting again asks the same once more."
+    if got == "start":
+        return "An answer is still on its way: a replica is in ReplicaDeletionStarted."
+    return "Nothing is halted and no answer is on its way: this deletion would never start."
+
+
+STORIES = {
+    "a deletion": OPENING.format(3) + TOPIC + "delete_topic orders\nsettle\n",
+    "several partitions": OPENING.format(3)
+    + "create_topic orders partitions=3 replication_factor=2\nsettle\ndelete_topic orders\nsettle\n",
+    "one broker down": STUCK,
+    "and up again": STUCK + "start 1\nsettle\n",
+    "a new controller": STUCK + "delete_controller\nsettle\nstart 1\nsettle\n",
+}
+
+
+def ended(lab: Lab) -> End:
+    """The remains of the topic, and the violated invariants."""
+    found = facts(lab, "orders")
+    copies = tuple((copy.name, copy.state, copy.records is not None) for copy in found.copies)
+    return found.in_zookeeper, found.marked, copies, tuple(sorted({v.invariant for v in lab.violations}))
+
+
+def in_words(outcome: End) -> str:
+    """The same as text."""
+    there, marked, copies, broken = outcome
+    state = f"the topic {'in ZooKeeper' if there else 'gone from ZooKeeper'}"
+    state += ", still marked" if marked else ""
+    kept = [f"{name} ({state})" for name, state, on_disk in copies if on_disk]
+    state += f", copies on disk: {', '.join(kept) or 'none'}"
+    return state + (f", and {', '.join(broken)} broken" if broken else "")
+
+
+# 3 and 4: operate
+
+
+def not_deleted(lab: Lab) -> str | None:
+    """True if something of the topic is left, or an invariant broken."""
+    found = facts(lab, "orders")
+    if broken := [v for v in lab.violations if v.invariant in ("I4", "I16")]:
+        there = "the topic is there again" if found.in_zookeeper else "the topic is gone"
+        return f"{there}, but {broken[-1].invariant} is broken: {broken[-1].text}."
+    if found.in_zookeeper:
+        on_disk = [copy.name for copy in found.copies if copy.records is not None]
+        return f"/brokers/topics/orders is still there; copies on disk: {', '.join(on_disk) or 'none'}."
+    if found.marked:
+        return "the mark under /admin/delete_topics is still there."
+    return None
+
+
+def not_moved(lab: Lab) -> str | None:
+    """True if audit is not yet on brokers 1, 2 and 4, or a request is left."""
+    found = lab.partition("audit", 0)
+    if (3 in found.replicas) or set(found.isr) != {1, 2, 4}:
+        request = "/admin/reassign_partitions" in lab.znodes()
+        where = f"audit-0 has the replicas {list(found.replicas)} and the ISR {list(found.isr)}"
+        return f"{where}; /admin/reassign_partitions is {'there' if request else 'not there'}."
+    return None
+
+
+def removed_mark(lab: Lab) -> str:
+    """The reply to a learner who deleted the mark."""
+    memory = lab.controller_memory()
+    if memory is not None and "orders" in memory.deleting:
+        return "The controller does not watch the mark itself: the topic is still in topicsToBeDeleted, in memory."
+    return "The mark is the request. By the time of the deletion the request was gone."
+
+
+def executed(lab: Lab) -> str:
+    """The reply to a learner who executed a plan that was not carried out."""
+    if "/admin/reassign_partitions" not in lab.znodes():
+        return "When you asked, the old request was still there, and the tool wrote nothing. It is gone now: ask again."
+    if b"audit" not in lab.znodes()["/admin/reassign_partitions"][0]:
+        return "The tool wrote nothing: There is an existing assignment running."
+    return (
+        "The plan is in ZooKeeper, and the controller has not noticed: its watch of this znode was used up when the "
+        "znode was deleted."
+    )
+
+
+AGAIN = "The next controller reads the mark, starts again, and waits for the same broker."
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="10.1",
+        title="Where the three replicas are",
+        hints=(
+            "Who can answer a request, and who cannot?",
+            "Is there anything that lets brokers 2 and 3 wait for broker 1?",
+            "Broker 1 was down before the deletion began. Which state has its replica had since?",
+        ),
+        story=STUCK,
+        ask=states,
+        example={1: "NewReplica", 2: "NewReplica", 3: "NewReplica"},
+        names=SHORT,
+        wrong=(predict_wrong,),
+        why="The live ones delete at once, so one copy is left: the one that cannot be reached.",
+    ),
+    Implement(
+        name="10.2",
+        title="What next?",
+        hints=(
+            "Begin with the one case in which the znodes may be deleted.",
+            "When is it useless to send anything now? There are two reasons.",
+            "`alive` is a set of brokers. Does the answer need it?",
+        ),
+        what="rules",
+        occasion="deletion",
+        arguments="states, alive, halted",
+        usual=next_move,
+        ask=ask,
+        cases=cases,
+        stories=STORIES,
+        outcome=ended,
+        describe=in_words,
+        explain=explain,
+        why="All deleted: complete. Halted, or an answer on its way: wait. Otherwise: start.",
+    ),
+    Operate(
+        name="10.3",
+        title="A deletion that is stuck",
+        hints=(
+            "Which answer is the controller waiting for?",
+            "Can anything else give this answer?",
+            "One command is enough.",
+        ),
+        begin=STUCK,
+        missing=not_deleted,
+        best=1,
+        remarks={
+            "delete_znode /admin/delete_topics/orders": removed_mark,
+            "delete_controller": AGAIN,
+            "bounce": AGAIN,
+            "elect_preferred": "No replica of this topic may lead any more.",
+            "reassign": "The controller takes the request out again: the topic is to be deleted.",
+        },
+        praise={"delete_controller": "The new controller started over; broker 1 was needed anyway."},
+        why="The controller waited for the answer of one broker, and nothing else can give it.",
+    ),
+    Operate(
+        name="10.4",
+        title="A request that outlived its topic",
+        hints=(
+            "`lab.execute_reassignment({('audit', 0): [1, 2, 4]})` prints an answer. What does it say?",
+            "Where is the old request, and who ought to take it out? Look at `lab.znodes()`.",
+            "When is `/admin/reassign_partitions` read, if it has not changed?",
+        ),
+        begin=LEFT,
+        missing=not_moved,
+        best=2,
+        remarks={
+            "execute_reassignment": executed,
+            "delete_znode": "The old request is gone. The move of audit has not been requested yet.",
+            "reassign": "The request of orders is still there, and so a second one is not accepted.",
+            "create_topic": "A new topic of this name is a new topic; the old request does not move it.",
+            "delete_controller": "The request of orders is gone now. The move of audit has not been requested yet.",
+            "bounce": "The move of audit has not been requested yet.",
+        },
+        praise={
+            "delete_controller": "A new controller reads the request, finds no such partition, and takes it out.",
+            "bounce": "Another controller came; it read the request and took it out.",
+        },
+        why="Look for moves before you delete a topic: the controller deletes it and leaves the request.",
+    ),
+    Repair(
+        name="10.5",
+        title="One move, two topics that cannot be used (linkedin/kafka#14)",
+        hints=(
+            "Nothing was done wrong with audit. What does the controller do first when broker 4 starts?",
+            "Over which topic does that event fail? The topic is gone; why is its move still there?",
+            "If the deletion of orders had waited, nothing would be left over. Which field is about that?",
+        ),
+        ticket="LINKEDIN-14",
+        why="The topic is put on the list of deletions before the controller looks which topics of the list move. So "
+        "orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
+        evades={
+            "incremental_reassignment": (
+                "In 2.4 the start of a broker begins with something else. But orders is deleted at once here, too, "
+                "and its move stays in the controller's memory."
+            )
+        },
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "10.a": Guess(
+        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
+        (
+            ("3: it waits until all can delete", "All or nothing would need a process that asks all of them first."),
+            ("1", "Live brokers delete at once; the controller waits for the others."),
+            ("0", "Broker 1 is down. Which process should have deleted its copy?"),
+        ),
+        1,
+    ),
+    "10.b": Guess(
+        "The deletion is stuck. An administrator removes the request's znode. Later broker 1 returns. The topic is ...",
+        (
+            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
+            ("deleted", "The controller has had it in memory all the time."),
+            ("stuck as before", "The one that was waited for is here now."),
+        ),
+        1,
+    ),
+    "10.c": Guess(
+        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
+        (
+            ("5: broker 1 has them", "It has them when it starts. Whom will it follow?"),
+            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
+            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
+        ),
+        2,
+    ),
+    "10.d": Guess(
+        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
+        (
+            ("waits until the move has ended", "So says a comment in the source. Look at the order of two calls."),
+            ("is refused", "The tool looks whether the topic exists, at nothing else."),
+            ("goes through at once", "The check comes before the topic is on the list that is checked."),
+        ),
+        2,
+    ),
+}

@@ -1,0 +1,328 @@
+"""Exercises of lesson 11, a reassignment in twelve steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from kafka_ctl.controller.reassignment import moves
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.plugins import Plugins
+
+Case = tuple[tuple[int, ...], tuple[int, ...]]
+Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+End = tuple[Partitions, tuple[tuple[str, int], ...], bool, tuple[str, ...]]
+TITLE = "A reassignment in twelve steps"
+OPENING = (
+    "lab brokers={} generation=2.0 seed=7 "
+    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
+)
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+FIVE = OPENING.format(5) + TOPIC
+DEAD = OPENING.format(4) + TOPIC + """kill 4\nsettle\nreassign '{"orders-0":[1,2,4]}'\nsettle\n"""
+"""A move to broker 4, which is down; broker 3 is controller since."""
+
+
+# 1: predict
+
+
+class Ends(Predict[tuple[int, tuple[int, ...], int]]):
+    """A prediction in which the ISR may also be a set."""
+
+    def judge(self, answer: object) -> Verdict:
+        """The same, with lists in the place of sets."""
+        parts = answer if isinstance(answer, list | tuple) else None
+        return super().judge([sorted(p) if isinstance(p, set) else p for p in parts] if parts else answer)
+
+
+def ends(lab: Lab) -> tuple[int, tuple[int, ...], int]:
+    """Leader, ISR in ascending order, leader epoch."""
+    found = lab.partition("orders", 0)
+    return found.leader, tuple(sorted(found.isr)), found.leader_epoch
+
+
+def in_any_order(answer: tuple[int, tuple[int, ...], int], truth: tuple[int, tuple[int, ...], int]) -> str | None:
+    """An ISR is right in any order."""
+    leader, isr, epoch = answer
+    same = (leader, tuple(sorted(isr)), epoch) == truth
+    return "The order of an ISR is the order of joining; it is not asked for here." if same else None
+
+
+def predict_wrong(answer: tuple[int, tuple[int, ...], int], truth: tuple[int, tuple[int, ...], int]) -> str | None:
+    """The mistakes of exercise 1."""
+    leader, isr, epoch = answer
+    if leader == 1:
+        return "Broker 1 is not among the new replicas. What does step 7 do with such a leader?"
+    if leader != truth[0]:
+        return "In step 7 the new assignment, 4, 3, 2, gives the order, and all of it is in the ISR."
+    if set(isr) == {1, 2, 3, 4}:
+        return "That is the ISR at the end of step 4. Step 8 takes broker 1 out."
+    if set(isr) != set(truth[1]):
+        return "All of the new replicas have to be in the ISR before anything is removed."
+    if epoch == 0:
+        return "Each write of the `state` znode by the controller raises the leader epoch. Which steps write it?"
+    if epoch == 1:
+        return "There is one election, but the leader epoch also rises in steps 2 and 8."
+    if epoch == 2:
+        return "Three steps write the `state` znode: one before the wait, two after it."
+    return "The leader's own write, in step 4, does not raise the leader epoch." if epoch == 4 else None
+
+
+# 2: the moves
+
+
+def cases() -> Iterator[Case]:
+    """From 1, 2, 3 to one to three of five brokers, in every order; and going on with both in the assignment."""
+    for size in (1, 2, 3):
+        yield from (((1, 2, 3), new) for new in permutations((1, 2, 3, 4, 5), size))
+    yield from (((2, 3, 4, 1), (2, 3, 4)), ((1, 2, 4, 3), (1, 2, 4)))
+
+
+def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
+    """One case, through the plug; every part in ascending order."""
+    return tuple(tuple(sorted(part)) for part in plugins.rule("reassignment", moves)(*case))
+
+
+def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
+    """The fault in an answer, in one sentence; None if there is none."""
+    (old, new), (during, create, remove, in_sync) = case, got
+    wanted = dict(zip(("during", "create", "remove", "in_sync"), expected, strict=True))
+    if during != wanted["during"]:
+        if gone := sorted({*old} - {*during}):
+            return f"Broker {gone[0]} still has a replica while the others copy: it has to stay in AR so long."
+        return "A broker is missing in AR, is in it twice, or is neither in the old nor in the new replicas."
+    if create != wanted["create"]:
+        kept = sorted({*create} & {*old})
+        return (
+            f"Broker {kept[0]} has a replica already: it would be asked to start over."
+            if kept
+            else "A broker that is new gets no replica, and so it can never join the ISR."
+        )
+    if remove != wanted["remove"]:
+        stay = sorted({*remove} & {*new})
+        return (
+            f"Broker {stay[0]} is to stay, and you have its copy deleted."
+            if stay
+            else "A broker that is not among the new ones keeps its replica."
+        )
+    if late := sorted({*wanted["in_sync"]} - {*in_sync}):
+        more = " Step 1 is done here, so that `old` has both: what is new minus old now?" if {*new} <= {*old} else ""
+        return (
+            f"You do not wait for broker {late[0]}. If it is behind at that moment, a good copy is deleted and too "
+            f"few are left.{more}"
+        )
+    return "You wait for a broker that is not among the new ones; it may be dead, and the move does not need it."
+
+
+def target(new: list[int]) -> str:
+    """The command that asks for this move."""
+    return f"""reassign '{{"orders-0":{str(new).replace(" ", "")}}}'\n"""
+
+
+STORIES = {
+    "to 2,3,4": FIVE + target([2, 3, 4]) + "settle\n",
+    "to 4,5": FIVE + target([4, 5]) + "settle\n",
+    "one more": FIVE + target([1, 2, 3, 4]) + "settle\n",
+    "one less": FIVE + target([1, 2]) + "settle\n",
+    "another order": FIVE + target([3, 2, 1]) + "settle\n",
+    "broker 2 is behind": FIVE + "lag 2 orders 0\nsettle\n" + target([1, 2, 4]) + "settle\n",
+    "the leader dies while the others copy": FIVE + target([2, 3, 4]) + "run_for 0.1\nkill 1\nsettle\n",
+    "a new controller takes over": FIVE + target([2, 3, 4]) + "run_for 0.1\ndelete_controller\nsettle\n",
+}
+
+
+def ended(lab: Lab) -> End:
+    """Of each partition AR and ISR as sets and which brokers have a copy; requests; invariants that are broken."""
+    found = tuple(
+        (f"{p.topic}-{p.partition}", tuple(sorted(p.replicas)), tuple(sorted(p.isr))) for p in lab.partitions()
+    )
+    copies = tuple(sorted((f"{at.topic}-{at.partition}", at.broker) for at in lab.log_dirs()))
+    broken = tuple(sorted({v.invariant for v in lab.violations if v.known is None}))
+    return found, copies, "/admin/reassign_partitions" in lab.znodes(), broken
+
+
+def in_words(outcome: End) -> str:
+    """The same as text."""
+    found, copies, request, broken = outcome
+    states = [
+        f"{name}: AR {ar}, ISR {isr}, copies on {', '.join(str(b) for n, b in copies if n == name)}"
+        for name, ar, isr in found
+    ]
+    return "; ".join([*states, *["a request left"] * request, *[f"{', '.join(broken)} broken"] * bool(broken)])
+
+
+# 4: operate
+
+
+def moves_on(lab: Lab) -> str | None:
+    """True if the partition is not back on 1, 2, 3, or would move once broker 4 is there."""
+    found = lab.partition("orders", 0)
+    with lab.fork() as later:
+        if later.brokers[4].state == "down":
+            later.start(4)
+            later.settle()
+        then = later.partition("orders", 0)
+    if set(then.replicas) == {1, 2, 3}:
+        return None
+    return f"AR is {list(found.replicas)}; a week later broker 4 is up, and AR is {list(then.replicas)}."
+
+
+def executed(lab: Lab) -> str:
+    """The reply to a learner who executed the plan back."""
+    memory = lab.controller_memory()
+    if memory is not None and "orders-0" in memory.reassigning:
+        if any(command.name == "delete_znode" for command in lab.commands):
+            return (
+                "The tool wrote your plan, and no process read it: the controller "
+                "still has the first one in memory, and "
+                "its watch of the znode was used up when you deleted it."
+            )
+        return "The tool wrote nothing: There is an existing assignment running."
+    return "Look at AR once more when everything is quiet."
+
+
+def deleted_controller(lab: Lab) -> str:
+    """The reply to a learner who made a new controller."""
+    if any(command.name == "delete_znode" for command in lab.commands):
+        return (
+            "The plan is in no place any more. But AR has stayed as step 1 wrote it: "
+            "there is no request to change it back."
+        )
+    return "The new controller read the same znode and goes on with the same plan."
+
+
+def emptied(lab: Lab) -> str:
+    """The reason why a way back works."""
+    named = [(each.name, *each.args[:1]) for each in lab.commands]
+    if ("write_znode", "/admin/reassign_partitions") in named:
+        return (
+            "You replaced the plan in ZooKeeper, and the new controller never saw the old one, which was in its "
+            "predecessor's memory."
+        )
+    return "The plan was in ZooKeeper and in the controller's memory; both had to be emptied before another counts."
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Ends(
+        name="11.1",
+        title="After the move",
+        hints=(
+            "Which step looks at the leader, and in which list does it look for another one?",
+            "Which steps of the controller write the `state` znode? Each write raises the leader epoch by one.",
+            "In the picture, go down the column with the epoch.",
+        ),
+        story=OPENING.format(4) + TOPIC + target([4, 3, 2]) + "settle\n",
+        ask=ends,
+        example=(7, (7, 8), 7),
+        parts=("the leader", "the ISR", "the leader epoch"),
+        wrong=(predict_wrong,),
+        also=in_any_order,
+        why="Step 7 elects the first of the new replicas; steps 2, 7 and 8 write `state`, so the epoch is 3.",
+    ),
+    Implement(
+        name="11.2",
+        title="Four sets",
+        hints=(
+            "Draw two circles, old and new. Each answer is a part of this drawing.",
+            "Which brokers must be able to lead after the move? These have to be in the ISR.",
+            "Which brokers may lead while the others copy? These have to be in AR.",
+        ),
+        what="rules",
+        occasion="reassignment",
+        arguments="old, new",
+        usual=moves,
+        ask=ask,
+        cases=cases,
+        stories=STORIES,
+        outcome=ended,
+        describe=in_words,
+        explain=explain,
+        lists=True,
+        why="AR is the union; create and remove are the two differences; all of the new ones have to be in the ISR.",
+    ),
+    Repair(
+        name="11.3",
+        title="Clients get an old leader epoch (KAFKA-9212)",
+        hints=(
+            "Which number differs between ZooKeeper and what clients get? Which step has raised it?",
+            "Who wrote the new number, and where should the writer have noted it as well?",
+            "UpdateMetadata is made from what the controller has in memory.",
+        ),
+        ticket="KAFKA-9212",
+        why="The controller now notes the epoch that it has written in step 2, and metadata is made from that.",
+        evades={
+            "waits_for_dead_targets": (
+                "The plan is dropped here because broker 4 is down. With broker 4 up, the epoch is stale until step 7."
+            )
+        },
+    ),
+    Operate(
+        name="11.4",
+        title="Back, without broker 4",
+        hints=(
+            "In how many places is the plan? One of them is no znode.",
+            "Which of them survives what? What empties a controller's memory?",
+            "Empty both, in the right order; then ask for what you want.",
+        ),
+        begin=DEAD,
+        missing=moves_on,
+        best=3,
+        remarks={
+            "execute_reassignment": executed,
+            "reassign": executed,
+            "delete_znode": "The plan is gone from ZooKeeper. The controller has it in memory, too.",
+            "delete_controller": deleted_controller,
+            "expire_session": deleted_controller,
+            "start": "In this exercise broker 4 is down for a week; and with it, the move would end.",
+            "elect_preferred": "An election changes who leads; the plan is about who has a copy.",
+            "bounce": deleted_controller,
+        },
+        why=emptied,
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "11.a": Guess(
+        "Four steps after the wait: Elect a leader, Delete the old copy, write AR, Remove the request. In which order?",
+        (
+            ("A, E, D, R", "If the controller dies after A, no process knows of the old copy any more."),
+            ("D, E, A, R", "The old leader would be stopped before there is a new one."),
+            ("E, D, A, R", "What says that something is left to do goes last."),
+            ("E, A, R, D", "If the controller dies before D, no process knows of the old copy any more."),
+        ),
+        2,
+    ),
+    "11.b": Guess(
+        "The partition moves from 1, 2, 3 to 4, 5, 6. How many brokers have a copy at the peak?",
+        (
+            ("3", "A copy is deleted after the new ones are there, not before."),
+            ("4, one after the other", "All new followers are announced at once."),
+            ("6", "Old and new together; the ISR grows to six, too."),
+        ),
+        2,
+    ),
+    "11.c": Guess(
+        "The controller dies while broker 5 copies. The copying ...",
+        (
+            ("stops until there is a new controller", "Does the controller move the data?"),
+            ("begins again from the first record", "What broker 5 has on its disk stays there."),
+            ("goes on", "Broker 5 fetches from the leader, like any follower."),
+        ),
+        2,
+    ),
+    "11.d": Guess(
+        "The target, broker 4, is down. The move ...",
+        (
+            ("fails, and the tool says so", "It did so before 0.10.1. Since then no process looks."),
+            ("waits without a limit", "Step 4 has no end and no limit."),
+            ("goes on without broker 4", "Then one copy less would be left than was asked for."),
+        ),
+        1,
+    ),
+}
+"""The questions before a cell is run, by lesson and letter."""

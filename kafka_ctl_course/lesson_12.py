@@ -1,0 +1,337 @@
+"""Exercises of lesson 12, KIP-455, throttles and the reassignment tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+
+from kafka_ctl.cluster import ReplicaAssignment
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.figures.reassignment_znodes import settings
+
+Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
+End = tuple[Partitions, tuple[tuple[str, int], ...], tuple[str, ...]]
+TITLE = "KIP-455, throttles, the reassignment tool"
+OPENING = (
+    "lab brokers=5 generation=2.4 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+SLOW = OPENING + TOPIC + "slow 4 60\n"
+CANCELLED = SLOW + """reassign '{"orders-0":[3,4,2]}'\nrun_for 1\ncancel_reassignment '["orders-0"]'\nsettle\n"""
+TWO_DOORS = (
+    OPENING.replace("config=", """changes='{"takes_over_requests":false}' config=""", 1)
+    + """create_topic orders assignment='{"0":[1,2]}'\nsettle\nkill 4\nsettle\n"""
+    + """reassign '{"orders-0":[1,4]}' through=zookeeper\nsettle\nreassign '{"orders-0":[1,3]}'\nsettle\n"""
+)
+"""A build before 2.4.0: a plan in ZooKeeper waits for broker 4; another one, through the controller, is done."""
+THROTTLED = (
+    OPENING.replace("brokers=5", "brokers=4")
+    + TOPIC
+    + """slow 4 30\nexecute_reassignment '{"orders-0":[1,2,4]}' throttle=1000000\n"""
+    + "run_for 1\nkill 4\nsettle\nheal\nsettle\n"
+)
+"""A throttled move to broker 4, which is down."""
+
+
+# 1: predict
+
+
+def ends(lab: Lab) -> tuple[tuple[int, ...], int]:
+    """AR and the leader."""
+    found = lab.partition("orders", 0)
+    return found.replicas, found.leader
+
+
+def predict_wrong(answer: tuple[tuple[int, ...], int], truth: tuple[tuple[int, ...], int]) -> str | None:
+    """The mistakes of exercise 1."""
+    replicas, leader = answer
+    if 4 in replicas:
+        return "Broker 4 was being added; the cancellation has taken it out."
+    if replicas == (1, 2, 3):
+        return "The set is right. Its old order is in no list of the znode: what is left of 3, 4, 2, 1 without 4?"
+    if set(replicas) != {1, 2, 3}:
+        return "The replicas before the move have to be there again, all three."
+    if replicas != truth[0]:
+        return "The set is right. Take AR while it moves, and take out what was being added."
+    if leader == 1:
+        return "Broker 1 leads until the preferred election. Which broker is the first of AR?"
+    if leader != truth[1]:
+        return f"AR is right. A preferred election makes its first broker the leader; yours is {leader}."
+    return None
+
+
+# 2: the three lists
+
+
+def cases() -> Iterator[Case]:
+    """From 1, 2, 3 to two or three of five brokers, then to others, then back."""
+    for size in (2, 3):
+        for target in permutations((1, 2, 3, 4, 5), size):
+            first = ReplicaAssignment((1, 2, 3)).reassign_to(target)
+            yield (1, 2, 3), (), (), target
+            yield *first, (1, 2, 5)
+            yield *first, first.origin
+
+
+def usual(
+    replicas: Sequence[int], adding: Sequence[int], removing: Sequence[int], target: Sequence[int]
+) -> ReplicaAssignment:
+    """Kafka's rule."""
+    return ReplicaAssignment(tuple(replicas), tuple(adding), tuple(removing)).reassign_to(target)
+
+
+def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
+    """One case, through the plug; the order of those added and removed does not count."""
+    replicas, adding, removing = plugins.rule("target", usual)(*case)
+    return tuple(replicas), tuple(sorted(adding)), tuple(sorted(removing))
+
+
+def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
+    """The fault in an answer, in one sentence; None if there is none."""
+    before, adding, _, target = case
+    (full, more, less), origin = got, [r for r in before if r not in adding]
+    if twice := [r for r in full if full.count(r) > 1]:
+        return f"Broker {twice[0]} is in the replicas twice."
+    if more != expected[1]:
+        if lost := [r for r in adding if r in target and r not in more]:
+            return f"Broker {lost[0]} was not there before the move; it is still being added, and in no other list."
+        return f"Added is what is not in the origin, {origin}: the replicas before the *first* move."
+    if extra := [r for r in full if r not in target and r not in origin]:
+        return (
+            f"Broker {extra[0]} is neither in the target nor in the origin, {origin}. It was being added for a target "
+            "that does not count any more, and it would stay."
+        )
+    if set(full) != set(expected[0]):
+        return "The replicas are the target and the origin together: those that leave still have a copy."
+    if less != expected[2]:
+        return "Removed are the replicas that are not in the target, and only these."
+    if full[: len(target)] != tuple(target):
+        return (
+            f"The order is wrong: the target, {list(target)}, comes first and in its own order. AR keeps this order "
+            "when the move ends, and its first broker is the preferred leader."
+        )
+    return "Those that leave come after the target, in the order of the origin."
+
+
+def stories(text: dict[str, str]) -> dict[str, str]:
+    """Stories that begin with a slow broker 4."""
+    return {title: SLOW + commands for title, commands in text.items()}
+
+
+STORIES = stories(
+    {
+        "a move": """heal\nreassign '{"orders-0":[3,5,2]}'\nsettle\n""",
+        "a move that waits": """reassign '{"orders-0":[3,4,2]}'\nrun_for 1\n""",
+        "another target": """reassign '{"orders-0":[1,2,4]}'\nrun_for 1\nreassign '{"orders-0":[1,2,5]}'\nsettle\n""",
+        "cancelled": """reassign '{"orders-0":[3,4,2]}'\nrun_for 1\ncancel_reassignment '["orders-0"]'\nsettle\n""",
+        "another target, cancelled": (
+            """reassign '{"orders-0":[1,2,4]}'\nrun_for 1\nreassign '{"orders-0":[5,4,2]}'\nrun_for 1\n"""
+            """cancel_reassignment '["orders-0"]'\nsettle\n"""
+        ),
+    }
+)
+
+
+def ended(lab: Lab) -> End:
+    """AR of each partition with what is added and removed, who has a copy, and invariants that are broken."""
+    found = tuple(
+        (f"{p.topic}-{p.partition}", p.replicas, tuple(sorted(p.adding)), tuple(sorted(p.removing)))
+        for p in lab.partitions()
+    )
+    copies = tuple(sorted((f"{at.topic}-{at.partition}", at.broker) for at in lab.log_dirs()))
+    return found, copies, tuple(sorted({v.invariant for v in lab.violations if v.known is None}))
+
+
+def in_words(outcome: End) -> str:
+    """The same as text."""
+    found, copies, broken = outcome
+    states = [
+        f"{name}: AR {list(ar)}, adding {list(adding)}, removing {list(removing)}, copies on "
+        + ", ".join(str(b) for n, b in copies if n == name)
+        for name, ar, adding, removing in found
+    ]
+    return "; ".join([*states, *[f"{', '.join(broken)} broken"] * bool(broken)])
+
+
+# 3 and 4: operate
+
+
+def returns(lab: Lab) -> str | None:
+    """True if the old plan is carried out after the next failover."""
+    with lab.fork() as later:
+        if later.controller is not None:
+            later.expire_session(later.controller.id)
+            later.settle()
+        if later.brokers[4].state == "down":
+            later.start(4)
+        later.settle()
+        then = later.partition("orders", 0).replicas
+    if set(then) == {1, 3}:
+        return None
+    return f"after the next failover, and with broker 4 up again, AR is {list(then)}."
+
+
+def not_clean(lab: Lab) -> str | None:
+    """True if AR is not as it was, something moves, a throttle is left or broker 4 is down."""
+    found, left = lab.partition("orders", 0), settings(lab)
+    problems = []
+    if set(found.replicas) != {1, 2, 3}:
+        problems.append(f"AR is {list(found.replicas)}")
+    if found.adding or found.removing:
+        problems.append("the move is still in the topic's znode")
+    if left:
+        paths = ", ".join(dict.fromkeys(each.path for each in left))
+        problems.append(f"{len(left)} throttle settings are left ({paths})")
+    if lab.brokers[4].state == "down":
+        problems.append("broker 4 is down")
+    return "; ".join(problems) + "." if problems else None
+
+
+def started(lab: Lab) -> str | None:
+    """The reply to a learner who started broker 4."""
+    if 4 in lab.partition("orders", 0).replicas:
+        return "Broker 4 copies as soon as it is up, and the move ends. Was it cancelled before?"
+    return verified(lab) if len(settings(lab)) == 2 else None
+
+
+def verified(lab: Lab) -> str | None:
+    """The reply to a learner who verified."""
+    left = settings(lab)
+    if any(each.path == "/config/brokers/4" for each in left) and len(left) == 2:
+        return "The tool said: Throttle was removed. It asks the brokers that are alive, and broker 4 was not."
+    if len(left) == 10:
+        return "The tool removes throttles when each partition of the plan *you give it* is where the plan says."
+    return None
+
+
+NOTHING = "Nothing is moving, so nothing can be cancelled; what is left is in another place."
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="12.1",
+        title="Cancelled, then a preferred election",
+        hints=(
+            "What is AR while the partition moves, in which order?",
+            "The cancellation takes out what was being added. What is left, in which order?",
+            "Who is the first?",
+        ),
+        story=CANCELLED + "elect_preferred\nsettle\n",
+        ask=ends,
+        example=((7, 8, 9), 7),
+        parts=("AR", "the leader"),
+        wrong=(predict_wrong,),
+        why="AR was 3, 4, 2, 1 and is 3, 2, 1: the same set as before with another preferred leader.",
+    ),
+    Implement(
+        name="12.2",
+        title="Begin, change, cancel: one function",
+        hints=(
+            "First get the origin: two of the four arguments are enough.",
+            "Two subtractions give you what is added and what is removed.",
+            "Try it on paper: 1, 2, 3 to 1, 2, 4, then to 1, 2, 5, then back to the origin. Where is 4?",
+        ),
+        what="rules",
+        occasion="target",
+        arguments="replicas, adding, removing, target",
+        usual=usual,
+        ask=ask,
+        cases=cases,
+        stories=STORIES,
+        outcome=ended,
+        describe=in_words,
+        explain=explain,
+        lists=True,
+        why="Target first, then what is left of the origin; added and removed are differences. Cancelling is a target.",
+    ),
+    Operate(
+        name="12.3",
+        title="Two doors (KAFKA-9089)",
+        hints=(
+            "There are two places for a plan in 2.4. Look at both: `lab.znodes()`.",
+            "What does a new controller read first?",
+            "Which of the two plans did you want?",
+        ),
+        begin=TWO_DOORS,
+        missing=returns,
+        best=1,
+        remarks={
+            "cancel_reassignment": NOTHING,
+            "reassign": "The move to 1 and 3 is done; asking for it again does not touch the older request.",
+            "execute_reassignment": "The tool answers: There is an existing assignment running.",
+            "delete_controller": "The new controller reads `/admin/reassign_partitions`, and finds the older request.",
+            "start": "Now nothing keeps the older request from being carried out, once a new controller reads it.",
+            "elect_preferred": "An election moves no replica.",
+        },
+        why="The older request was in `/admin/reassign_partitions`; 2.4.0 removes it itself when the API takes over.",
+    ),
+    Operate(
+        name="12.4",
+        title="A throttled move that hangs",
+        hints=(
+            "What did the tool write when it began, and into how many znodes?",
+            "Which of the three verbs removes throttles, when, and from which brokers?",
+            "The move has to be cancelled before broker 4 starts. Broker 4 has to be up before the last verb.",
+        ),
+        begin=THROTTLED,
+        missing=not_clean,
+        best=3,
+        remarks={
+            "verify_reassignment": verified,
+            "start": started,
+            "cancel_reassignment": "It is cancelled. Throttles are settings of their own; the controller leaves them.",
+            "delete_znode": "In 2.4 the plan is also in the topic's znode: see `lab.list_reassignments()`.",
+            "execute_reassignment": "The tool begins a plan or changes a throttle; it removes none.",
+        },
+        why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "12.a": Guess(
+        "Kafka 2.0. A plan for orders-0 is running. You execute a plan for orders-1. It ...",
+        (
+            ("waits until the first is done", "There is no queue: there is one znode."),
+            ("runs beside the first", "Both would have to be in the same znode."),
+            ("is not written at all", "The tool looks whether the znode is there, and gives up."),
+        ),
+        2,
+    ),
+    "12.b": Guess(
+        "Broker 5 is down. A move to 1, 2, 5 is asked for, first through ZooKeeper, then through the controller.",
+        (
+            ("both are refused", "What checks a plan in ZooKeeper?"),
+            ("both wait", "The controller's API answers at once, so it can refuse."),
+            ("ZooKeeper: waits; controller: refused", "Only one of the two ways gives an answer."),
+        ),
+        2,
+    ),
+    "12.c": Guess(
+        "Kafka 2.4. 1, 2, 3 moves to 3, 4, 2, and is cancelled after a second. What is AR then?",
+        (
+            ("1, 2, 3", "The help says: original replicas. But was their order kept anywhere?"),
+            ("3, 2, 1", "The lists in the znode say who was added, and no order of before."),
+            ("3, 4, 2, 1", "That is AR while it moves."),
+        ),
+        1,
+    ),
+    "12.d": Guess(
+        "A throttled move is done; verify was not run. A week later broker 3 was down for an hour. Its fetches are ...",
+        (
+            ("unlimited, the move is over", "The settings say nothing of a move."),
+            (
+                "throttled, where it is in a list",
+                "A replica in a list and out of the ISR is throttled, whatever the reason.",
+            ),
+            ("refused", "A throttle slows, it refuses nothing."),
+        ),
+        1,
+    ),
+}
+"""The questions before a cell is run, by lesson and letter."""

@@ -1,0 +1,302 @@
+"""Exercises of lesson 14, locks, event queue, pipelining."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from kafka_ctl.errors import KafkaCtlError, short
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.generation import Generation
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.latencies import Costs
+from kafka_ctl.plugins import Plugins
+from kafka_ctl.trace.timing import timing
+
+Case = tuple[list[str], int]
+Outcome = tuple[tuple[tuple[str, int], ...], float]
+TITLE = "Locks, event queue, pipelining"
+CONFIG = '"auto.leader.rebalance.enable":false'
+OPENING = (
+    f"lab brokers=4 generation=2.0 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+KILLED = "create_topic orders partitions={} replication_factor=3\nsettle\nkill 1\nsettle\n"
+STORIES = {
+    "a broker that leads 30 partitions dies": OPENING + KILLED.format(120),
+    "a window of three": OPENING.replace(CONFIG, f'{CONFIG},"zookeeper.max.in.flight.requests":3') + KILLED.format(24),
+    "Kafka 0.10, one at a time": OPENING.replace("2.0", "0.10") + KILLED.format(12),
+}
+
+
+# 1: predict
+
+
+def round_trips(lab: Lab) -> int:
+    """Round trips to ZooKeeper from the end of the session to the first request to a broker."""
+    found = timing(lab.trace, "expired")
+    first = min(sent for sent, _ in found.requests)
+    return len({at for at in found.operations if at <= first})
+
+
+def predict_wrong(answer: int, truth: int) -> str | None:
+    """The mistakes of exercise 1."""
+    if answer == 62:
+        return "So it is one by one, in 0.10. How many operations share a round trip here?"
+    if answer in (60, 90, 120, 213, 214):
+        return "That is a number of operations; those of one phase share round trips, ten at a time."
+    if answer in (2, 3, 4):
+        return "A window of ten: thirty reads need three round trips, thirty writes three more. And what comes before?"
+    if answer == 6:
+        return "Three to read, three to write. How does the controller find out who has gone?"
+    if answer in (1, 7):
+        return "The reads have to be answered before anything is decided, and decided before anything is written."
+    return None
+
+
+# 2: implement
+
+
+def usual(operations: list[str], window: int) -> list[list[str]]:
+    """So many at a time."""
+    return [operations[n : n + window] for n in range(0, len(operations), window)]
+
+
+def cases() -> Iterator[Case]:
+    """Lists around the multiples of a window."""
+    for window in (1, 2, 10):
+        yield from (([f"get /{n}" for n in range(number)], window) for number in (1, 2, 9, 10, 11, 20, 21, 60))
+
+
+def ask(plugins: Plugins, case: Case) -> list[int]:
+    """The number of operations that are sent together."""
+    return [len(each) for each in plugins.rule("pipeline", usual)(*case)]
+
+
+def explain(case: Case, got: list[int], expected: list[int]) -> str:
+    """The fault in the numbers of operations sent together, in one sentence; None if there is none."""
+    operations, window = case
+    if max(got) > window:
+        return f"{max(got)} operations are in flight together; the window is {window}. Kafka holds a semaphore of it."
+    return f"{len(got)} round trips; {len(expected)} are enough for {len(operations)} operations, {window} at a time."
+
+
+def outcome(lab: Lab) -> Outcome:
+    """The leaders, and the time at which the last leader or follower had taken over."""
+    taken = [r.time_ms for r in lab.trace if r.action in ("become-leader", "become-follower")]
+    return tuple((f"{p.topic}-{p.partition}", p.leader) for p in lab.partitions()), round(max(taken, default=0.0), 1)
+
+
+def in_words(found: Outcome) -> str:
+    """The same as text."""
+    return f"the last broker informed at {found[1]} ms"
+
+
+# 4: operate
+
+KNOWN = {
+    "generation": "0.10",
+    "pipelined": None,
+    "partitions": 120,
+    "zookeeper_round_trip": 0.005,
+    "window": 10,
+    "session_timeout": 6000,
+    "retries": 3,
+    "stop": "shutdown",
+}
+"""The settings that may be changed, with their values; `pipelined` is None for the generation's own."""
+GRACE = 300
+"""Milliseconds until the process is killed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GracePeriod(Exercise):
+    """A broker gets 300 ms to stop; the answer is a dictionary of what is changed, of `KNOWN`.
+
+    Any change is right with which the answer comes, and the last new leader knows of it, within that time.
+    """
+
+    kind: ClassVar[str] = "operate"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Stop a broker in a cluster with these changes, and look at two times."""
+        if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
+            return Verdict(False, f"{short(answer)} is no dictionary of changes; you may change {', '.join(KNOWN)}.")
+        changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
+        if not changed:
+            return Verdict(False, "Nothing is changed yet, and so the answer takes some 900 ms.")
+        try:
+            with _cluster(KNOWN | answer) as lab:
+                answered, informed = _stopped(lab, str((KNOWN | answer)["stop"]))
+        except (KafkaCtlError, ValueError, TypeError) as error:
+            return Verdict(False, f"This cluster cannot be: {error}")
+        text = f"answered after {answered:.0f} ms, the last new leader informed after {informed:.0f} ms"
+        if max(answered, informed) > GRACE:
+            return Verdict(False, f"With {_listed(changed)}: {text}. {_remark(changed)}".rstrip())
+        fewer = "" if len(changed) == 1 else " One change would have been enough."
+        return Verdict(True, f"{_listed(changed)}: {text}.{fewer} {self.why}")
+
+
+def _cluster(given: dict[str, Any]) -> Lab:
+    generation = Generation(given["generation"])
+    if given["pipelined"] is not None:
+        generation = generation.but(pipelined=given["pipelined"])
+    lab = Lab(
+        brokers=4,
+        generation=generation,
+        seed=7,
+        costs=Costs(boot=0.0005, zookeeper_tick=0, zookeeper_round_trip=given["zookeeper_round_trip"]),
+        config={
+            "auto.leader.rebalance.enable": False,
+            "zookeeper.max.in.flight.requests": given["window"],
+            "zookeeper.session.timeout.ms": given["session_timeout"],
+            "controlled.shutdown.max.retries": given["retries"],
+        },
+    )
+    lab.create_topic("orders", partitions=given["partitions"], replication_factor=3)
+    lab.settle()
+    return lab
+
+
+def _stopped(lab: Lab, how: str) -> tuple[float, float]:
+    """Milliseconds until the broker may end, and until the last new leader knows that it leads."""
+    start, began = len(lab.trace), lab.now * 1000
+    if how == "kill":
+        lab.kill(1)
+        lab.settle()
+        return 0.0, max(timing(lab.trace, "expired", start).leaders.values()) + lab.trace.slice(
+            start=start, action="expired"
+        )[0].time_ms - began
+    if how != "shutdown":
+        raise ValueError(f"stop is shutdown or kill, not {short(how)}")
+    lab.shutdown(1)
+    lab.settle()
+    answer = lab.trace.slice(start=start, kind="response", action="ControlledShutdown")[-1].time_ms
+    leaders = timing(lab.trace, "ControlledShutdown", start)
+    return answer - began, max(leaders.leaders.values()) + leaders.moment - began
+
+
+def _listed(changed: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in changed.items())
+
+
+def _remark(changed: dict[str, object]) -> str:
+    """The facts about a change that is not enough."""
+    remarks = {
+        "stop": "The controller is not asked, so there is no answer to wait for; but there "
+        "is no leader before the session ends.",
+        "window": "Before 1.1 there is no window: one operation at a time.",
+        "retries": "The first attempt succeeds. A retry would take 5 s more.",
+        "session_timeout": "No session has to expire here: the broker says that it leaves.",
+        "partitions": "Each partition that it leads takes some round trips. How many fit into 300 ms?",
+        "zookeeper_round_trip": "A smaller round trip helps. How many are made, one after the other?",
+        "generation": "Which of the two rewrites made it fast?",
+    }
+    if changed.get("pipelined") is False:
+        return "Without pipelining a newer controller waits for each operation as 0.10 does."
+    return next((remarks[name] for name in changed if name in remarks), "")
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="14.1",
+        title="How many round trips?",
+        hints=(
+            "Write down the phases: what has to be known before the next can begin?",
+            "Which operations of one phase can share a round trip, and how many of them?",
+            "Thirty by ten, twice. And what does the controller read before it knows who has gone?",
+        ),
+        story=OPENING + KILLED.format(120),
+        ask=round_trips,
+        example=77,
+        wrong=(predict_wrong,),
+        why="Two to learn who has gone, three to read thirty states, three to write them: 1.6 ms.",
+    ),
+    Implement(
+        name="14.2",
+        title="Your own pipeline",
+        hints=(
+            "What does `range(0, 25, 10)` give?",
+            "The answers come back in the order of the operations: what must you not change?",
+            "The last list may be shorter than the window.",
+        ),
+        what="rules",
+        occasion="pipeline",
+        arguments="operations, window",
+        usual=usual,
+        ask=ask,
+        cases=cases,
+        stories=STORIES,
+        outcome=outcome,
+        describe=in_words,
+        explain=explain,
+        why="A window full at a time, in order: as many operations as one by one, and a tenth of the waiting.",
+    ),
+    Repair(
+        name="14.3",
+        title="Broker and controller wait for each other (KAFKA-6879)",
+        hints=(
+            "Who waits in the story, and for whom? Look at the last lines of the controller in the trace.",
+            "What ends while it waits, and who would have to say so?",
+            "Look for a field about what happens to those who wait when a session expires.",
+        ),
+        ticket="KAFKA-6879",
+        why="A thread that waits for an answer of ZooKeeper gets an error when the session expires, and goes on.",
+    ),
+    GracePeriod(
+        name="14.4",
+        title="300 milliseconds to stop",
+        hints=(
+            "What does the broker wait for? Thirty partitions, times how many operations?",
+            "Which of the two rewrites takes these waits away?",
+            "There is more than one way: think of the distance to ZooKeeper, too.",
+        ),
+        why="What has to be waited for is the number of operations one after the other, times the round trip.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "14.a": Guess(
+        "Kafka 0.10 needs 13.5 ms until the new leaders know. How long with the event queue, without pipelining?",
+        (
+            ("about half", "That is what the release notes of 0.11 suggest. What has the controller to wait for?"),
+            ("13.5 ms", "One thread or several: each waits for one operation of ZooKeeper after the other."),
+            ("20 ms", "One thread instead of several sounds slower. Did the several work at the same time?"),
+            ("2.3 ms", "That is 2.0. Which of its two changes is this?"),
+        ),
+        1,
+    ),
+    "14.b": Guess(
+        "How many operations of ZooKeeper does pipelining save?",
+        (
+            ("9 of 10", "Ten share a round trip. Are they fewer for that?"),
+            ("half", "Each state is still read once and written once."),
+            ("none", "The same operations, fewer waits."),
+        ),
+        2,
+    ),
+    "14.c": Guess(
+        "0.10 answers the leaving broker after 37 ms: all moved. How many of 30 new leaders know that they lead?",
+        (
+            ("all 30", "All are moved in ZooKeeper. Have the brokers been notified?"),
+            ("all but a few", "One request at a time, there and back, for each partition and broker."),
+            ("about a third", "The others have their request in a queue."),
+            ("none", "The first requests left with the first election."),
+        ),
+        2,
+    ),
+    "14.d": Guess(
+        "A broker with 60 leaders leaves; meanwhile an administrator creates a "
+        "topic. In which is its leader known last?",
+        (
+            ("0.10, with the lock", "The lock is given back after each partition."),
+            ("the queue without pipelining", "The new topic waits until the whole shutdown is done."),
+            ("2.0, queue and pipelining", "It waits for the whole shutdown, too. How long does that take?"),
+        ),
+        1,
+    ),
+}

@@ -1,0 +1,233 @@
+"""Exercises of lesson 18, the bug museum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kafka_ctl.brokers.process import RUNNING
+from kafka_ctl.errors import KafkaCtlError, short
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.museum import find
+from kafka_ctl_course import lesson_02
+
+TITLE = "The bug museum"
+OPENING = """lab brokers=3 generation=2.4 seed=1 changes='{"resets_dead_leader":false}'\n"""
+DEAD = (
+    """lab brokers=3 generation=2.0 seed=1\ncreate_topic orders assignment='{"0":[2,1]}'\n"""
+    """create_topic alone assignment='{"0":[3]}'\nsettle\n"""
+    "kill 3\nsettle\nkill 2\nrun_for 1\n"
+)
+"""alone-0 has no leader, as its only broker is dead; the leader of orders-0 has just died, and no process knows."""
+EDITED = lesson_02.OPENING + lesson_02.ONE + lesson_02.EDIT + lesson_02.TAKEOVER
+"""ZooKeeper and all metadata name broker 2 as the leader, and broker 2 has not been made one."""
+MOST = 4
+"""Commands of a story of one's own, at most; time that passes is not counted."""
+
+
+# 1: predict
+
+
+def epochs(lab: Lab) -> tuple[int, int]:
+    """The leader epoch of orders-0 in ZooKeeper, and the one that broker 2 gives to its clients."""
+    found = next(state for tp, state in lab.brokers[2].metadata.items() if tp == ("orders", 0))
+    return lab.partition("orders", 0).leader_epoch, found.leader_epoch
+
+
+def epochs_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
+    """The mistakes of exercise 1."""
+    if answer == truth[::-1]:
+        return "The two are mixed up: ZooKeeper was written first."
+    if answer == (1, 1):
+        return "So it would be without the bug: a controller that raises an epoch also sends it to all brokers."
+    if answer == (0, 0):
+        return "A reassignment raises the leader epoch in ZooKeeper at its first step."
+    return None
+
+
+# 3: leaders that do not lead
+
+
+def unaware(lab: Lab) -> set[tuple[str, int]]:
+    """The partitions whose leader runs and does not lead them."""
+    leads = {id: view.leads for id, view in lab.brokers.items() if view.state == RUNNING}
+    return {p[:2] for p in lab.partitions() if p.leader in leads and p[:2] not in leads[p.leader]}
+
+
+def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int]]) -> str:
+    """The fault in the partitions that were found, in one sentence; None if there is none."""
+    (lab,) = given
+    text = f"you return {short(got)}. "
+    if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) and len(each) == 2 for each in got):
+        return f"{text}A list of pairs is asked for, such as ('orders', 0)."
+    if len(set(got)) < len(got):
+        return f"{text}A partition is in it twice."
+    if extra := [each for each in got if each not in expected]:
+        leaders = [p.leader for p in lab.partitions() if p[:2] == extra[0]]
+        if not leaders:
+            return f"{text}There is no partition {extra[0]!r}."
+        (leader,) = leaders
+        if leader < 0:
+            return (
+                f"{text}{extra[0][0]}-{extra[0][1]} has no leader in ZooKeeper: that "
+                "is known, and no leader is unaware."
+            )
+        if lab.brokers[leader].state != RUNNING:
+            return f"{text}Broker {leader} is dead. It is not unaware; its death has not been noticed yet."
+        return f"{text}Broker {leader} does lead {extra[0][0]}-{extra[0][1]}."
+    (topic, partition), *_ = (each for each in expected if each not in got)
+    return (
+        f"{text}There are more: is {topic}-{partition} among what its leader leads (`leads`)? "
+        "What it says of leaders (`metadata`) is something else."
+    )
+
+
+# 4: a story of one's own
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnStory(Exercise):
+    """Commands after `opening` that break an invariant with its generation, and none with `sound`."""
+
+    kind: ClassVar[str] = "operate"
+    opening: str
+    sound: str
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Play the story twice."""
+        if not isinstance(answer, str) or not answer.strip():
+            return Verdict(False, f"{short(answer)} is no story; give its commands as text, one a line.")
+        lines = [line for line in answer.splitlines() if line.strip()]
+        given = [line for line in lines if line.split()[0] not in ("settle", "run_for", "step")]
+        if len(given) > MOST:
+            return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
+        text = self.opening + "\n".join(lines) + "\n"
+        try:
+            with Lab.replay(text) as broken:
+                broken.settle()
+                with broken.fork(generation=self.sound) as sound:
+                    return self._compared(broken, sound, text)
+        except KafkaCtlError as error:
+            return Verdict(False, f"The story cannot be played: {error}")
+
+    def _compared(self, broken: Lab, sound: Lab, text: str) -> Verdict:
+        if sound.violations:
+            first = sound.violations[0]
+            return Verdict(
+                False, f"It breaks {first.invariant} with the fix, too: {first.text}. So it is not this field.", text
+            )
+        if not broken.violations:
+            return Verdict(False, f"Every invariant holds, with the bug as well. {_not_reached(broken)}", text)
+        first = broken.violations[0]
+        return Verdict(True, f"It breaks {first.invariant}: {first.text}. {self.why}", text)
+
+
+def _not_reached(lab: Lab) -> str:
+    """The conditions of the bug that a story did not have."""
+    if not lab.trace.slice(kind="replica", target="OfflineReplica"):
+        return "No replica went Offline in it, so no replica had to leave an ISR."
+    led = next((p for p in lab.partitions() if p.leader >= 0), None)
+    if led is not None:
+        return f"{led.topic}-{led.partition} is led by {led.leader}: another member of its ISR was alive."
+    return "Which replicas were in the ISR when the last one died?"
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="18.1",
+        title="Clients get an old leader epoch",
+        hints=(
+            "The invariant's text names both numbers.",
+            "Which of the two was written by the controller, and which did it forget to send?",
+        ),
+        story=find("KAFKA-9212").story,
+        ask=epochs,
+        example=(4, 4),
+        parts=("the epoch in ZooKeeper", "the epoch that broker 2 gives to clients"),
+        wrong=(epochs_wrong,),
+        why="A client that compares epochs is refused by a leader that is right.",
+    ),
+    Repair(
+        name="18.2",
+        title="After restarts one broker leads everything (KAFKA-3670)",
+        hints=(
+            "What did broker 2 do when it left, and who led then?",
+            "Which list was walked along: the assignment, or the ISR?",
+            "`DEFECTS` above has the field; its sentence is in docs/generations.md.",
+        ),
+        ticket="KAFKA-3670",
+        why="With the order of the assignment each partition goes to its own next replica.",
+    ),
+    Compute(
+        name="18.3",
+        title="Leaders that do not lead",
+        hints=(
+            "`lab.partitions()` has ZooKeeper's leader, `lab.brokers[3].leads` what the broker itself leads.",
+            "A pair can be compared with a TopicPartition; a partition's first two fields are such a pair.",
+            "Three cases are none: leader -1, a leader that is down, a leader that leads.",
+        ),
+        stories={
+            "back before it was noticed": find("KAFKA-7235a").commands,
+            "without the bug": find("KAFKA-7235a").commands.replace("generation=2.0", "generation=2.4"),
+            "dead leaders": DEAD,
+            "edited by hand, and a new controller": EDITED,
+        },
+        give=lambda lab: [(lab,)],
+        truth=unaware,
+        explain=explain_unaware,
+        why="A cluster whose ZooKeeper is healthy can be dead: ask the brokers.",
+    ),
+    OwnStory(
+        name="18.4",
+        title="An exhibit of your own",
+        hints=(
+            "A leader that leaves the ISR leads no more: that is what was fixed.",
+            "When does the last member of an ISR leave it?",
+            "A topic with one replica makes it short.",
+        ),
+        opening=OPENING,
+        sound="2.4",
+        why="A story of this length is what the next person wants to find in a bug report.",
+    ),
+)
+GUESSES: dict[str, Guess] = {
+    "18.a": Guess(
+        "Broker 2 has been elected, broker 1 is leaving. What does broker 1 believe, and for how long?",
+        (
+            ("that broker 2 leads, at once", "What would have informed it? It was left out of the request."),
+            (
+                "that it leads, until it closes its connections",
+                "No request reaches it, and it goes on answering clients.",
+            ),
+            ("nothing: it forgets what it leads", "It has no reason to: no request has made it stop."),
+            ("that it leads, until its session expires", "It closes its connections before its session."),
+        ),
+        1,
+    ),
+    "18.b": Guess(
+        "How long must the controller stand still, so that it misses the restart of broker 3?",
+        (
+            ("about 1 ms", "The time between two children lists of `/brokers/ids`: one without 3, one with it."),
+            ("50 ms, as long as a process takes to start", "`bounce` starts it at once; the rest is two round trips."),
+            ("6 s, the session timeout", "No session expires here: the broker closes its session and opens another."),
+        ),
+        0,
+    ),
+    "18.c": Guess(
+        "Kafka 2.0 sends ten writes at once. With that, and no fence, are late writes still possible?",
+        (
+            (
+                "no, all writes are out before another controller is elected",
+                "With twelve partitions. And with many more?",
+            ),
+            ("yes, with more partitions", "A window moves the limit; the next run shows where to."),
+            ("no, brokers refuse what an old controller sends", "Brokers do. These writes go to ZooKeeper."),
+        ),
+        1,
+    ),
+}

@@ -1,0 +1,183 @@
+"""Exercises of lesson 19, large histories. Their checks need no Spark: a small table, a lab, a workload."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.answers import SECONDS
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.lab.lab import Lab
+
+Row = tuple[str | int, ...]
+TITLE = "Large histories"
+RATE = 6
+"""The factor by which the lesson's clusters are worse than a bad month."""
+CRASH = """\
+lab brokers=3 generation=2.0 seed=7 config='{"zookeeper.session.timeout.ms":18000}' costs='{"zookeeper_tick":0}'
+create_topic orders assignment='{"0":[1,2,3]}'
+settle
+kill 1
+settle
+"""
+"""A leader that is not the controller dies; the session timeout is 18 s."""
+
+
+def outage(lab: Lab) -> int:
+    """Whole seconds from the death of the leader until another one leads."""
+    killed = lab.trace.slice(action="kill")[0]
+    led = lab.trace.slice(start=killed.seq, action="become-leader", topic="orders")[0]
+    return round((led.time_ms - killed.time_ms) / 1000)
+
+
+def outage_wrong(answer: int, truth: int) -> str | None:
+    """The mistakes of exercise 1."""
+    hints = {
+        6: "6 s is the session timeout of the clusters above. Which part of an outage changes with it?",
+        24: "The old timeout is not waited for as well: there is one session, with one timeout.",
+        9: "ZooKeeper waits for the whole timeout after the last heartbeat.",
+        0: "A broker that crashes says nothing, and no process knows until its session ends.",
+        12: "12 s is by how much it grows.",
+    }
+    return hints.get(answer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition(Exercise):
+    """A condition in SQL about the columns of a small table; `truth` says which rows it should keep.
+
+    `wrong` says something about a row that is kept or left out wrongly.
+    """
+
+    kind: ClassVar[str] = "implement"
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    truth: Callable[..., bool]
+    wrong: Mapping[Row, str]
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Ask a table in memory."""
+        if not isinstance(answer, str) or not answer.strip():
+            return Verdict(False, f"{short(answer)} is no condition; give it as text, such as 'partition = 3'.")
+        with sqlite3.connect(":memory:") as table:
+            table.execute(f"CREATE TABLE hurt ({', '.join(self.columns)})")
+            marks = ", ".join("?" for _ in self.columns)
+            table.executemany(f"INSERT INTO hurt VALUES ({marks})", self.rows)
+            ends = time.monotonic() + SECONDS
+            table.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
+            try:
+                kept = table.execute(f"SELECT * FROM hurt WHERE ({answer})").fetchall()
+            except sqlite3.Error as error:
+                return Verdict(False, f"{short(answer)} cannot be asked: {error}. Columns: {', '.join(self.columns)}.")
+        for row in self.rows:
+            if (row in kept) != self.truth(*row):
+                what = "keeps" if row in kept else "leaves out"
+                named = ", ".join(f"{name}={value}" for name, value in zip(self.columns, row, strict=True))
+                return Verdict(False, f"It {what} the row with {named}. {self.wrong.get(row, '')}".rstrip())
+        return Verdict(True, self.why)
+
+
+def tenth(lab: Lab) -> float:
+    """The rate of a workload to which ten times less happens."""
+    from kafka_ctl.history import Workload
+
+    return Workload(rate=RATE).rate / 10
+
+
+def rate_wrong(answer: float, truth: float) -> str | None:
+    """The mistakes of exercise 3."""
+    if answer == 60:
+        return "60 is ten times more."
+    if answer == 0.1:
+        return "0.1 is a tenth of a bad month. The clusters above live six times worse."
+    if answer == -4:
+        return "A rate is a factor; ten less is not a tenth."
+    if answer == 10:
+        return "10 makes it worse still: 6 is what these clusters have."
+    return None
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="19.1",
+        title="Half of what?",
+        hints=(
+            "What do all wait for after a crash?",
+            "Where is the steep part of the curve, and which setting has this value?",
+        ),
+        story=CRASH,
+        ask=outage,
+        example=2.5,
+        wrong=(outage_wrong,),
+        why="A crash costs the session timeout, whatever it is; the elections are milliseconds.",
+    ),
+    Condition(
+        name="19.2",
+        title="Ask it in SQL",
+        hints=("Compare `intervals` with a number.", "At least twice: is twice enough?"),
+        columns=("history", "topic", "partition", "intervals"),
+        rows=(
+            ("cluster-1", "orders", 0, 1),
+            ("cluster-1", "orders", 1, 2),
+            ("cluster-1", "orders", 2, 3),
+            ("cluster-2", "clicks", 4, 7),
+            ("cluster-2", "clicks", 0, 1),
+        ),
+        truth=lambda history, topic, partition, intervals: intervals >= 2,
+        wrong={
+            ("cluster-1", "orders", 0, 1): "Once is not twice.",
+            ("cluster-1", "orders", 1, 2): "Twice is at least twice.",
+            ("cluster-1", "orders", 2, 3): "At least twice, so more often as well.",
+        },
+        why="The same text goes to Spark: `hurt.where(condition)`.",
+    ),
+    Predict(
+        name="19.3",
+        title="A cluster that is well looked after",
+        hints=("All rates are multiplied by this number.", "It is 6 now."),
+        story="lab brokers=1\n",
+        ask=tenth,
+        example=1.5,
+        wrong=(rate_wrong,),
+        why="`rate` is a factor for everything that happens; 1 is a bad month.",
+    ),
+)
+GUESSES: dict[str, Guess] = {
+    "19.a": Guess(
+        "Intervals without a leader that were over within ten seconds are ...",
+        (
+            ("nine in ten, and most of the time is in them", "Many of them, and each is short."),
+            ("nine in ten, and a small part of the time is in them", "The rest of the time is in a few long ones."),
+            (
+                "half, and half of the time is in them",
+                "The session timeout is six seconds: more than half are shorter.",
+            ),
+        ),
+        1,
+    ),
+    "19.b": Guess(
+        "Every topic has three replicas, the rest is as before. What changes?",
+        (
+            ("the median, hardly the minutes", "Most intervals wait for the session timeout, with three replicas too."),
+            ("the minutes, hardly the median", "The long intervals are gone, and they were few."),
+            ("both", "The middle one of all intervals is a session timeout. Does it depend on replicas?"),
+            ("neither", "Which partitions wait until their only broker returns?"),
+        ),
+        1,
+    ),
+    "19.c": Guess(
+        "From twelve clusters, which number is known more exactly?",
+        (
+            ("the median interval", "Most intervals are alike, so the middle one hardly moves."),
+            ("the minutes that a cluster loses", "One long interval more or less changes it much."),
+            ("both alike", "One of them depends on a few rare events."),
+        ),
+        0,
+    ),
+}

@@ -1,0 +1,195 @@
+"""Exercises of lesson 20, reading a real incident: its cluster in small, with the ids that no broker has any more."""
+
+from __future__ import annotations
+
+from kafka_ctl.brokers.process import RUNNING
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.trace import Trace
+
+TITLE = "Reading real logs"
+OPENING = (
+    "lab brokers=1 generation=0.10 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+NIGHT = (
+    OPENING
+    + "add_broker\nsettle\nadd_broker\nsettle\n"
+    + """create_topic netflow assignment='{"0":[1002],"1":[1002],"2":[1002]}'\n"""
+    + """create_topic offsets assignment='{"0":[1001,1002]}'\nsettle\n"""
+    + "shutdown 1001\nsettle\nshutdown 1002\nsettle\nadd_broker broker=2\nadd_broker broker=3\nsettle\n"
+)
+"""Two brokers had generated ids. Their machines were given the ids 2 and 3, with new disks."""
+CAME_BACK = OPENING.replace("brokers=1", "brokers=3") + (
+    """create_topic orders assignment='{"0":[1],"1":[2],"2":[3]}'\nsettle\n"""
+    "kill 2\nsettle\nkill 3\nsettle\nstart 3\nsettle\n"
+)
+"""Two partitions were without a leader; one of them was elected later."""
+
+
+# 1: predict
+
+
+def candidates(lab: Lab) -> tuple[int, ...]:
+    """The leader of netflow-0 if this one broker is started: found by starting each."""
+    found = []
+    for id, view in lab.brokers.items():
+        with lab.fork() as each:
+            if view.state != RUNNING:
+                each.start(id)
+                each.settle()
+            if each.partition("netflow", 0).leader == id:
+                found.append(id)
+    return tuple(found)
+
+
+def candidates_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
+    """The mistakes of exercise 1."""
+    hints = {
+        1: "Broker 1 is alive. It is not assigned, and no election chooses a broker that is not.",
+        2: "Broker 2 may be the same machine. Its id is another one, and replicas are lists of ids.",
+        1001: "Broker 1001 is assigned to the topic offsets, not to this one.",
+        3: "Broker 3 is alive, and not assigned.",
+    }
+    return (
+        next((hints[id] for id in answer if id in hints and id not in truth), None)
+        if answer
+        else ("A broker is assigned to netflow-0. What if it came back?")
+    )
+
+
+# 2: partitions without a leader
+
+
+def elections(lab: Lab) -> list[tuple[Trace]]:
+    """The lines about elections."""
+    return [(lab.trace.slice(kind="election"),)]
+
+
+def never_led(records: Trace) -> set[tuple[str, int]]:
+    """The partitions whose last election found no leader."""
+    last = {(r.topic, r.partition): r.leader for r in records}
+    return {(str(topic), int(number or 0)) for (topic, number), leader in last.items() if leader is None or leader < 0}
+
+
+def explain_never(given: tuple[Trace], got: object, expected: set[tuple[str, int]]) -> str:
+    """The fault in a set of partitions, in one sentence; None if there is none."""
+    (records,) = given
+    refused = [(r.topic, r.partition) for r in records if r.leader is None or r.leader < 0]
+    text = f"you return {got!r}. "
+    if isinstance(got, int):
+        lines = f" You counted lines: {len(refused)}, some partitions several times." * (got == len(refused))
+        return f"{text}A set of pairs is asked for.{lines}"
+    if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) for each in got):
+        return f"{text}A set of pairs is asked for, such as {{('orders', 0)}}."
+    if len(set(got)) < len(got):
+        return f"{text}A partition is in it twice: a dictionary keeps the last line of each."
+    if set(got) == set(refused):
+        return f"{text}One of them was elected later: only the last line of a partition counts."
+    if not got:
+        return f"{text}In {len(refused)} lines an election found no leader: theirs is None."
+    if missing := sorted(set(expected) - set(got)):
+        return f"{text}{missing[0][0]}-{missing[0][1]} is missing: its last election found no leader."
+    return f"{text}{sorted(set(got) - set(expected))[0]} has a leader by its last line."
+
+
+# 3: operate
+
+
+def still_down(lab: Lab) -> str | None:
+    """Which partitions are still without a leader, and whom they need."""
+    waiting = [p for p in lab.partitions() if p.leader < 0]
+    if not waiting:
+        return None
+    names = ", ".join(f"{p.topic}-{p.partition}" for p in waiting)
+    return f"{names} {'has' if len(waiting) == 1 else 'have'} no leader; ZooKeeper says replicas {waiting[0].replicas}."
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="20.1",
+        title="Which broker may lead it?",
+        hints=(
+            "Two sets: the assigned brokers and the live ones. Where do they meet?",
+            "Does an election, even an unclean one, ever choose a broker that is not assigned?",
+        ),
+        story=NIGHT,
+        ask=candidates,
+        example=(7, 8),
+        wrong=(candidates_wrong,),
+        why="Replicas are lists of ids. An id that no broker has any more cannot "
+        "lead, whatever disks are in the machine.",
+    ),
+    Compute(
+        name="20.2",
+        title="Never led",
+        hints=(
+            "Each record has `topic`, `partition` and `leader`; where no broker can lead, `leader` is None.",
+            "A partition may be refused three times, and elected at the fourth.",
+            "A dictionary keeps the last value that was put in.",
+        ),
+        stories={"a night": NIGHT, "one came back": CAME_BACK},
+        give=elections,
+        truth=never_led,
+        explain=explain_never,
+        why="An outage that begins before the first line of a log changes no state: count refusals.",
+    ),
+    Operate(
+        name="20.3",
+        title="Bring it back",
+        hints=(
+            "Count by partition: which replicas do all of them name?",
+            "Is there a broker with this id? What does it need in order to start?",
+        ),
+        begin=NIGHT,
+        missing=still_down,
+        best=1,
+        remarks={
+            "start 1001": "Broker 1001 runs. Which other broker is assigned?",
+            "delete_controller": "The next controller finds the same: no assigned broker is alive.",
+            "elect_preferred": "The preferred leaders are the assigned ones, and they are down.",
+            "reassign": "The new replica has no leader to copy from, so it never gets in sync.",
+            "set_broker_id": "Its disks say 1002: a broker whose sources disagree does not start.",
+            "add_broker": "A new broker holds nothing.",
+        },
+        why="The broker with the id that the partitions name, on its old disks: keep stored ids when machines change.",
+    ),
+)
+GUESSES: dict[str, Guess] = {
+    "20.a": Guess(
+        "Five lines were added. How many of them will be rejected?",
+        (
+            ("two", "The line of another program and the one that was cut; a stack trace belongs to what is above it."),
+            ("three: all but the stack trace", "Docker's wrapping can be taken off."),
+            ("all five", "Look at what each of them is: two continue or wrap a line of Kafka's."),
+        ),
+        0,
+    ),
+    "20.b": Guess(
+        "A leader is killed, and 6 s later another one leads. How long was there no leader, by the controller's log?",
+        (
+            (
+                "about 6 s",
+                "The first line is written when the session has expired. What does the controller know before?",
+            ),
+            ("a few milliseconds at most", "The log begins where the controller notices."),
+            ("that is not in the log at all", "Two lines are: Online to Offline, and back."),
+        ),
+        1,
+    ),
+    "20.c": Guess(
+        "In a set of logs the controller epoch is 2 on one day and 58 half a year later. What does it prove?",
+        (
+            ("56 crashes", "A session that expires, a shutdown, a deleted znode end a term as well."),
+            (
+                "56 controllers were elected",
+                "Each election raises it by one, whatever the reason, whichever broker wins.",
+            ),
+            ("56 restarts of ZooKeeper", "Sessions outlive a restart of ZooKeeper that is quick enough."),
+        ),
+        1,
+    ),
+}

@@ -1,0 +1,306 @@
+"""Exercises of lesson 21, from ZooKeeper to KRaft."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.kraft import KRAFT
+
+TITLE = "From ZooKeeper to KRaft"
+OPENING = (
+    "lab brokers=4 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "KAFKA-7482")
+STATE = "/brokers/topics/orders/partitions/0/state"
+STEPS = 200
+"""Steps of a lab in which a failure is dealt with."""
+Held = dict[str, tuple[int, tuple[int, ...], int] | None]
+
+
+# 1: predict
+
+
+def shelves(lab: Lab) -> dict[str, str]:
+    """The shelves of the six exhibits."""
+    return {name: KRAFT[name].shelf for name in SIX}
+
+
+def sort_wrong(answer: dict[str, str], truth: dict[str, str]) -> str | None:
+    """The mistakes of exercise 1; the first exhibit that stands on another shelf."""
+    if unknown := [name for name in truth if name not in answer]:
+        return f"{unknown[0]} has no shelf yet."
+    if strange := [value for value in answer.values() if value not in ("gone", "kind", "stays")]:
+        return f"{strange[0]!r} is no shelf; there are gone, kind and stays."
+    wrong = next(name for name in truth if answer[name] != truth[name])
+    hints = {
+        "KAFKA-6082": "Who would accept the write? An append of a replaced controller needs a majority of the quorum.",
+        "KAFKA-1211": "Where is ZooKeeper in that story? Play it, and look for `zk` records between acknowledgement "
+        "and loss.",
+        "KAFKA-7235a": "The list of brokers was the same before and after. A registration now names its process.",
+        "KAFKA-3670": "The rule that orders a list does not depend on where the list is kept.",
+        "KAFKA-9089": "Two stores were needed for two requests that contradict each other.",
+        "KAFKA-7482": "No check stops the broker that leaves from answering a client; it has to learn of the change.",
+    }
+    return f"{wrong}: {hints[wrong]}"
+
+
+def kind_of_7482(answer: dict[str, str], truth: dict[str, str]) -> str | None:
+    """A reason for another shelf that holds."""
+    if isinstance(answer, dict) and answer == truth | {"KAFKA-7482": "kind"}:
+        return "KAFKA-7482 may also stand under kind: a broker that leaves follows the log while it leaves."
+    return None
+
+
+# 2: implement
+
+
+def histories(lab: Lab) -> list[tuple[list[Held]]]:
+    """The copies of orders-0 of all holders, from the failure on; once for each way to fail."""
+    from kafka_ctl_course.figures.copies import moments
+
+    found = []
+    for command in ("kill 1", "kill 3", "kill 4", "shutdown 1", f"delete_znode {STATE}"):
+        with lab.fork() as each:
+            each.do(command)
+            if command.startswith("kill"):
+                each.run_for(5.99)
+            found.append(([one.copies for one in moments(each, "orders", 0, STEPS)],))
+    return found
+
+
+def disagreements(found: list[Held]) -> int:
+    """The moments at which two who hold a copy hold different ones."""
+    return sum(len({copy for copy in each.values() if copy is not None}) > 1 for each in found)
+
+
+def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
+    """The fault in a count, in one sentence; None if there is none."""
+    (found,) = given
+    text = f"of {len(found)} moments you count {got!r}. "
+    with_none = sum(len(set(each.values())) > 1 for each in found)
+    leaders = sum(len({copy[0] for copy in each.values() if copy}) > 1 for each in found)
+    pairs = sum(sum(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found)
+    without = sum(len({c for h, c in each.items() if c and h != "ZooKeeper"}) > 1 for each in found)
+    if not isinstance(got, int) or isinstance(got, bool):
+        return f"{text}A whole number is asked for."
+    if got == sum(any(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found):
+        return f"{text}ZooKeeper may hold no copy, too (None); then compare the others with each other."
+    if got == len(found):
+        return f"{text}That is every moment. At some of them all copies are equal."
+    if got == len(found) - expected:
+        return f"{text}These are the moments at which all are equal."
+    if got == with_none:
+        return (
+            f"{text}A holder without a copy (None) cannot contradict: a controller "
+            "that does not exist yet, for instance."
+        )
+    if got == pairs:
+        return f"{text}You count copies. A moment counts once, however many differ."
+    if got == without:
+        return f"{text}ZooKeeper's copy is one of them: between its write and the controller's own copy lies a moment."
+    if got == leaders:
+        return f"{text}You compare leaders. ISR and leader epoch can differ while the leader is the same."
+    return f"{text}Collect the different copies of a moment, without None: how many are there?"
+
+
+# 3: repair
+
+PAUSE = 3000
+"""A session timeout in ms below which a pause of one or two seconds fences a healthy broker."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeouts(Exercise):
+    """Two settings of KRaft: no healthy broker is fenced though a heartbeat is late, and a dead one is soon.
+
+    A broker is fenced when its last heartbeat is older than the session timeout
+    (Apache Kafka trunk of October 2024: controller/BrokerHeartbeatManager.java).
+    """
+
+    kind: ClassVar[str] = "repair"
+    most: int
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Compare the age of the last heartbeat with the timeout."""
+        given = plain(answer)
+        if not isinstance(given, tuple) or [type(each) for each in given] != [int, int]:
+            return Verdict(
+                False, f"{short(answer)} is not two whole numbers: session timeout and heartbeat interval, ms."
+            )
+        session, interval = given
+        if interval < 100:
+            return Verdict(False, f"A heartbeat each {interval} ms is much work for one active controller.")
+        for late, text in ((0, "when all is well"), (1, "when one heartbeat is lost")):
+            if (oldest := (late + 1) * interval) >= session:
+                return Verdict(
+                    False,
+                    f"The last heartbeat of a healthy broker is {oldest} ms old {text}; it is fenced at {session}.",
+                )
+        if session > self.most:
+            return Verdict(False, f"A dead broker's partitions are without a leader for {session} ms; that is longer.")
+        if session < PAUSE:
+            return Verdict(
+                True,
+                f"{self.why} But every broker that stands still for "
+                f"{session / 1000:g} s is fenced now, as by a garbage "
+                f"collection; values of {PAUSE} ms and more leave room for a pause.",
+            )
+        return Verdict(True, self.why)
+
+
+# 4: operate
+
+
+TOOLS = {
+    "A": "`kafka-metadata-quorum.sh describe --status`",
+    "B": "`kafka-metadata-shell.sh`",
+    "C": "`kafka-dump-log.sh --cluster-metadata-decoder`",
+    "D": "`kafka-reassign-partitions.sh --cancel`",
+    "E": "stop one process in good order",
+    "F": "`kafka-topics.sh --delete`",
+    "G": "delete `quorum-state`",
+    "H": "stop all controllers and start them together",
+}
+"""The possible acts, by letter."""
+SUITS = {
+    "read /controller": "A",
+    "read a state znode": "BC",
+    "delete /admin/reassign_partitions": "D",
+    "delete /controller": "E",
+    "remove a topic's znodes": "F",
+}
+"""For each habit of those who ran ZooKeeper the letters of what does the same with KRaft.
+
+Apache Kafka 3.9.0: docs/ops.html, "KRaft"; tools/src/main/java/org/apache/kafka/tools/MetadataQuorumCommand.java
+"""
+HARM = {
+    "G": "`quorum-state` holds whom this controller has voted for; without it, it may vote twice in one epoch.",
+    "H": "While no two of three run, nothing is decided; a quorum was stuck after such a start "
+    "(strimzi/strimzi-kafka-operator#12760).",
+}
+INSTEAD = {
+    "read /controller": "Ask the quorum which controller is active, not a file.",
+    "read a state znode": "The state of a partition is the last of its records in the log. What reads that?",
+    "delete /admin/reassign_partitions": "A move is in the partition's record, and a tool takes it back.",
+    "delete /controller": "Another controller becomes active when this one is gone.",
+    "remove a topic's znodes": "One record removes a topic, and all copies follow. Who writes records?",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matching(Exercise):
+    """For each habit a letter; nothing is run."""
+
+    kind: ClassVar[str] = "operate"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """The first habit whose letter does harm, else the first that does not suit."""
+        if not isinstance(answer, dict):
+            return Verdict(False, f"{short(answer)} is no dictionary from habit to letter.")
+        given = {str(habit): str(letter) for habit, letter in answer.items()}
+        if missing := [habit for habit in SUITS if habit not in given]:
+            return Verdict(False, f"{missing[0]!r} has no letter yet.")
+        for habit in SUITS:
+            if given[habit] not in TOOLS:
+                return Verdict(False, f"{short(given[habit])} is no letter from A to H.")
+        wrong = [habit for habit, suits in SUITS.items() if given[habit] not in suits]
+        for habit in sorted(wrong, key=lambda each: given[each] not in HARM):
+            hint = HARM.get(given[habit], INSTEAD[habit])
+            return Verdict(False, f"{habit}: you take {given[habit]}, {TOOLS[given[habit]]}. {hint}")
+        return Verdict(True, self.why)
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="21.1",
+        title="Six exhibits, three shelves",
+        hints=(
+            "How many copies of the fact are there, and who may change each of them?",
+            "In the exhibit's trace strike out every `zk` record and every request of the controller. Is the bug left?",
+            "What remains is about records, or about policy, or about a broker that has not read the news yet.",
+        ),
+        story=OPENING,
+        ask=shelves,
+        example=dict.fromkeys(SIX, "kind"),
+        wrong=(sort_wrong,),
+        also=kind_of_7482,
+        why="What needed a second copy, or a request, is gone. What is about records, policy or reading late stays.",
+    ),
+    Compute(
+        name="21.2",
+        title="Moments of disagreement",
+        hints=(
+            "`found` is a list; each moment is a dictionary from holder to copy.",
+            "Copies are tuples, so they can be put into a set.",
+            "None is no copy.",
+        ),
+        stories={"one partition, four failures and a deleted znode": OPENING + TOPIC},
+        give=histories,
+        truth=disagreements,
+        explain=explain_moments,
+        why="With one log these would be moments when some had read less; with copies a holder may be wrong.",
+    ),
+    Timeouts(
+        name="21.3",
+        title="Failover is instant, so we set one second",
+        hints=(
+            "Which of the two failures is meant by instant: a controller's or a broker's?",
+            "How old can the last heartbeat of a healthy broker be, if one is lost on the way?",
+            "The defaults are 9000 and 2000.",
+        ),
+        most=9000,
+        why="A broker that sends in time is not fenced, though a heartbeat may be lost; a dead one is noticed in time.",
+    ),
+    Matching(
+        name="21.4",
+        title="Old habits",
+        hints=(
+            "Two of the eight do harm, and do what no habit asks for.",
+            "Where is each fact now: in the log, in the quorum, in a partition's record?",
+            "Two of the tools read the log; either will do.",
+        ),
+        why="Read with tools that read the log, change with requests. The log is not edited, and nothing is deleted.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "21.a": Guess(
+        "KRaft with its defaults: a broker is killed. After how long do its partitions have leaders again?",
+        (
+            ("about 1 s", "That is the election of a controller. Here a broker has died."),
+            ("about 9 s", "The session timeout of brokers: no process knows earlier that it is dead."),
+            ("at once", "Its death has to be noticed. By what?"),
+            ("about 18 s", "So it is with ZooKeeper since 2.5."),
+        ),
+        1,
+    ),
+    "21.b": Guess(
+        "The museum has 27 bugs. How many cannot happen with KRaft, because their mechanism is gone?",
+        (
+            ("all: ZooKeeper is gone", "Some of them never touched ZooKeeper."),
+            ("about two thirds", "Those that needed a second copy, or a request of the controller."),
+            ("about a quarter", "Count the bugs that need two copies of one fact."),
+            ("none: bugs are bugs", "A bug needs a mechanism that can go wrong."),
+        ),
+        1,
+    ),
+    "21.c": Guess(
+        "For a minute the active controller of KRaft is too busy to read heartbeats. What happens to healthy brokers?",
+        (
+            ("nothing", "They send in time. But who reads it?"),
+            ("they elect another controller", "Brokers elect no controller; the quorum of controllers does."),
+            ("they may be fenced", "A heartbeat that was not read counts as none; KAFKA-15019 is about that."),
+        ),
+        2,
+    ),
+}

@@ -1,0 +1,128 @@
+"""Exercises whose answer says whether a broker may be stopped: every broker is restarted by it, one after the other.
+
+Apart from `lesson_06.py` because it is run for every answer of a kind, and asks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
+from kafka_ctl.lab.lab import Lab
+
+PATIENCE, LATER, SESSION, LOOK = 60.0, 10.0, 7.0, 0.1
+"""Seconds: for one broker, until what happens later, until a session is over, between two calls of the function."""
+
+
+class Roll(NamedTuple):
+    """A rolling restart: how it begins, and what happens ten seconds later."""
+
+    title: str
+    begin: str
+    later: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollingRestart(Exercise):
+    """A function of (lab, broker) that says whether a broker may be stopped now; each broker is restarted by it.
+
+    Any function is right that lets each of `rolls` come to its end, without a partition that goes Offline.
+    """
+
+    kind: ClassVar[str] = "implement"
+    rolls: tuple[Roll, ...]
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Restart every broker that has a copy; the first partition without a leader is reported."""
+        if not callable(answer):
+            return not_callable(answer)
+        for roll in self.rolls:
+            with Lab.replay(roll.begin) as lab:
+                if (problem := _rolled(lab, roll, answer)) is not None:
+                    return Verdict(False, f'In the roll "{roll.title}": {problem}', _merged(lab.story))
+        return Verdict(True, self.why)
+
+
+def _rolled(lab: Lab, roll: Roll, may_stop: Callable[[Lab, int], object]) -> str | None:
+    """The failure of a rolling restart, in a sentence; None when there was none."""
+    later, began, started = roll.later, lab.now, dict[int, float]()
+    for broker in sorted(lab.partition("orders", 0).replicas):
+        since = lab.now
+        while True:
+            allowed = may_stop(lab, broker)
+            if not isinstance(allowed, bool):
+                return f"safe_to_stop(lab, {broker}) returned {short(allowed)}; True or False is expected."
+            if allowed:
+                break
+            if lab.now - since > PATIENCE:
+                return f"broker {broker} could not be stopped for {PATIENCE:g} s: {_seen(lab)}."
+            lab.run_for(LOOK)
+            if later and lab.now - began > LATER:
+                lab.do(later)
+                later = ""
+        before = explain(lab, broker, started)
+        lab.kill(broker)
+        lab.run_for(SESSION)
+        if lab.partition("orders", 0).leader < 0:
+            return before
+        lab.start(broker)
+        started[broker] = lab.now
+    return None
+
+
+def explain(lab: Lab, broker: int, started: dict[int, float]) -> str:
+    """Why nobody can lead once this broker is stopped, said from what can be seen just before."""
+    found = lab.partition("orders", 0)
+    opening = f"you stopped broker {broker}, and orders-0 went Offline"
+    others = [r for r in found.replicas if r != broker]
+    if dead := [r for r in found.isr if r in others and lab.brokers[r].state != "running"]:
+        return (
+            f"{opening}. Broker {dead[0]} was in the ISR {found.isr} but did not run; ZooKeeper learns that only when "
+            "the session ends."
+        )
+    if any(set(metadata) & set(others) for metadata in _metadata(lab, broker)):
+        return (
+            f"{opening}. Metadata still had other members in its ISR, ZooKeeper had {found.isr}: metadata may be 7.5 s "
+            "old when the leader has changed the ISR."
+        )
+    up = next((r for r in others if r in started), others[0])
+    seconds = lab.now - started.get(up, lab.now)
+    if seconds > 2 * LOOK:
+        return (
+            f"{opening}. Broker {up} had run for {seconds:.1f} s and was not in the ISR {found.isr}: how long it takes "
+            "depends on what it missed."
+        )
+    return f"{opening}. Broker {up} ran but was not in the ISR {found.isr}."
+
+
+def _metadata(lab: Lab, broker: int) -> list[tuple[int, ...]]:
+    """The ISR of orders-0 as the brokers that run have it in their metadata."""
+    return [
+        state.isr
+        for each in lab.brokers.values()
+        if each.state == "running"
+        for tp, state in each.metadata.items()
+        if tp.topic == "orders" and broker in state.isr
+    ]
+
+
+def _seen(lab: Lab) -> str:
+    """The partition in a few words."""
+    found = lab.partition("orders", 0)
+    return f"the assignment is {found.replicas}, the ISR {found.isr}, the leader {found.leader}"
+
+
+def _merged(text: str) -> str:
+    """A story with waits that follow each other made one."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        word, _, value = line.partition(" ")
+        if word == "run_for" and lines and lines[-1].startswith("run_for "):
+            lines[-1] = f"run_for {round(float(lines[-1].split()[1]) + float(value), 3):g}"
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,478 @@
+"""Stories with transactions: what brokers answer to the requests, one after another, and what their log files hold.
+
+The requests are made by hand, so that each answer can be seen. `record_transactions.py` plays the stories on real Kafka
+and writes what came of it into `transactions/`; the tests play them on a lab that listens. Broker 1 is the controller
+and the coordinator of all producers, brokers 2 and 3 have the two partitions of a topic.
+Kafka 2.0.1: coordinator/transaction/TransactionCoordinator.scala; log/ProducerStateManager.scala (KIP-98)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.wire.batches import CONTROL, TRANSACTIONAL, Batch, Record, read_batch, read_records, split, write_batch
+from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.transactions import COMMIT, coordinator_epoch
+from tests.wire_clients import Asking, eventually, fetch_of, listening
+from tools.recorder.release import RECORDINGS
+
+TOPIC, ASSIGNMENT = "orders", {0: (2, 3), 1: (3, 2)}
+GENERATIONS = ("2.0", "2.4")
+"""0.10 has no transactions."""
+CONFIG = {"auto.leader.rebalance.enable": False}
+NOT_YET = ("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
+"""The errors of a broker that does not know yet that it leads."""
+
+
+class Brokers(Protocol):
+    """Brokers that a story is played on: those of real Kafka, or a lab's."""
+
+    brokers: Sequence[int]
+    bootstrap_servers: str
+
+    def kill(self, broker: int) -> None:
+        """Kill the process; its session is not over yet."""
+
+    def start(self, broker: int) -> None: ...
+
+    def state(self, partition: int) -> tuple[int, int]:
+        """The leader, and how many replicas are in sync."""
+
+    def files(self, broker: int, partition: int) -> bytes:
+        """The log of a replica."""
+
+
+# Producers
+
+
+class Producer:
+    """A transactional producer whose requests are sent one by one; `answers` has each with its answer."""
+
+    def __init__(self, broker: Asking, answers: list[str] | None = None) -> None:
+        self.broker = broker
+        self.answers: list[str] = [] if answers is None else answers
+        self.id = self.epoch = -1
+
+    def note(self, what: str, outcome: object) -> None:
+        self.answers.append(f"{what}: {outcome}")
+
+    def _ended(self, ask: Callable[[], str | None], *awaited: str) -> str | None:
+        """The answer once it is none of those that a client waits out."""
+        found: list[str | None] = []
+
+        def done() -> bool:
+            found.append(ask())
+            return found[-1] not in awaited
+
+        eventually(done)
+        return found[-1]
+
+    def coordinator(self, kind: int = 1) -> None:
+        def asked() -> str | None:
+            return name_of(self.broker.ask("FindCoordinator", 1, key="t", key_type=kind)["error_code"])
+
+        self.note(f"FindCoordinator type {kind}", self._ended(asked, "COORDINATOR_NOT_AVAILABLE"))
+
+    def init(self, id: str | None = "t", timeout: int = 60_000, waits: bool = False) -> None:
+        """Ask for a producer id; with `waits` until no transaction is under way any more."""
+
+        def asked() -> str | None:
+            reported = self.broker.ask("InitProducerId", 1, transactional_id=id, transaction_timeout=timeout)
+            error = name_of(reported["error_code"])
+            if error is None and id is not None:
+                self.id, self.epoch = reported["producer_id"], reported["producer_epoch"]
+            return error
+
+        loading = ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE")
+        error = self._ended(asked, *loading, *(["CONCURRENT_TRANSACTIONS"] if waits else []))
+        self.note(f"InitProducerId {id!r} {timeout}", error or f"epoch {self.epoch}")
+
+    def _asked(self, what: str, ask: Callable[[], str | None], waits: bool = True) -> None:
+        self.note(what, self._ended(ask, *(["CONCURRENT_TRANSACTIONS"] if waits else [])))
+
+    def _who(self, id: int | None, epoch: int | None) -> dict[str, Any]:
+        return {
+            "producer_id": self.id if id is None else id,
+            "producer_epoch": self.epoch if epoch is None else epoch,
+        }
+
+    def add(self, *topics: str, id: int | None = None, epoch: int | None = None, name: str = "t") -> None:
+        who = {"transactional_id": name} | self._who(id, epoch)
+        listed = [{"name": topic, "partitions": [0]} for topic in topics]
+
+        def asked() -> str:
+            reported = self.broker.ask(
+                "AddPartitionsToTxn", 1, v3_and_below_topics=listed,
+                **{f"v3_and_below_{key}": value for key, value in who.items()},
+            )  # fmt: skip
+            found = {
+                topic["name"]: name_of(topic["results_by_partition"][0]["partition_error_code"])
+                for topic in reported["results_by_topic_v3_and_below"]
+            }
+            return " ".join(f"{topic}={found[topic]}" for topic in topics)
+
+        self.note(f"AddPartitionsToTxn {name!r}", self._ended(asked, "orders=CONCURRENT_TRANSACTIONS"))
+
+    def write(self, sequence: int, epoch: int | None = None) -> None:
+        who = self._who(None, epoch)
+        record = Record(0, round(time.time() * 1000), None, b"x")
+        batch = write_batch([record], producer=self.id, producer_epoch=who["producer_epoch"], sequence=sequence,
+                            attributes=TRANSACTIONAL)  # fmt: skip
+        topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
+        reported = self.broker.ask("Produce", 6, transactional_id="t", acks=-1, timeout=5000, topic_data=topics)
+        part = reported["responses"][0]["partition_responses"][0]
+        error = name_of(part["error_code"])
+        self.note(f"Produce sequence {sequence}", error or f"offset {part['base_offset']}")
+
+    def end(self, commits: bool, id: int | None = None, epoch: int | None = None, name: str = "t") -> None:
+        def asked() -> str | None:
+            reported = self.broker.ask("EndTxn", 1, transactional_id=name, committed=commits, **self._who(id, epoch))
+            return name_of(reported["error_code"])
+
+        self._asked(f"EndTxn {name!r} {'commit' if commits else 'abort'}", asked)
+
+    def add_offsets(self, group: str, epoch: int | None = None) -> None:
+        def asked() -> str | None:
+            who = self._who(None, epoch)
+            return name_of(
+                self.broker.ask("AddOffsetsToTxn", 1, transactional_id="t", group_id=group, **who)["error_code"]
+            )
+
+        self._asked(f"AddOffsetsToTxn {group!r}", asked)
+
+    def commit_offset(self, group: str, offset: int, epoch: int | None = None, topic: str = "orders") -> None:
+        who, part = self._who(None, epoch), {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+        reported = self.broker.ask(
+            "TxnOffsetCommit", 1, transactional_id="t", group_id=group,
+            topics=[{"name": topic, "partitions": [part]}], **who,
+        )  # fmt: skip
+        error = name_of(reported["topics"][0]["partitions"][0]["error_code"])
+        self.note(f"TxnOffsetCommit {group!r} {topic} {offset}", error)
+
+    def commit_alone(self, group: str, offset: int) -> None:
+        """A commit outside of a transaction."""
+        part = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+        reported = self.broker.ask("OffsetCommit", 2, group_id=group, generation_id_or_member_epoch=-1, member_id="",
+                                   topics=[{"name": "orders", "partitions": [part]}])  # fmt: skip
+        error = name_of(reported["topics"][0]["partitions"][0]["error_code"])
+        self.note(f"OffsetCommit {group!r} {offset}", error)
+
+    def offset(self, group: str) -> int:
+        topics = [{"name": "orders", "partition_indexes": [0]}]
+        reported = self.broker.ask("OffsetFetch", 2, group_id=group, topics=topics)
+        return int(reported["topics"][0]["partitions"][0]["committed_offset"])
+
+    def offsets(self, group: str, expected: int | None = None) -> None:
+        """What the group has committed; with a number, once it is that."""
+        if expected is not None:
+            eventually(lambda: self.offset(group) == expected)
+        self.note(f"OffsetFetch {group!r}", self.offset(group))
+
+    def mark(self, topic: str, epoch: int | None = None, coordinator: int = 1000) -> None:
+        """A marker that no coordinator has sent."""
+        marker = self._who(None, epoch) | {
+            "transaction_result": False, "coordinator_epoch": coordinator,
+            "topics": [{"name": topic, "partition_indexes": [0]}],
+        }  # fmt: skip
+        reported = self.broker.ask("WriteTxnMarkers", 0, markers=[marker])
+        error = name_of(reported["markers"][0]["topics"][0]["partitions"][0]["error_code"])
+        self.note(f"WriteTxnMarkers {topic}", error)
+
+    def fetched(self, *, stable: bool) -> None:
+        """What a reader of committed records is told; with `stable`, once nothing is undecided."""
+
+        def asked() -> dict[str, Any]:
+            reported = self.broker.ask(
+                "Fetch", 4, replica_id=-1, max_wait=0, min_bytes=0, max_bytes=1 << 20, isolation_level=1,
+                topics=fetch_of(("orders", 0, 0)),
+            )  # fmt: skip
+            return dict(reported["responses"][0]["partitions"][0])
+
+        if stable:
+            eventually(lambda: (part := asked())["last_stable_offset"] == part["high_watermark"])
+        part = asked()
+        aborted = [(one["producer_id"] - self.id, one["first_offset"]) for one in part["aborted_transactions"] or ()]
+        self.note("Fetch", f"stable {part['last_stable_offset']} of {part['high_watermark']}, aborted {aborted}")
+
+
+class NotedProducer(Producer):
+    """A producer of a story: its requests go to the leaders, and its answers have its name before them."""
+
+    def __init__(self, play: Play, name: str, transactional_id: str) -> None:
+        super().__init__(play.connection(1), play.lines)
+        self.play, self.name, self.transactional_id = play, name, transactional_id
+
+    def note(self, what: str, outcome: object) -> None:
+        """Append the outcome of a request, with the producer's name before it."""
+        super().note(f"{self.name}: {what}", outcome)
+
+    def begin(self) -> None:
+        """Ask for a producer id, until no transaction is under way any more."""
+        self.init(self.transactional_id, waits=True)
+        self.play.producers.setdefault(self.id, f"p{len(self.play.producers)}")
+
+    def enlist(self, *partitions: int) -> None:
+        """Add partitions to the transaction."""
+        listed = [{"name": TOPIC, "partitions": list(partitions)}]
+        who = {"transactional_id": self.transactional_id} | self._who(None, None)
+
+        def asked() -> str:
+            reported = self.broker.ask(
+                "AddPartitionsToTxn", 1, v3_and_below_topics=listed,
+                **{f"v3_and_below_{key}": value for key, value in who.items()},
+            )  # fmt: skip
+            (topic,) = reported["results_by_topic_v3_and_below"]
+            found = {one["partition_index"]: one["partition_error_code"] for one in topic["results_by_partition"]}
+            return " ".join(f"{TOPIC}-{number}={name_of(found[number])}" for number in partitions)
+
+        awaited = " ".join(f"{TOPIC}-{number}=CONCURRENT_TRANSACTIONS" for number in partitions)
+        self.note("AddPartitionsToTxn", self._ended(asked, awaited))
+
+    def send(self, partition: int, sequence: int, value: str) -> None:
+        """Write one record; asked again until the leader knows that it leads."""
+        record = Record(0, round(time.time() * 1000), None, value.encode())
+        batch = write_batch([record], producer=self.id, producer_epoch=self.epoch, sequence=sequence,
+                            attributes=TRANSACTIONAL)  # fmt: skip
+        data = [{"name": TOPIC, "partition_data": [{"index": partition, "records": batch}]}]
+
+        def asked() -> str:
+            reported = self.play.to_leader(partition).ask(
+                "Produce", 6, transactional_id=self.transactional_id, acks=-1, timeout=30_000, topic_data=data
+            )
+            part = reported["responses"][0]["partition_responses"][0]
+            return name_of(part["error_code"]) or f"offset {part['base_offset']}"
+
+        self.note(f"Produce {value} to {TOPIC}-{partition}, sequence {sequence}", self._ended(asked, *NOT_YET))
+
+    def commit(self) -> None:
+        self.end(True, name=self.transactional_id)
+
+    def abort(self) -> None:
+        self.end(False, name=self.transactional_id)
+
+
+# Stories
+
+
+class Play:
+    """A story while it is played: the brokers, connections to them, and what came of each step."""
+
+    def __init__(self, on: Brokers) -> None:
+        self.on = on
+        self.lines: list[str] = []
+        self.producers: dict[int, str] = {}
+        """Producer ids, which differ from cluster to cluster, by their names in the text."""
+        self._connections: dict[int, Asking] = {}
+
+    def connection(self, broker: int) -> Asking:
+        if broker not in self._connections:
+            self._connections[broker] = Asking(self.on, broker)
+        return self._connections[broker]
+
+    def to_leader(self, partition: int) -> Asking:
+        return self.connection(self.on.state(partition)[0])
+
+    def coordinator(self) -> None:
+        asked = {"key": "t", "key_type": 1}
+
+        def found() -> bool:
+            return self.connection(1).ask("FindCoordinator", 1, **asked)["error_code"] == 0
+
+        eventually(found, "a coordinator")
+        self.lines.append(f"coordinator: {self.connection(1).ask('FindCoordinator', 1, **asked)['node_id']}")
+
+    def kill(self, broker: int) -> None:
+        self.lines.append(f"kill {broker}")
+        self.on.kill(broker)
+        self._connections.pop(broker).connection.close()
+
+    def close(self) -> None:
+        for asking in self._connections.values():
+            asking.connection.close()
+
+    def leads(self, broker: int, partition: int) -> None:
+        """Wait until a broker leads."""
+        eventually(lambda: self.on.state(partition)[0] == broker, f"{broker} leads {TOPIC}-{partition}")
+        self.lines.append(f"{TOPIC}-{partition} is led by {broker}")
+
+    def read(self, partition: int, end: int, open: bool = False) -> None:
+        """Fetch as a reader of committed records, once the log ends there and, unless `open`, all is decided."""
+
+        def asked() -> dict[str, Any]:
+            reported = self.to_leader(partition).ask(
+                "Fetch", 4, replica_id=-1, max_wait=0, min_bytes=0, max_bytes=1 << 20, isolation_level=1,
+                topics=fetch_of((TOPIC, partition, 0)),
+            )  # fmt: skip
+            return dict(reported["responses"][0]["partitions"][0])
+
+        def holds() -> bool:
+            part = asked()
+            stable = open or part["last_stable_offset"] == end
+            return part["error_code"] == 0 and part["high_watermark"] == end and stable
+
+        eventually(holds, f"{TOPIC}-{partition} ends at {end}")
+        part = asked()
+        aborted = [f"{self.producers[a['producer_id']]} from {a['first_offset']}" for a in part["aborted_transactions"]]
+        self.lines.append(
+            f"read {TOPIC}-{partition}: stable {part['last_stable_offset']} of {part['high_watermark']}, aborted: "
+            + (", ".join(aborted) or "nothing")
+        )
+        self.lines += [f"  {line}" for line in self.batches(part["records"] or b"")]
+
+    def batches(self, data: bytes) -> Iterator[str]:
+        """A log in words, a line a batch."""
+        for batch in (read_batch(part) for _, part in split(data)):
+            who = f"{self.producers[batch.producer]}, epoch {batch.producer_epoch}"
+            yield f"{batch.base_offset}: {_content(batch)}, {who}, leader epoch {batch.leader_epoch}"
+
+    def start(self, broker: int) -> None:
+        """Start a broker, and wait until it is in sync."""
+        self.lines.append(f"start {broker}")
+        self.on.start(broker)
+        eventually(lambda: all(self.on.state(partition)[1] == 2 for partition in ASSIGNMENT), f"{broker} is in sync")
+
+    def logs(self) -> None:
+        """The log of each replica, once it has all that its leader has."""
+        for partition, replicas in ASSIGNMENT.items():
+            leader = self.on.state(partition)[0]
+            for broker in sorted(replicas):
+                eventually(
+                    lambda b=broker, p=partition, of=leader: self.on.files(b, p) == self.on.files(of, p),
+                    f"{broker} has all of {TOPIC}-{partition}",
+                )
+                self.lines.append(f"log of {TOPIC}-{partition} on {broker}")
+                self.lines += [f"  {line}" for line in self.batches(self.on.files(broker, partition))]
+
+
+def _content(batch: Batch) -> str:
+    records = read_records(batch)
+    if batch.attributes & CONTROL:
+        kind = "commit" if int.from_bytes((records[0].key or b"")[2:4], "big") == COMMIT else "abort"
+        return f"{kind} by coordinator epoch {coordinator_epoch(batch)}"
+    return f"{' '.join((record.value or b'').decode() for record in records)}, sequence {batch.sequence}"
+
+
+def leader_dies(play: Play) -> None:
+    """The leader dies before it has the marker; the next one gets it. Then a transaction is given up."""
+    play.coordinator()
+    producer = NotedProducer(play, "producer", "t")
+    producer.begin()
+    producer.enlist(0, 1)
+    producer.send(0, 0, "a")
+    producer.send(1, 0, "b")
+    play.read(0, 1, open=True)
+    play.kill(2)
+    producer.commit()
+    play.leads(3, 0)
+    play.read(0, 2)
+    play.read(1, 2)
+    producer.enlist(0)
+    producer.send(0, 1, "c")
+    producer.abort()
+    play.read(0, 4)
+    play.start(2)
+    play.logs()
+
+
+def second_producer(play: Play) -> None:
+    """Another producer with the same transactional id fences the first; the leader dies within its transaction."""
+    play.coordinator()
+    first, second, other = (NotedProducer(play, *names) for names in (("first", "t"), ("second", "t"), ("other", "u")))
+    first.begin()
+    first.enlist(0)
+    first.send(0, 0, "a")
+    other.begin()
+    other.enlist(0)
+    other.send(0, 0, "x")
+    other.commit()
+    play.read(0, 3, open=True)
+    second.begin()
+    play.read(0, 4)
+    first.send(0, 1, "late")
+    first.commit()
+    second.enlist(0)
+    second.send(0, 0, "b")
+    play.kill(2)
+    play.leads(3, 0)
+    second.send(0, 1, "c")
+    first.send(0, 1, "late")
+    second.commit()
+    play.read(0, 7)
+    play.start(2)
+    play.logs()
+
+
+STORIES: Mapping[str, Callable[[Play], None]] = {"leader_dies": leader_dies, "second_producer": second_producer}
+
+
+def played(story: str, on: Brokers) -> list[str]:
+    """What came of each step of a story."""
+    play = Play(on)
+    try:
+        STORIES[story](play)
+    finally:
+        play.close()
+    return play.lines
+
+
+# The recordings
+
+
+def path(generation: str, story: str) -> Path:
+    return RECORDINGS / "transactions" / generation / f"{story}.txt"
+
+
+def text(kafka: str, story: str, lines: Sequence[str]) -> str:
+    """What is kept of a story."""
+    title = f"# {(STORIES[story].__doc__ or '').strip()}"
+    head = [title, f"# Kafka {kafka}, recorded by tools.recorder.record_transactions.py."]
+    return "".join(f"{line}\n" for line in [*head, *lines])
+
+
+def recorded(generation: str, story: str) -> list[str]:
+    lines = path(generation, story).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+# The kit
+
+
+class Kit:
+    """The brokers of a lab that listens."""
+
+    def __init__(self, lab: Any) -> None:
+        self.lab, self.brokers, self.bootstrap_servers = lab, sorted(lab.brokers), lab.bootstrap_servers
+
+    def kill(self, broker: int) -> None:
+        self.lab.kill(broker)
+
+    def start(self, broker: int) -> None:
+        self.lab.start(broker)
+
+    def state(self, partition: int) -> tuple[int, int]:
+        found = self.lab.partition(TOPIC, partition)
+        return found.leader, len(found.isr)
+
+    def files(self, broker: int, partition: int) -> bytes:
+        world, tp = self.lab.world, TopicPartition(TOPIC, partition)
+
+        def read() -> bytes:
+            log = world.brokers[broker].disk.log(tp)
+            contents = world.listeners.shared.contents
+            return b"".join(data for _, data in contents.read(tp, log, log.start, log.end, 1 << 20))
+
+        return bytes(world.clock.call(read))
+
+
+@contextmanager
+def on_the_kit(generation: str) -> Iterator[Kit]:
+    """A lab with the topic, whose brokers listen."""
+    with listening(generation, config=CONFIG) as lab:
+        lab.create_topic(TOPIC, assignment=ASSIGNMENT)
+        lab.settle()
+        yield Kit(lab)

@@ -1,0 +1,150 @@
+"""Facts about Kafka that lessons state, run in the kit or held against a recording's text; one definition per word."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from kafka_ctl import Costs, Lab
+from kafka_ctl.paths import ROOT
+from tools import notebooks
+
+LESSONS = notebooks.lessons()
+CALM = {"seed": 7, "costs": Costs(boot=0.0005, zookeeper_tick=0), "config": {"auto.leader.rebalance.enable": False}}
+FIDELITY = "](../docs/fidelity.md#what-is-not-compared-and-why)"
+MEASURED = re.compile(r"(?<![\w.,/-])\d+\.\d+ (?:ms|s|seconds)\b")
+"""A time in prose that a run has measured."""
+CONTRADICTED = (
+    # what a lesson once said, and Kafka's source contradicts
+    (r"Addresses travel in (this|that) request only", "LeaderAndIsrRequest has live_leaders"),
+    (r"goes to broker 3 itself\. It never arrives", "ControllerChannelManager@2.0.1: not sent to a removed broker"),
+    (r"cut their log at the high watermark, not by epoch", "ReplicaFetcherThread@0.10.2.2:176, the leader's end"),
+    (r"a batch is sent when it is full", "PartitionStateMachine@0.10.2.2:139, after the last transition"),
+    (r"Since 2\.4 a fetch returns for a newer high watermark", "ReplicaManager@2.6.0 has no followerNeedsHwUpdate"),
+    (r"README in 2\.8\.0", "config/kraft/README.md@2.8.0 names no number"),
+    (r"set no racks at all", "no racks cost data"),
+    (r"dropped in silence", "KafkaController@2.0.1:571 logs an ERROR"),
+    (r"how many elections this partition has had", "Partition.updateIsr@2.0.1 leaves the epoch, a shrink raises it"),
+    (r"editing `state` znodes never does", "check 02.3 accepts it"),
+)
+
+
+def prose(path: Path) -> str:
+    """All that a lesson says, its notes for instructors included."""
+    return "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "markdown")
+
+
+def orders(brokers: int = 4, **more: object) -> Lab:
+    lab = Lab(brokers=brokers, **CALM | more)  # type: ignore[arg-type]
+    lab.create_topic("orders", assignment={0: [1, 2, 3]})
+    lab.settle()
+    return lab
+
+
+@pytest.mark.parametrize("version", ["0.10", "2.0", "2.4"])
+def test_the_leader_epoch_rises_with_writes_of_the_controller_only(version: str) -> None:
+    """Without an election, too, when a follower dies; not when the leader shrinks or expands the ISR."""
+    lab = orders(generation=version)
+    lab.lag(3, "orders", 0)
+    lab.settle()
+    assert (lab.partition("orders", 0).isr, lab.partition("orders", 0).leader_epoch) == ((1, 2), 0)
+    lab.catch_up(3)
+    lab.settle()
+    assert (lab.partition("orders", 0).isr, lab.partition("orders", 0).leader_epoch) == ((1, 2, 3), 0)
+    lab.kill(2)
+    lab.settle()
+    assert (lab.partition("orders", 0).leader, lab.partition("orders", 0).leader_epoch) == (1, 1)
+
+
+def test_leader_and_isr_carries_addresses() -> None:
+    """Of the leaders that it names, in every version."""
+    from kafka_ctl.wire.schema import message_type
+
+    for version in range(5):
+        names = {field.name for field in message_type(4, version).body.fields}
+        assert names & {"live_leaders"}, version
+
+
+@pytest.mark.parametrize("version", ["2.0"])
+def test_a_stop_replica_for_a_dead_broker_is_not_sent(version: str) -> None:
+    lab = orders(generation=version)
+    since = len(lab.trace)
+    lab.kill(3)
+    lab.settle()
+    assert not lab.trace[since:].slice(kind="request", action="StopReplica", target="sent")
+    assert "since it is offline" in lab.trace.kafka_log("controller")
+
+
+def test_undoing_an_edit_leaves_the_leader_epoch() -> None:
+    """Brokers and ZooKeeper agree again after the next failover, without a new leader epoch."""
+    lab = orders(generation="2.4")
+    path = "/brokers/topics/orders/partitions/0/state"
+    before = lab.znodes()[path][0].decode()
+    for text in (before.replace('"leader":1', '"leader":2'), before):
+        lab.write_znode(path, text)
+        lab.delete_controller()
+        lab.settle()
+    assert lab.partition("orders", 0).leader_epoch == 0 and lab.produce("orders", 0).acknowledged
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_no_lesson_contradicts_kafkas_source(path: Path) -> None:
+    text = " ".join(prose(path).split())
+    assert [reason for pattern, reason in CONTRADICTED if re.search(pattern, text)] == []
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_measured_time_links_to_what_is_simpler_here(path: Path) -> None:
+    """The lab's clock adds up costs: a lesson that states a time to the fraction says where that is written."""
+    text = prose(path)
+    assert not MEASURED.search(text) or FIDELITY in text
+
+
+def test_the_page_has_the_section_that_lessons_link_to() -> None:
+    assert "\n## What is not compared, and why\n" in (ROOT / "docs/fidelity.md").read_text("utf-8")
+
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (ROOT / "docs/glossary.md").read_text("utf-8").splitlines()
+    if line.startswith("| ") and not line.startswith(("| term", "| ---"))
+]
+GLOSSARY = {term.strip().lower(): (row[1], row[2]) for row in ROWS for term in row[0].split(",")}
+"""By term, in small letters: its Chinese term and its definition."""
+BOLD = re.compile(r"\*\*(.+?)\*\*")
+DEFINED = re.compile(r"[^.:]{0,24}: (?!lesson \d\d)(.*)")
+"""What follows a bold word that is defined there: the rest of its name, a colon and the definition."""
+
+
+def words(path: Path) -> list[tuple[str, str]]:
+    """The bold words of a lesson's list of words, with the definition that follows each; "" where none does."""
+    (cell,) = (c for c in nbformat.read(path, as_version=4).cells if c.source.startswith("## The words"))
+    found = []
+    for line in (line for line in cell.source.splitlines() if line.startswith("- ")):
+        for bold in BOLD.finditer(line):
+            defined = DEFINED.match(line[bold.end() :])
+            found.append((bold[1].replace("`", "").lower(), defined[1] if defined else ""))
+    return found
+
+
+def row_of(word: str) -> tuple[str, str] | None:
+    """The glossary's row of a word; a plural has the row of its singular."""
+    return GLOSSARY.get(word) or GLOSSARY.get(word.removesuffix("s"))
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_word_of_a_lesson_is_in_the_glossary_with_its_chinese_term(path: Path) -> None:
+    assert len(words(path)) >= 5
+    assert [word for word, _ in words(path) if (row := row_of(word)) is None or not row[0].strip()] == []
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_defines_a_word_as_the_glossary_does(path: Path) -> None:
+    """It begins with the glossary's definition, and may go on; so no two lessons define a word differently."""
+    wrong = []
+    for word, definition in words(path):
+        row = row_of(word)
+        if definition and row is not None and not definition.startswith(row[1]):
+            wrong.append(f"{word}: {definition!r} is not {row[1]!r}")
+    assert wrong == []

@@ -1,0 +1,255 @@
+"""Answers beside the ones that a lesson thinks of: the faults that a review found, and mutations of every right answer.
+
+No answer ends in an error of ours, hangs, floods or is told what is not so, and no wrong one is accepted.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from exercise_answers import RIGHT
+from tables import tabled
+
+from kafka_ctl.exercises import EXERCISES, answers, check
+from kafka_ctl.exercises import progress_file as kept
+from kafka_ctl.exercises.exercise import returned_none
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.generation import Generation
+from kafka_ctl.museum import find
+
+UNJUDGED = re.compile(r"cannot be judged|it ended in|Traceback|That is not what happens")
+"""What no answer may lead to."""
+VALUES = {
+    name: [a for a in right if not callable(a) and not isinstance(a, Generation)] for name, right in RIGHT.items()
+}
+FUNCTIONS = {
+    name: next(a for a in right if callable(a))
+    for name, right in RIGHT.items()
+    if EXERCISES[name].kind != "operate" and any(map(callable, right))
+}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """Time enough on a busy machine; progress in a folder of the test's own."""
+    monkeypatch.setattr(answers, "SECONDS", 30.0)
+    monkeypatch.setattr(answers, "BUSY", 60.0)
+    monkeypatch.setattr(answers, "PATIENCE", 1e9)
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path))
+
+
+def printed(name: str, answer: object, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a check prints, in one line; short, and without an error of ours."""
+    check(name, answer)
+    out, err = capsys.readouterr()
+    assert err == "" and len(out) < 8_000, answer
+    flat = " ".join(out.split())
+    assert flat.startswith(("Right. ", "Not yet. ")) and not UNJUDGED.search(flat), (answer, flat[:400])
+    return flat
+
+
+@tabled
+def test_faults_of_checks(
+    number: int, name: str, answer: str, verdict: str, has: str, lacks: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answers with which a review found 28 faults, as source text: the verdict, what is said, and what is not."""
+    out = printed(name, eval(answer), capsys)
+    assert out.startswith(verdict) and has in out and (not lacks or lacks not in out), out[:600]
+
+
+def without_return(number: int) -> None:
+    number + 1
+
+
+def with_return(number: int) -> int | None:
+    if number > 0:
+        return number
+    return None
+
+
+@pytest.mark.parametrize(
+    ("function", "asks"),
+    [(without_return, True), (with_return, False), (lambda number: None, False), (print, False)],
+)
+def test_a_return_that_is_there_is_not_asked_for(function: Callable[..., object], asks: bool) -> None:
+    assert ("Is there a `return`?" in returned_none(function)) is asks
+
+
+def meaning(value: Any) -> Any:
+    """A value without what does not count: the kind of a sequence, capital letters, spaces at the ends."""
+    if isinstance(value, str):
+        return " ".join(value.replace("|", " | ").split()).casefold()
+    if isinstance(value, list | tuple):
+        return tuple(map(meaning, value))
+    if isinstance(value, dict):
+        return {meaning(key): meaning(each) for key, each in value.items()}
+    return (type(value) is bool, value)
+
+
+def texts(value: Any, change: Callable[[str], str]) -> Any:
+    """The same value with each of its texts changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(texts(part, change) for part in value)
+    if isinstance(value, dict):
+        return {texts(key, change): texts(each, change) for key, each in value.items()}
+    return value
+
+
+def mutations(value: Any) -> Iterator[Any]:
+    """Values of other types, in other letters, with other parts, longer and shorter."""
+    for change in (str.upper, str.title, lambda text: f" {text} ", lambda text: text[:-1]):
+        yield texts(value, change)
+    yield from (str(value), [value], (value,), {"answer": value}, None, True, -1, 2.5, "", b"\0")
+    if isinstance(value, list | tuple):
+        yield from (
+            list(value),
+            tuple(value),
+            value[:-1],
+            [*value, value[-1]],
+            list(reversed(value)),
+            dict(enumerate(value)),
+        )
+        for place in range(len(value)):
+            for other in (None, True, "x", 1.5, [], {}, "12", 10**30, str(value[place])):
+                yield [*value[:place], other, *value[place + 1 :]]
+    if isinstance(value, dict):
+        yield from (list(value.items()), {str(key): each for key, each in value.items()}, dict(list(value.items())[1:]))
+        for key in value:
+            for other in (None, True, "x", 1.5, [], {}, "12"):
+                yield value | {key: other}
+
+
+@pytest.mark.parametrize("name", [name for name, values in VALUES.items() if values])
+def test_mutated_values(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A prediction is accepted only if it means a right answer; a repair only if it names the right field."""
+    exercise = EXERCISES[name]
+    right = [meaning(each) for each in VALUES[name]]
+    for mutated in mutations(VALUES[name][0]):
+        out = printed(name, mutated, capsys)
+        if not out.startswith("Right. "):
+            continue
+        if isinstance(exercise, Repair):
+            assert set(find(exercise.ticket).fix) <= set(re.findall(r"\w+", str(mutated).lower())), mutated
+        elif exercise.kind == "predict" and name not in ANY_ORDER:
+            assert meaning(mutated) in right, mutated
+
+
+ANY_ORDER = {"11.1", "21.1"}
+"""Predictions with more right answers than those of the tests: an ISR in any order, a shelf that may be argued for."""
+
+
+def returning(function: Callable[..., Any], change: Callable[[Any, int], Any]) -> Callable[..., Any]:
+    """The function with each of its results changed; the number of the call is known."""
+    calls = 0
+
+    def changed(*given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return change(function(*given), calls)
+
+    return changed
+
+
+def raising(error: type[Exception]) -> Callable[[Any, int], Any]:
+    def change(result: Any, call: int) -> Any:
+        raise error("orders")
+
+    return change
+
+
+CHANGES: dict[str, Callable[[Any, int], Any]] = {
+    "a list": lambda result, call: list(result) if isinstance(result, tuple | set | frozenset) else result,
+    "a tuple": lambda result, call: tuple(result) if isinstance(result, list | set | frozenset) else result,
+    "None now and then": lambda result, call: None if call % 2 else result,
+    "text": lambda result, call: str(result),
+    "in a list": lambda result, call: [result],
+    "a number": lambda result, call: 10**20,
+    "True": lambda result, call: "yes" if result is True else True,
+    "a dictionary": lambda result, call: {"result": result},
+    "with None inside": lambda result, call: [None, None, None, None],
+    "pairs of text": lambda result, call: [("a", "b"), ("c", "d")],
+    **{error.__name__: raising(error) for error in (KeyError, StopIteration, AssertionError, RecursionError, OSError)},
+}
+ONLY_THE_KIND = ("a list", "a tuple")
+"""Changes of the kind of container, which no rule of Kafka asks about."""
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_mutated_results(name: str, change: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(name, returning(FUNCTIONS[name], CHANGES[change]), capsys)
+    if out.startswith("Right. "):
+        assert change in ONLY_THE_KIND or name in TRUTHY.get(change, ()), out
+    elif change in ONLY_THE_KIND:
+        assert "cannot go on" not in out
+
+
+TRUTHY: dict[str, tuple[str, ...]] = {"text": ("10.2",)}
+"""Changes with which a function means the same."""
+
+GARBAGE = (
+    "abc",
+    "",
+    "{}",
+    "[1]",
+    '{"version":1}',
+    '{"version":1,"partitions":3,"brokerid":"x","leader":null}',
+    "\\x00",
+)
+MOST = 14
+"""Znodes of a cluster in trouble that are changed by hand, evenly spread over all of them."""
+
+
+def disturbed(exercise: Operate) -> Iterator[str]:
+    """Commands that nobody should give: topics that are deleted, znodes that are deleted or hold garbage, all dead."""
+    with exercise.open() as lab:
+        topics = sorted({p.topic for p in lab.partitions()})
+        paths = sorted(path for path in lab.znodes() if not path.startswith("/zookeeper"))
+        brokers = sorted(lab.brokers)
+    yield from (f"delete_topic {topic}" for topic in topics)
+    yield "\n".join(f"kill {broker}" for broker in brokers)
+    yield "\n".join(f"start {broker}" for broker in brokers)
+    for number, path in enumerate(paths[:: len(paths) // MOST + 1]):
+        yield f"delete_znode {path}\ndelete_controller"
+        yield f"write_znode {path} {GARBAGE[number % len(GARBAGE)]!r}\ndelete_controller"
+    for garbage in GARBAGE:
+        yield f"write_znode /controller_epoch {garbage!r}\nbounce {brokers[0]}"
+        yield f"write_znode /admin/reassign_partitions {garbage!r}"
+
+
+@pytest.mark.parametrize("name", [name for name, each in EXERCISES.items() if isinstance(each, Operate)])
+def test_clusters_that_were_disturbed(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that never comes to rest is given up after a second of work."""
+    monkeypatch.setattr(answers, "BUSY", 1.0)
+    exercise = EXERCISES[name]
+    assert isinstance(exercise, Operate)
+    for commands in disturbed(exercise):
+        printed(name, commands, capsys)
+
+
+def test_a_slow_check_shows_that_it_lives(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It prints what it is about, each time that so many seconds have passed; a quick one prints nothing."""
+    monkeypatch.setattr(answers, "PATIENCE", -1.0)
+    check("08.2", RIGHT["08.2"][0])
+    out = capsys.readouterr().out
+    assert "(still running: the story" in out and "(still running: random walk 10 of 10)" in out
+    monkeypatch.setattr(answers, "PATIENCE", 1e9)
+    assert "still running" not in printed("08.2", RIGHT["08.2"][0], capsys)
+
+
+def test_every_exercise_is_fuzzed() -> None:
+    operated = {name for name, each in EXERCISES.items() if isinstance(each, Operate)}
+    assert {*(name for name, values in VALUES.items() if values), *FUNCTIONS, *operated} == EXERCISES.keys()
+
+
+def test_answers_in_the_table_are_source_text() -> None:
+    assert isinstance(ast.parse("lambda lab: []", mode="eval").body, ast.Lambda)

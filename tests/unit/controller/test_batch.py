@@ -1,0 +1,221 @@
+"""The request batch and the channels: what leaves, in which order, to whom, and what becomes of it."""
+
+import json
+
+import pytest
+from labs import acting, play, until_quiet
+from machines import Bench, bench, requests
+from prose import Prose
+
+from kafka_ctl import Lab, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr
+from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved
+from kafka_ctl.generation import Generation
+
+ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
+LED = LeaderAndIsr(1, (1, 2, 3), 4, 4, 1)
+
+
+def filled(stage: Bench) -> RequestBatch:
+    """An open batch of the controller."""
+    batch = stage.controller.batch
+    batch.open()
+    return batch
+
+
+def sent(stage: Bench, since: int) -> list[tuple[str, int | None, str]]:
+    """The requests that left: (name, receiver, how many partitions)."""
+    return [
+        (r.action, r.broker, (r.detail or "").split()[0].removeprefix("partitions="))
+        for r in stage.lab.trace[since:]
+        if r.kind == "request" and r.target == "sent"
+    ]
+
+
+def test_the_order_on_the_wire() -> None:
+    """LeaderAndIsr first, StopReplica last, whatever was added first (Kafka's trap 4)."""
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.stop_replica(3, ONE, False, None)
+        batch.update_metadata([3], [ONE])
+        batch.leader_and_isr([3], ONE, LED, (1, 2, 3), is_new=False)
+        batch.send()
+        batched = [name for name, _, _ in requests(list(stage.lab.trace[seen:]))]
+        assert batched == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+        stage.lab.settle()
+        on_the_wire = [name for name, broker, _ in sent(stage, seen) if broker == 3]
+        assert on_the_wire[:4] == [  # the ISR that has lost a stopped copy is told later
+            "LeaderAndIsr",
+            "UpdateMetadata",
+            "StopReplica",
+            "StopReplica",
+        ]
+
+
+def test_who_leads_is_news_for_everybody() -> None:
+    """A LeaderAndIsr for one broker is metadata for all live ones, those that leave included."""
+    with bench() as stage:
+        stage.controller.context.shutting_down.add(2)
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
+        batch.send()
+        (metadata,) = [r for r in stage.lab.trace[seen:] if r.action == "UpdateMetadata" and r.topic]
+        assert metadata.detail == "brokers=1,2,3 offline=2"
+
+
+def test_metadata_is_the_controllers_own_picture() -> None:
+    """Not what the LeaderAndIsr of the same batch says: that is how epochs grow stale (KAFKA-9212)."""
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
+        batch.send()
+        reported = {r.action: r.leader_epoch for r in stage.lab.trace[seen:] if r.topic}
+        assert reported == {"LeaderAndIsr": 4, "UpdateMetadata": 0}
+
+
+def test_the_last_word_about_a_partition_holds_but_new_stays_new() -> None:
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([2], ONE, LED, (1, 2, 3), is_new=True)
+        batch.leader_and_isr([2], ONE, LED._replace(leader=3, leader_epoch=5), (1, 2, 3), is_new=False)
+        batch.send()
+        (reported,) = [r for r in stage.lab.trace[seen:] if r.action == "LeaderAndIsr" and r.topic]
+        assert (reported.leader, reported.leader_epoch, reported.detail) == (3, 5, "is_new")
+
+
+def test_nobody_is_reported_nothing() -> None:
+    """Broker -1 is nobody."""
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([-1], ONE, LED, (1, 2, 3), is_new=False)
+        batch.stop_replica(-1, ONE, False, None)
+        batch.send()
+        assert {r.action for r in stage.lab.trace[seen:]} == {"UpdateMetadata"}
+
+
+def test_a_partition_without_leader_is_no_metadata() -> None:
+    with bench() as stage:
+        tp = stage.plan("parcels")
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.update_metadata([1], [tp])
+        batch.send()
+        assert [r.action for r in stage.lab.trace[seen:]] == ["leader_not_assigned"]
+
+
+def test_a_dead_broker_gets_nothing_and_the_log_says_so() -> None:
+    """2.0 sends to whom it may concern; a broker without channel is a warning."""
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([9], ONE, LED, (9, 1), is_new=False)
+        batch.send()
+        (warning,) = [r for r in stage.lab.trace[seen:] if r.kind == "controller"]
+        assert (warning.action, json.loads(warning.detail or "")["broker"]) == ("not_sending", 9)
+
+
+@pytest.mark.parametrize(
+    ("groups", "wanted"), [(False, ["0", "1", "1", "1"]), (True, ["1", "2"])], ids=["one by one", "grouped"]
+)
+def test_stop_replica_requests(groups: bool, wanted: list[str]) -> None:
+    """One each and an empty one first in 2.0; where they are grouped, two: first what is deleted (KAFKA-8294)."""
+    with bench(Generation("2.0").but(groups_stop_replica=groups)) as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.stop_replica(3, ONE, False, None)
+        batch.stop_replica(3, TWO, False, None)
+        batch.stop_replica(3, TopicPartition("orders", 2), True, None)
+        batch.send()
+        stage.lab.settle()
+        assert [partitions for name, _, partitions in sent(stage, seen) if name == "StopReplica"] == wanted
+
+
+def test_a_batch_left_behind_makes_the_controller_resign(prose: Prose) -> None:
+    """Nothing can be trusted then: another controller shall start afresh (KAFKA-2300)."""
+    with bench() as stage:
+        controller = stage.controller
+        filled(stage).stop_replica(3, ONE, False, None)
+        with prose.refused(BatchNotEmpty):
+            controller.batch.open()
+        with pytest.raises(ControllerMoved, match="might be lost"):
+            stage.carry_out(controller.send_update_metadata())
+        logged = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
+        assert logged[-2:] == ["forcing_resignation", "resigned"]
+        stage.lab.settle()
+        assert stage.lab.controller.epoch == 2
+
+
+def test_a_channel_delivers_in_order_one_at_a_time() -> None:
+    """The next request leaves when the last was answered; correlation ids count up."""
+    with bench() as stage:
+        seen = len(stage.lab.trace)
+        for _ in range(4):
+            stage.carry_out(stage.controller.send_update_metadata())
+        stage.lab.settle()
+        for broker in (1, 2, 3):
+            reported = [
+                (r.kind, r.detail)
+                for r in stage.lab.trace[seen:]
+                if r.kind in ("request", "response") and r.topic is None and r.broker == broker
+            ]
+            assert [kind for kind, _ in reported] == ["request", "response"] * 4
+            ids = [int((detail or "").split("correlation_id=")[1]) for kind, detail in reported if kind == "request"]
+            assert ids == list(range(ids[0], ids[0] + 4))
+
+
+def test_a_channel_tries_until_its_broker_is_gone() -> None:
+    """Then it is closed, and what it held is lost."""
+    with Lab(brokers=3, seed=1) as lab:
+        controller = lab.controller
+        victim = next(b for b in (1, 2, 3) if b != controller.id)
+        lab.kill(victim)
+        lab.create_topic("orders", assignment={0: [victim, controller.id]})
+        lab.run_for(3)
+        assert acting(lab).channels.waiting == 2
+        lab.settle()
+        assert acting(lab).channels.waiting == 0
+        assert lab.partition("orders", 0).leader == controller.id
+
+
+def absent_partition(generation: str) -> Lab:
+    """A controller that has never read `orders-1`, whose ISR then changes; nobody can join one before `heal`."""
+    config = {"replica.lag.time.max.ms": 4000, "auto.leader.rebalance.enable": False}
+    lab = Lab(brokers=3, generation=generation, seed=18883, config=config)
+    until_quiet(lab.create_topic, "orders", assignment={0: [3, 2], 1: [3, 2]})
+    until_quiet(lab.write_znode, "/brokers/topics/orders", {"version": 1, "partitions": {"0": [3, 2]}})
+    play(lab, "delete_controller; settle; disconnect 2 3; settle")
+    return lab
+
+
+def test_0_10_stumbles_over_a_partition_that_the_topic_no_longer_has_and_resigns_at_the_next_request() -> None:
+    """The recording `isr_of_absent_partition`; it ends there, as who wins the race for `/controller` is chance."""
+    with absent_partition("0.10") as lab:
+        first, since = lab.controller.id, len(lab.trace)
+        log = [r for r in lab.trace if r.kind == "controller" and r.action == "error_processing"]
+        assert [json.loads(r.detail or "")["error"] for r in log] == ["key not found: [orders,1]"]
+        until_quiet(lab.heal)
+        acts = [(r.actor, r.action) for r in lab.trace[since:] if r.kind == "controller"]
+        assert (f"controller-{first}", "forcing_resignation") in acts
+        assert lab.controller is not None and lab.controller.id != first and lab.controller.epoch == 3
+
+
+def test_0_10_cannot_act_again_where_it_was_forced_to_resign() -> None:
+    """Its channels stay open, and their metrics forbid others: it is elected, fails and resigns until another wins.
+
+    So broker 1 of 0.10.2.2 did 20 times within half a second.
+    """
+    with absent_partition("0.10") as lab:
+        since = len(lab.trace)
+        lab.heal()
+        for broker in (2, 3):
+            lab.delay("zookeeper", broker, 0.05)
+        lab.settle()
+        failed = [r for r in lab.trace[since:] if r.kind == "controller" and r.action == "election_failed"]
+        assert len(failed) > 1 and {r.actor for r in failed} == {"controller-1"}
+        assert all("already exists" in (r.detail or "") for r in failed)
+        assert lab.controller is not None and lab.controller.id != 1
+
+
+def test_2_0_sends_such_a_partition_without_replicas() -> None:
+    with absent_partition("2.0") as lab:
+        sent = [r for r in lab.trace if r.kind == "request" and r.action == "UpdateMetadata" and r.partition == 1]
+        assert sent[-1].replicas == () and sent[-1].isr == (3,)
+        assert not [r for r in lab.trace if r.action == "error_processing"]

@@ -1,0 +1,419 @@
+"""Who is controller, in each generation: the race, taking over, what is resumed, resignation, fencing."""
+
+import asyncio
+import json
+
+import pytest
+from labs import acting, by_hand, play, process_of, settled, until_quiet
+from prose import Prose
+from tables import text
+
+from kafka_ctl import Generation, Lab
+from kafka_ctl.controller import events, failover
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.zookeeper.store import Delete, Set
+from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
+
+QUIET = {"auto.leader.rebalance.enable": False}
+
+
+def opened() -> Lab:
+    """Three brokers and two partitions; broker 2 is controller."""
+    return settled("2.0", {"orders": {0: [1, 2, 3], 1: [2, 3, 1]}}, 3, QUIET, seed=7, controller=2)
+
+
+def reported(lab: Lab, since: int, actor: str) -> list[str]:
+    """What an actor did, in order: messages and operations of ZooKeeper in one list."""
+    broker = actor.replace("controller", "broker")
+    return [
+        r.action if r.kind == "controller" else f"{r.action} {r.path}"
+        for r in lab.trace[since:]
+        if (r.kind == "controller" and r.actor == actor) or (r.kind == "zk" and r.actor == broker and r.path)
+    ]
+
+
+TAKING_OVER = text("failover_taking_over.txt")
+
+
+def test_taking_over_in_kafkas_order() -> None:
+    """Epoch, handlers, old news, brokers, topics, states, deletions, metadata, replicas, partitions."""
+    with opened() as lab:
+        lab.kill(2)
+        seen = len(lab.trace)
+        lab.settle()
+        did = reported(lab, seen, "controller-1")
+        wanted = [step.strip() for line in TAKING_OVER.strip().splitlines() for step in line.split("|")]
+        assert did[: did.index("ready") + 1] == wanted
+
+
+def test_metadata_goes_out_before_any_leader() -> None:
+    """So that brokers know who is alive before they are told whom to follow (KAFKA-4443)."""
+    with opened() as lab:
+        lab.kill(2)
+        seen = len(lab.trace)
+        lab.settle()
+        for broker in (1, 3):
+            first = [r.action for r in lab.trace[seen:] if r.target == "sent" and r.broker == broker][:3]
+            assert first == ["UpdateMetadata", "LeaderAndIsr", "UpdateMetadata"]
+
+
+def test_only_one_wins_the_race() -> None:
+    """The others find the znode there, and know who it is."""
+    with opened() as lab:
+        seen = len(lab.trace)
+        until_quiet(lab.delete_controller)
+        created = [r for r in lab.trace[seen:] if r.kind == "zk" and (r.action, r.path) == ("create", "/controller")]
+        assert sorted(str(r.error) for r in created) == ["NODEEXISTS", "NODEEXISTS", "None"]
+        winner = next(r for r in created if r.error is None).actor
+        assert {b.controller.active_id for b in lab.world.brokers.values()} == {int(winner[-1])}
+        assert [r.action for r in lab.trace[seen:] if r.action == "elected"] == ["elected"]
+
+
+def test_who_comes_late_does_not_race() -> None:
+    with opened() as lab:
+        until_quiet(lab.kill, 3)
+        seen = len(lab.trace)
+        until_quiet(lab.start, 3)
+        assert "already_elected" in reported(lab, seen, "controller-3")
+        assert "create /controller" not in reported(lab, seen, "controller-3")
+
+
+def test_epochs_rise_by_one() -> None:
+    with opened() as lab:
+        for epoch in (2, 3, 4):
+            until_quiet(lab.delete_controller)
+            assert lab.controller.epoch == epoch
+            assert lab.znodes()["/controller_epoch"][0] == str(epoch).encode()
+
+
+def test_the_first_epoch_and_its_wrong_version() -> None:
+    """The first controller takes version 1 for the znode it created, which has version 0: the next reads it anew."""
+    with opened() as lab:
+        assert (acting(lab).context.epoch, acting(lab).context.epoch_zk_version) == (1, 1)
+        assert lab.znodes()["/controller_epoch"][:2] == (b"1", 0)
+
+
+def test_a_resigned_controller_knows_nothing() -> None:
+    with opened() as lab:
+        before = acting(lab)
+        until_quiet(lab.expire_session, 2)
+        assert acting(lab) is not before
+        context = before.context
+        assert (context.epoch, context.brokers, context.topics, context.leadership) == (0, {}, {}, {})
+        assert (context.partitions, context.replicas, before.channels.waiting) == ({}, {}, 0)
+        assert not before.is_active
+
+
+def test_a_resigned_controller_hears_nothing() -> None:
+    """It listens to `/controller` only."""
+    with opened() as lab:
+        until_quiet(lab.expire_session, 2)
+        seen = len(lab.trace)
+        play(lab, "create_topic parcels partitions=2; kill 3; settle")
+        assert [r for r in lab.trace[seen:] if r.actor == "controller-2"] == []
+
+
+def test_what_waits_in_the_queue_is_dropped_at_expiry() -> None:
+    """2.0 drops it silently; what is being worked on is finished first."""
+    with opened() as lab:
+        controller, seen = acting(lab), len(lab.trace)
+        for _ in range(3):
+            controller.queue.put(events.TopicChange())
+        lab.world.clock.run(controller.session_expired())
+        did = [(r.action, r.target) for r in lab.trace[seen:] if r.kind == "event"]
+        assert did[3:9] == [
+            ("TopicChange", "started"),
+            ("TopicChange", "dropped"),
+            ("TopicChange", "dropped"),
+            ("Expire", "queued"),
+            ("TopicChange", "done"),
+            ("Expire", "started"),
+        ]
+
+
+def test_events_are_for_the_active_controller() -> None:
+    """Anybody else lets them pass."""
+    with opened() as lab:
+        idle = process_of(lab, 1).controller
+        seen = len(lab.trace)
+        for event in (
+            events.BrokerChange(),
+            events.TopicChange(),
+            events.TopicDeletion(),
+            events.IsrChangeNotification(),
+        ):
+            idle.queue.put(event)
+        lab.settle()
+        assert {r.kind for r in lab.trace[seen:]} == {"event"}
+
+
+def test_a_shutdown_asked_of_the_wrong_broker(prose: Prose) -> None:
+    with opened() as lab:
+        idle = process_of(lab, 1).controller
+
+        async def ask() -> object:
+            reply: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+            idle.queue.put(events.ControlledShutdown(3, -1, reply))
+            return await reply
+
+        with prose.refused(Exception):
+            lab.world.clock.run(ask())
+
+
+def test_an_unreadable_epoch_ends_the_attempt_to_take_over() -> None:
+    """Whoever cannot take over resigns and gives `/controller` back; the log says why."""
+    with opened() as lab:
+        path = ControllerEpochZNode.path()
+        lab.world.clock.run(acting(lab).zk.write(Set(path, b"many")))
+        lab.delete_controller()
+        lab.run_for(0.01)
+        failed = [r for r in lab.trace if r.action == "election_failed"]
+        assert path in json.loads(failed[0].detail or "{}")["error"]
+        assert len(failed) > 2
+        lab.world.clock.run(process_of(lab, 1).zk.write(Set(path, b"7")))
+        lab.settle()
+        assert lab.controller.epoch == 8
+
+
+def test_a_broker_that_comes_while_0_10_takes_over_is_greeted_afterwards() -> None:
+    """Its listener waits for the lock before it looks whether this broker is controller: nothing is lost.
+
+    Kafka 0.10.2.2: controller/KafkaController.scala, isActive
+    """
+    with Lab(brokers=2, generation="0.10", seed=1) as lab:
+        play(lab, "create_topic orders partitions=1000 replication_factor=1; kill 1; kill 2; settle")
+        since = len(lab.trace)
+        lab.start(1)
+        lab.run_until(lambda: any(r.action == "elected" for r in lab.trace[since:]))
+        until_quiet(lab.start, 2)
+        ready = next(r for r in lab.trace[since:] if r.action == "ready")
+        first = next(r for r in lab.trace[since:] if r.action == "BrokerChange" and r.target == "started")
+        done = next(r for r in lab.trace[first.seq :] if r.action == "BrokerChange" and r.target == "done")
+        assert first.seq < ready.seq < done.seq
+        assert (done.detail or "").startswith("waited=")
+        assert {p.leader for p in lab.partitions()} == {1, 2}
+        assert not lab.violations
+
+
+SETTINGS = {"delete.topic.enable": True, "auto.leader.rebalance.enable": True}
+ORDERS = ("orders", 0)
+generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+
+
+def in_any(generation: str | Generation, brokers: int = 4, **config: object) -> Lab:
+    """Brokers, of which 1 is controller, and a topic on 2 and 3."""
+    return settled(generation, {"orders": {0: [2, 3], 1: [3, 2]}}, brokers, SETTINGS | config)
+
+
+def reported_by(lab: Lab, since: int, broker: int) -> list[str]:
+    """What a new controller said, did in ZooKeeper and put into batches, until it took up its schedule."""
+    words = []
+    for r in lab.trace[since:]:
+        if r.kind == "controller" and r.actor == f"controller-{broker}":
+            words.append(r.action)
+        elif r.kind == "zk" and r.actor == f"broker-{broker}" and r.path:
+            words.append(f"{r.action} {r.path}")
+        elif r.kind == "request" and r.actor == f"controller-{broker}" and r.target == "sent":
+            words.append(f"{r.action} to {r.broker}")
+    return words
+
+
+OLD = text("failover_old.txt")
+NEW = text("failover_new.txt")
+
+
+@pytest.mark.parametrize(("generation", "order"), [("0.10", OLD), ("2.4", NEW)])
+def test_the_order_of_taking_over(generation: str, order: str) -> None:
+    """Kafka: controller/KafkaController.scala, onControllerFailover, at 0.10.2.2 and 2.4.1."""
+    with in_any(generation) as lab:
+        since = len(lab.trace)
+        until_quiet(lab.kill, 1)
+        did = reported_by(lab, since, lab.controller.id)
+        expected = [word.strip() for line in order.strip().splitlines() for word in line.split("|")]
+        start = did.index(expected[0])
+        extra = ("invoking_partitions", "invoking_replicas")
+        kept = [w for w in did[start:] if w not in extra and not w.startswith(("LeaderAndIsr", "UpdateMetadata"))]
+        assert kept[: len(expected)] == expected
+
+
+@generations
+def test_metadata_comes_before_the_first_leader_and_isr(generation: str) -> None:
+    """KAFKA-4443: brokers must know who is alive before they follow anybody."""
+    with in_any(generation) as lab:
+        since = len(lab.trace)
+        until_quiet(lab.kill, 1)
+        received: dict[int | None, list[str]] = {}
+        for r in lab.trace[since:]:
+            if r.kind == "request" and r.target == "sent":
+                received.setdefault(r.broker, []).append(r.action)
+        assert {actions[0] for actions in received.values()} == {"UpdateMetadata"}
+        assert all(actions[1] == "LeaderAndIsr" for broker, actions in received.items() if broker in (2, 3))
+
+
+@pytest.mark.parametrize(("generation", "states"), [("0.10", 2), ("2.0", 2), ("2.4", 0)])
+def test_the_first_metadata_of_a_new_controller(generation: str, states: int) -> None:
+    """KAFKA-7537: since 2.2 it only says who is there."""
+    with in_any(generation) as lab:
+        since = len(lab.trace)
+        until_quiet(lab.kill, 1)
+        first = next(r for r in lab.trace[since:] if r.action == "UpdateMetadata" and r.target == "sent")
+        assert f"partitions={states} " in (first.detail or "")
+
+
+# Work that is resumed
+
+
+@generations
+def test_everything_that_was_under_way_is_resumed(generation: str) -> None:
+    """A reassignment that waits for 4, a deletion that waits for 5, an election that nobody heard of."""
+    with in_any(generation, brokers=5, **{"auto.leader.rebalance.enable": False}) as lab:
+        lab.create_topic("moving", assignment={0: [2, 3]})
+        lab.create_topic("dying", assignment={0: [2, 5]})
+        until_quiet(lab.create_topic, "drifted", assignment={0: [3, 2]})
+        for broker in (3, 4, 5):
+            until_quiet(lab.kill, broker)
+        until_quiet(lab.start, 3)
+        assert lab.partition("drifted", 0).leader == 2
+        lab.reassign({("moving", 0): [2, 4]}, through="zookeeper")
+        play(lab, "delete_topic dying; settle; kill 1")
+        until_quiet(lab.elect_preferred, [("drifted", 0)])
+        assert lab.controller.id != 1
+        for broker in (1, 4, 5):
+            until_quiet(lab.start, broker)
+        assert lab.partition("moving", 0).replicas == (2, 4)
+        assert {p.topic for p in lab.partitions()} == {"drifted", "moving", "orders"}
+        assert lab.partition("drifted", 0).leader == 3
+        assert [path for path in lab.znodes() if path.startswith("/admin/")] == ["/admin/delete_topics"]
+
+
+# Resignation
+
+
+@generations
+def test_who_resigns_stops_listening_and_sending(generation: str) -> None:
+    with in_any(generation) as lab:
+        old = acting(lab)
+        until_quiet(lab.expire_session, 1)
+        assert acting(lab) is not old
+        assert not old.is_active
+        assert not old.threads
+        assert old.channels.waiting == 0
+        assert not old.channels.open
+        assert (old.context.epoch, old.context.partitions, old.context.replicas) == (0, {}, {})
+        since = len(lab.trace)
+        until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
+        assert not [r for r in lab.trace[since:] if r.actor == old.actor]
+
+
+def stuck(generation: str) -> Lab:
+    """A move to a dead broker is stuck, its request is removed by hand, and the old assignment is written back.
+
+    The controller resigned in between, and after that it is elected again.
+    """
+    lab = in_any(generation, **{"auto.leader.rebalance.enable": False})
+    until_quiet(lab.kill, 4)
+    until_quiet(lab.reassign, {ORDERS: [2, 4]}, through="zookeeper")
+    until_quiet(lab.expire_session, 1)
+    assert lab.controller.id != 1
+
+    data = json.dumps({"version": 1, "partitions": {"0": [2, 3], "1": [3, 2]}})
+    by_hand(lab, Delete("/admin/reassign_partitions"), Set("/brokers/topics/orders", data.encode()))
+    return lab
+
+
+@pytest.mark.parametrize(("generation", "attempted"), [("0.10", True), ("2.0", False)])
+def test_0_10_attempts_again_what_it_was_reported_before_it_resigned(generation: str, attempted: bool) -> None:
+    """KAFKA-5310: what was being reassigned outlives the resignation, whatever has happened meanwhile."""
+    with stuck(generation) as lab:
+        while lab.controller is None or lab.controller.id != 1:
+            lab.shutdown(lab.controller.id) if lab.controller else None
+            lab.settle()
+        handled = [r for r in lab.trace if r.actor == "controller-1" and r.action == "handling_reassignment"]
+        assert len(handled) == 1 + attempted
+        assert (4 in lab.partition(*ORDERS).replicas) == attempted
+
+
+def test_one_field_brings_the_old_memory_back() -> None:
+    """2.0 without KAFKA-5310."""
+    lab = Lab(brokers=2, generation=Generation("2.0").but(forgets_on_resignation=False), seed=1)
+    with lab:
+        controller = acting(lab)
+        controller.context.reassigning[("orders", 0)] = (7,)
+        lab.world.run(failover.resign(controller))
+        assert controller.context.reassigning == {("orders", 0): (7,)}
+
+
+def test_0_10_finishes_a_deletion_it_is_at_before_it_resigns() -> None:
+    """The thread that deletes is waited for; a resignation does not tear it away from a half-deleted topic."""
+    with in_any("0.10") as lab:
+        controller = acting(lab)
+        lab.delete_topic("orders")
+        lab.run_until(lambda lab: any(t.busy for t in controller.threads), limit=5)
+        since = len(lab.trace)
+        lab.world.run(failover.resign(controller))
+        logged = [r.action for r in lab.trace[since:] if r.kind == "controller" and r.actor == controller.actor]
+        assert logged[-1] == "resigned"
+        assert len(logged) > 1  # it went on until it was done
+        assert controller.threads == []
+
+
+# Fencing
+
+
+def test_a_deposed_controller_of_2_4_cannot_write_and_one_of_2_0_can() -> None:
+    """KAFKA-6082: both wake up late, with another controller in office, and go on with an election they had begun."""
+    written = {}
+    for generation in ("2.0", "2.4"):
+        with in_any(generation, **{"auto.leader.rebalance.enable": False}) as lab:
+            old = acting(lab)
+            lab.delete_controller()
+            lab.run_until(lambda lab: lab.controller is not None and lab.controller.epoch == 2)
+            lab.settle()
+            other = old if acting(lab) is not old else process_of(lab, 2).controller
+            fence = 1 if generation == "2.4" else None  # what it left at /controller_epoch
+            other.zk.fence = fence
+            before = lab.partition(*ORDERS)
+            error = None
+
+            async def write(other: Controller = other) -> None:
+                nonlocal error
+                state = await other.zk.state(("orders", 0))
+                assert state is not None
+                try:
+                    await other.zk.update_states({("orders", 0): state.led_by(3, (3,))})
+                except Exception as refusal:
+                    error = str(refusal)
+
+            lab.world.run(write())
+            written[generation] = lab.partition(*ORDERS).zk_version != before.zk_version
+            assert bool(error) == (generation == "2.4")
+            if error:
+                assert "Controller epoch zkVersion check fails. Expected zkVersion = 1" in error
+    assert written == {"2.0": True, "2.4": False}
+
+
+@pytest.mark.parametrize(("generation", "done"), [("0.10", True), ("2.0", False)])
+def test_what_waits_for_zookeeper_when_the_session_expires(generation: str, done: bool) -> None:
+    """zkclient, which 0.10 used, does it in the next session as if nothing had happened."""
+    with in_any(generation) as lab:
+        broker = process_of(lab, 1)
+        assert broker.zk.session is not None
+        session = broker.zk.session
+        answers = []
+
+        async def write() -> None:
+            lab.world.expire(session)
+            answers.append(await broker.zk.write(Set("/brokers/topics/orders", b"{}")))
+
+        lab.world.run(write())
+        assert [a.error for a in answers] == [None if done else "SESSIONEXPIRED"]
+
+
+@generations
+def test_the_epoch_rises_with_every_controller(generation: str) -> None:
+    with in_any(generation) as lab:
+        epochs = []
+        for _ in range(4):
+            epochs.append(lab.controller.epoch)
+            until_quiet(lab.delete_controller)
+        assert epochs == [1, 2, 3, 4]

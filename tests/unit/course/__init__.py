@@ -1,0 +1,1 @@
+"""What lessons bring along: the fetch load."""

@@ -1,0 +1,1 @@
+"""Kafka's log lines: how we write them, how we read them, and those of other releases."""

@@ -1,0 +1,1 @@
+"""The lab: its calls, faults, an outage, producing, racks, the words of a story, threads."""

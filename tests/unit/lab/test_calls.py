@@ -1,0 +1,256 @@
+"""Every public call of a lab, given anything: an error of the package's own that names it, and nothing half done."""
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kafka_ctl.errors import ApiException, BadInput, ConditionNotMet, KafkaCtlError, Unavailable
+from kafka_ctl.lab.lab import COMMANDS, Lab
+from kafka_ctl.lab.story import Command
+from kafka_ctl.lab.validate import form
+from kafka_ctl.latencies import Costs
+
+PICTURES = ("export", "live", "player", "why")
+"""Slow, or with options of their own: a few values for each of them below."""
+CALLS = sorted(
+    name
+    for name in dir(Lab)
+    if not name.startswith("_") and inspect.isroutine(getattr(Lab, name)) and name not in (*PICTURES, "close")
+)
+ODD: list[Any] = [
+    *(None, True, False, -1, 0, 1, 2, 10**5000, -(10**400), 2**63, math.nan, math.inf, -math.inf, 0.5, 1.0, 1e400),
+    *("", " ", "t", "t-0", "zookeeper", "controller", "\n", "\x1b[31m", "\ud800", "a=b", "x" * 100_000, "9" * 5000),
+    *(b"", b"t", [], {}, (), set(), [[1]], [None], [[]], {1: 2}, {"t": []}, {"t-0": [1]}, {("t", 0): [2]}),
+    *([("t", 0)], ("t", 0), ("t", "0"), [1, 2], ["kill 1"], ["kill"], [b"x"], {b"x": b"y"}, {(): ()}, {None: None}),
+    *({1: [1], "1": [1]}, object(), Ellipsis, print, range(3), iter([1]), (n for n in [("t", 0)]), lambda: 1 / 1),
+    *(Command("kill", (), {}), Command([], (), {}), Command("kill", ([],), {"x": 1}), "kill 1", "kill"),
+    *("kill 1 2\nkill 2", "until 3", "refused kill 9"),
+]
+slow = settings(suppress_health_check=list(HealthCheck), deadline=None)
+
+
+@st.composite
+def deep(draw: st.DrawFn) -> Any:
+    """Something nested without measure, or in itself."""
+    value: list[Any] = []
+    inner = value
+    for _ in range(draw(st.sampled_from([3, 3000]))):
+        inner.append([])
+        inner = inner[0]
+    inner.append(draw(st.sampled_from([value, 1, "t"])))
+    return value
+
+
+values = (
+    st.sampled_from(ODD) | deep() | st.integers() | st.floats() | st.text(max_size=5) | st.lists(st.integers(-1, 3))
+)
+arguments = st.tuples(
+    st.lists(values, max_size=4),
+    st.dictionaries(st.sampled_from(["broker", "topic", "n", "wait", "limit", "config", "at", "until", "x"]), values),
+)
+
+
+def opened() -> Lab:
+    lab = Lab(brokers=2, seed=3)
+    lab.create_topic("t", 1, 2)
+    lab.settle()
+    return lab
+
+
+@pytest.fixture(scope="module")
+def unharmed() -> Iterator[Lab]:
+    """A lab for calls that are refused, and leave everything as it was."""
+    with opened() as lab:
+        yield lab
+
+
+def state(lab: Lab) -> object:
+    """Everything that a refused call must leave as it was."""
+    return (
+        *(len(lab.trace), lab.now, lab.znodes(), lab.brokers, lab.partitions(), lab.story, lab.logs(), lab.log_dirs()),
+        *(lab.config, lab.world.random.getstate(), lab.world.callbacks_run, len(lab.world.clock.loop.pending)),
+    )
+
+
+def fitting(name: str, data: st.DataObject) -> tuple[list[Any], dict[str, Any]]:
+    """As many values as the call takes, each by name or not."""
+    parameters = [p for p in inspect.signature(getattr(Lab, name)).parameters.values() if p.name != "self"]
+    given = [p for p in parameters if p.default is p.empty or data.draw(st.booleans())]
+    return [], {p.name: data.draw(values, p.name) for p in given}
+
+
+def reported(error: KafkaCtlError, *names: str) -> bool:
+    """Whether an error is short, and names the call, or is in Kafka's own words, or about a line of a story."""
+    text = str(error)
+    return len(text) < 4000 and (any(name in text for name in names) or text.startswith("line 1"))
+
+
+@settings(slow, max_examples=200)
+@given(st.sampled_from(CALLS), st.data())
+def test_any_call_with_anything(name: str, data: st.DataObject) -> None:
+    """Refused in words that name the call, leaving all as it was; or done, and then the story replays."""
+    with opened() as lab:
+        before = state(lab)
+        args, kwargs = fitting(name, data) if data.draw(st.booleans()) else data.draw(arguments)
+        refused: KafkaCtlError | None = None
+        try:
+            made = getattr(lab, name)(*args, **kwargs)
+            if isinstance(made, Lab):
+                made.close()
+        except KafkaCtlError as error:
+            refused = error
+        if refused is not None and not isinstance(refused, (ConditionNotMet, Unavailable)):
+            asked = "\nrefused " in lab.story  # then it is ZooKeeper, or a tool, that would not have it
+            assert asked or isinstance(refused, ApiException) or name == "do" or reported(refused, name), refused
+            assert asked or state(lab) == before, refused
+        with suppress(ConditionNotMet, Unavailable), Lab.replay(lab.story) as again:  # as the call was
+            assert again.trace.records == lab.trace.records and again.story == lab.story
+
+
+@settings(slow, max_examples=100)
+@given(
+    st.dictionaries(st.sampled_from([*inspect.signature(Lab).parameters, "x"]), values, min_size=1),
+    st.lists(values, max_size=2),
+)
+def test_a_lab_opened_with_anything(options: dict[str, Any], args: list[Any]) -> None:
+    """The constructor names itself, or the option, and what is allowed."""
+    refused: KafkaCtlError | None = None
+    try:
+        with Lab(*args, **options) as lab, Lab.replay(lab.story) as again:
+            assert again.trace.records == lab.trace.records
+    except KafkaCtlError as error:
+        refused = error
+    assert refused is None or reported(refused, "Lab", *options)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_too_many_too_few_and_unknown_arguments(unharmed: Lab, name: str) -> None:
+    """The error shows the call with its signature."""
+    method, shape = getattr(unharmed, name), form(getattr(Lab, name))
+    wrong: list[Callable[[], object]] = [lambda: method(*[1] * 12), lambda: method(nonsense=1)]
+    if name == "from_description":
+        wrong = wrong[:1]
+    parameters = list(inspect.signature(method).parameters.values())
+    if any(p.default is p.empty and p.kind is not p.VAR_KEYWORD for p in parameters):
+        wrong.append(method)
+    for ask in wrong:
+        with pytest.raises(BadInput) as refused:
+            ask()
+        assert shape in str(refused.value) and str(refused.value).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda lab: Lab(costs=99), "Lab: costs cannot be 99; they are a mapping, such as {'boot': 0.1}"),
+        (lambda lab: Lab(described=[1]), "Lab: described cannot be [1]; it is a Description"),
+        (lambda lab: Lab(brokers=[[1]]), "Lab: broker id [1]: an id is a whole number, 0 or more, or None in a list"),
+        (lambda lab: Lab(colour=1), "Lab: got an unexpected keyword argument 'colour'; the call is Lab(brokers: int"),
+        (lambda lab: Lab(settle=1), "Lab: settle cannot be 1; it is True or False"),
+        (lambda lab: lab.partition([], 0), "partition: a topic cannot be []; it is a name"),
+        (lambda lab: lab.kill(), "kill: missing a required argument: 'broker'; the call is kill(broker: int)"),
+        (lambda lab: lab.back(9999), "back(n=9999): only"),
+        (lambda lab: lab.back(10**5000), "back: a number of moments cannot be a number of very many digits; it is a"),
+        (lambda lab: lab.fork(at=10**5000), "fork: at cannot be a number of very many digits; it is a whole number of"),
+        (lambda lab: lab.link(step=10**5000), "link: "),
+        (lambda lab: Lab(seed=10**5000), "Lab: a seed cannot be a number of very many digits; it is a whole number of"),
+        (lambda lab: Lab(costs={"boot": 10**400}), "it is a number of seconds, 1000000 or less"),
+        (
+            lambda lab: Lab(config={"num.partitions": 2**31}),
+            "'num.partitions' cannot be 2147483648; it is 2147483647 or",
+        ),
+        (lambda lab: lab.do("kill"), "kill: missing a required argument: 'broker'; the call is kill(broker: int)"),
+        (lambda lab: lab.do("kill 1\nkill 2"), "do: a command cannot be 'kill 1\\nkill 2'; it is one line of a story"),
+        (lambda lab: lab.do(5), "do: a command cannot be 5; it is one line of a story"),
+        (lambda lab: lab.lose(1, 2, applied="no"), "lose: applied cannot be 'no'; it is True or False"),
+        (lambda lab: lab.run_for(math.nan), "run_for: seconds cannot be nan; the call is run_for(seconds: float)"),
+        (lambda lab: lab.kill(9), "kill: unknown broker 9; known: 1, 2"),
+    ],
+)
+def test_what_was_wrong_is_reported(unharmed: Lab, ask: Callable[[Lab], object], words: str) -> None:
+    before = state(unharmed)
+    with pytest.raises(BadInput) as refused:
+        ask(unharmed)
+    assert words in str(refused.value)
+    assert state(unharmed) == before
+
+
+def test_a_command_as_text() -> None:
+    """A line of a story is understood, also with named arguments and quoted values."""
+    with opened() as lab, opened() as other:
+        lab.do("kill 1")
+        lab.do("settle limit=9")
+        produced = lab.do("produce t 0 records=2 # two of them")
+        other.kill(1)
+        other.settle(limit=9)
+        assert produced == other.produce("t", 0, records=2)
+        assert lab.story == other.story and lab.trace.records == other.trace.records
+
+
+def test_costs_as_a_mapping() -> None:
+    """Like a configuration: only what differs."""
+    with Lab(costs={"boot": 0.1}) as lab, Lab(costs=Costs(boot=0.1)) as same, Lab.replay(lab.story) as again:
+        assert lab.trace.records == same.trace.records == again.trace.records
+        assert "costs='{\"boot\":0.1}'" in lab.story == same.story
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1, "long", None, True, 10**400])
+def test_costs_are_numbers_of_seconds(seconds: Any) -> None:
+    """Also those of a table that somebody has made."""
+    with pytest.raises(BadInput, match="cost boot"):
+        Costs(boot=seconds)
+    with pytest.raises(BadInput, match="Lab: the cost"):
+        Lab(costs={"boot": seconds})
+
+
+def test_arguments_are_kept_as_they_were_given() -> None:
+    """What is changed, or used up, afterwards is in no story; and text is kept to the letter."""
+    with opened() as lab:
+        plan = {("t", 0): [2, 1]}
+        lab.reassign(plan)
+        plan.clear()
+        lab.settle()
+        lab.elect_preferred(partition for partition in [("t", 0)])
+        lab.create_topic("u", 1, 1)
+        lab.settle()
+        lab.generate_reassignment(("t", "u"), {1, 2})
+        for text in ("a\nb", "\u2028", "x=y", "'\"", "#", " ", "1", "null", "\x1b", "\x85", "é", "--", "{}"):
+            lab.write_znode("/odd", text)
+            assert lab.znodes()["/odd"][0].decode() == text
+        with Lab.replay(lab.story) as again:
+            assert again.trace.records == lab.trace.records and again.znodes() == lab.znodes()
+
+
+def test_every_command_is_fuzzed() -> None:
+    assert set(COMMANDS) <= set(CALLS)
+
+
+PLAIN = [odd for odd in ODD if not callable(odd)]
+OPTIONS = (
+    "start", "limit", "is_relevant", "index", "speed", "loop", "theme", "playing", "generation", "lines",
+    "nonsense",
+)  # fmt: skip
+
+
+def test_pictures_of_anything(tmp_path: Path) -> None:
+    """Players, exports, the living cluster and "why?" say what is wrong with a view or an option."""
+    with opened() as lab:
+        short = tmp_path / "film.svg"
+        asked: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [("why", (odd,), {}) for odd in PLAIN]
+        asked += [("why", (0, odd), {}) for odd in PLAIN if odd is not True]
+        asked += [("live", (odd,), {}) for odd in PLAIN] + [("player", (odd,), {}) for odd in PLAIN]
+        asked += [("player", (), {"start": 150, name: odd}) for name in OPTIONS for odd in PLAIN]
+        asked += [("export", (short, odd), {}) for odd in PLAIN] + [("export", (odd,), {}) for odd in PLAIN]
+        asked += [("export", (short,), {name: odd}) for name in OPTIONS for odd in PLAIN if odd is not None]
+        for name, args, kwargs in asked:
+            try:
+                getattr(lab, name)(*args, **kwargs)
+            except (BadInput, Unavailable) as error:
+                assert isinstance(error, Unavailable) or reported(error, name), error  # noqa: PT017

@@ -1,0 +1,277 @@
+"""Records in a lab: who has them, what an acknowledgement is worth, and how it can be lost."""
+
+from typing import Any
+
+import pytest
+from labs import play, process_of, until_quiet
+from prose import Prose
+
+from kafka_ctl import BadInput, Generation, Lab, UnknownName
+from kafka_ctl.brokers.fetches import FetchRequest
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.lab.comparison import compare
+from kafka_ctl.lab.lab import COMMANDS
+
+CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
+
+
+def lab_with(replicas: list[int], generation: str | Generation = "2.0", config: dict[str, Any] | None = None) -> Lab:
+    """A lab with one partition, orders-0, on these brokers."""
+    lab = Lab(brokers=3, generation=generation, seed=7, config=CLEAN | (config or {}))
+    until_quiet(lab.create_topic, "orders", assignment={0: replicas})
+    return lab
+
+
+def values(lab: Lab) -> dict[int, list[int]]:
+    """By broker, the values in its log."""
+    return {log.broker: [entry.value for entry in log.entries] for log in lab.log("orders", 0)}
+
+
+def reported(lab: Lab, action: str) -> list[tuple[int | None, str | None]]:
+    return [(r.broker, r.detail) for r in lab.trace if r.kind == "broker" and r.action == action]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_replica_gets_what_was_produced(prose: Prose, generation: str) -> None:
+    with lab_with([1, 2, 3], generation) as lab:
+        assert lab.log("orders", 0) == [] == lab.logs()
+        outcome = lab.produce("orders", 0, records=2)
+        assert outcome == ((1, 2), 1, 0, None)
+        assert outcome is not None and outcome.acknowledged
+        prose(lab.produce("orders", 0))
+        assert values(lab) == {1: [1, 2, 3], 2: [1, 2, 3], 3: [1, 2, 3]}
+        lab.settle()
+        assert [str(log) for log in lab.logs()] == [f"orders-0@{id}  1@0 2@0 3@0 |" for id in (1, 2, 3)]
+        assert lab.violations == ()
+
+
+def test_followers_learn_the_high_watermark_one_fetch_later() -> None:
+    """And since KAFKA-8443 at once, not when their fetch has waited for half a second."""
+    seconds = {}
+    for generation in GENERATIONS:
+        with lab_with([1, 2], generation) as lab:
+            lab.produce("orders", 0)
+            acknowledged = lab.now
+            assert [log.high_watermark for log in lab.log("orders", 0)] == [1, 0]
+            lab.run_until(lambda lab=lab: lab.log("orders", 0)[1].high_watermark == 1)
+            seconds[generation] = lab.now - acknowledged
+    assert seconds["2.4"] < 0.01 < 0.4 < seconds["2.0"] == pytest.approx(seconds["0.10"])
+
+
+@pytest.mark.parametrize(("acks", "waits"), [(0, False), (1, False), ("all", True), (-1, True)])
+def test_what_an_acknowledgement_waits_for(acks: int | str, waits: bool) -> None:
+    """With `all`, for a follower that lags until its leader takes it out of the ISR."""
+    with lab_with([1, 2]) as lab:
+        lab.lag(2, "orders", 0)
+        before = lab.now
+        outcome = lab.produce("orders", 0, acks=acks)
+        assert (lab.now - before > 5) is waits
+        assert outcome is not None and outcome.acknowledged is (acks != 0)
+        lab.settle()
+        assert values(lab) == {1: [1]}
+        until_quiet(lab.catch_up, 2)
+        assert values(lab) == {1: [1], 2: [1]}
+        assert lab.partition("orders", 0).isr == (1, 2)
+
+
+def test_too_few_in_sync_replicas_are_refused() -> None:
+    """`min.insync.replicas` of the topic counts; whoever asks for less is served."""
+    with Lab(brokers=2, seed=7, config=CLEAN) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]}, config={"min.insync.replicas": 2})
+        lab.lag(2, "orders", 0)
+        late = lab.produce("orders", 0)
+        assert late is not None and late.error == "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+        refused = lab.produce("orders", 0)
+        assert refused is not None and refused.error == "NOT_ENOUGH_REPLICAS"
+        assert str(refused) == "records 2 by broker 1: NOT_ENOUGH_REPLICAS"
+        served = lab.produce("orders", 0, acks=1)
+        assert served is not None and served.acknowledged
+        assert values(lab) == {1: [1, 3]}
+
+
+def test_a_producer_learns_of_another_leader_by_an_error() -> None:
+    with lab_with([1, 2]) as lab:
+        lab.produce("orders", 0)
+        lab.kill(1)
+        gone = lab.produce("orders", 0)
+        assert gone is not None and gone.error == "NETWORK_EXCEPTION"
+        play(lab, "settle; start 1; settle")
+        assert lab.partition("orders", 0).leader == 2
+        served = lab.produce("orders", 0)
+        assert served is not None and (served.leader, served.acknowledged) == (2, True)
+        until_quiet(lab.elect_preferred)
+        moved = lab.produce("orders", 0)
+        assert moved is not None and moved.error == "NOT_LEADER_FOR_PARTITION"
+        again = lab.produce("orders", 0)
+        assert again is not None and (again.leader, again.acknowledged) == (1, True)
+
+
+def test_without_a_leader_nothing_is_produced() -> None:
+    """Not yet, or not any more."""
+    with Lab(brokers=2, seed=7, config=CLEAN) as lab:
+        lab.create_topic("orders", assignment={0: [1]})
+        early = lab.produce("orders", 0)
+        assert early is not None and (early.leader, early.error) == (-1, "LEADER_NOT_AVAILABLE")
+        play(lab, "settle; kill 1; settle")
+        late = lab.produce("orders", 0)
+        assert late is not None and (late.leader, late.error) == (-1, "LEADER_NOT_AVAILABLE")
+        assert lab.logs() == []
+
+
+def test_a_leader_that_stands_still_answers_nobody_in_time() -> None:
+    with lab_with([1, 2]) as lab:
+        lab.produce("orders", 0)
+        lab.pause(1, 60)
+        before = lab.now
+        outcome = lab.produce("orders", 0)
+        assert outcome is not None and outcome.error == "REQUEST_TIMED_OUT"
+        assert 30 <= lab.now - before <= 32
+
+
+def test_producing_need_not_be_waited_for() -> None:
+    with lab_with([1, 2, 3]) as lab:
+        assert lab.produce("orders", 0, records=3, wait=False) is None
+        assert lab.logs() == []
+        lab.settle()
+        assert values(lab) == {id: [1, 2, 3] for id in (1, 2, 3)}
+
+
+def restart_behind_a_leader_that_stands_still(generation: str | Generation) -> Lab:
+    """The first scenario of KIP-101: a follower restarts before it has learned the high watermark, then must lead."""
+    lab = lab_with([1, 2], generation)
+    assert lab.produce("orders", 0, records=3)
+    play(lab, "pause 1 20; bounce 2; run_for 15")
+    assert lab.partition("orders", 0).leader == 2
+    return lab
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_truncation_to_the_high_watermark_loses_acknowledged_records(generation: str) -> None:
+    """KIP-101 ended that: a follower drops nothing before it has asked its leader."""
+    with restart_behind_a_leader_that_stands_still(generation) as lab:
+        lost = not Generation(generation).records.truncates_by_epoch
+        assert values(lab) == {1: [1, 2, 3], 2: [] if lost else [1, 2, 3]}
+        assert reported(lab, "truncate") == ([(2, "offset=0 records=1@0,2@0,3@0 by=high-watermark")] if lost else [])
+
+
+def test_a_follower_ahead_of_its_leader_stops_rather_than_lose_records() -> None:
+    """KAFKA-3410: 0.10 with unclean election off."""
+    with restart_behind_a_leader_that_stands_still("0.10") as lab:
+        lab.settle()
+        assert [(r.broker, r.error) for r in lab.trace if r.action == "stopped" and r.error] == [
+            (1, "OFFSET_OUT_OF_RANGE")
+        ]
+        assert lab.brokers[1].state == "down"
+        assert values(lab)[1] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_unclean_election_loses_acknowledged_records(generation: str) -> None:
+    """The one in sync dies, the one that lagged leads. What the first one had goes when it returns; in 0.10 only what
+    makes it longer than its leader goes, and the two logs stay different (KIP-101)."""
+    with lab_with([1, 2], generation, {"unclean.leader.election.enable": True}) as lab:
+        play(lab, "produce orders 0; settle; lag 2 orders 0; settle")
+        assert lab.produce("orders", 0, records=2) == ((2, 3), 1, 1, None)
+        until_quiet(lab.kill, 1)
+        assert lab.partition("orders", 0).leader == 2
+        assert lab.produce("orders", 0) == ((4,), 2, 1, None)
+        until_quiet(lab.start, 1)
+        by_epoch = Generation(generation).records.truncates_by_epoch
+        assert values(lab) == {1: [1, 4] if by_epoch else [1, 2], 2: [1, 4]}
+        dropped = "offset=1 records=2@0,3@0 by=leader-epoch" if by_epoch else "offset=2 records=3@0 by=leader-end"
+        assert reported(lab, "truncate") == [(1, dropped)]
+
+
+def test_what_one_leader_acknowledged_alone_can_be_lost() -> None:
+    """`acks=1`: the follower had no time to copy it."""
+    with lab_with([1, 2]) as lab:
+        lab.disconnect(1, 2)
+        outcome = lab.produce("orders", 0, acks=1)
+        assert outcome is not None and outcome.acknowledged
+        lab.kill(1)
+        lab.run_for(8)
+        assert lab.partition("orders", 0).leader == 2
+        play(lab, "heal; start 1; settle")
+        assert values(lab) == {1: [], 2: []}
+        assert reported(lab, "truncate") == [(1, "offset=0 records=1@0 by=leader-epoch")]
+
+
+@pytest.mark.parametrize("joins_early", [True, False])
+def test_who_may_join_the_isr(joins_early: bool) -> None:
+    """KAFKA-7128: below its high watermark a new leader has records that are on no other replica yet."""
+    generation = Generation("2.0").but(joins_from_epoch_start=not joins_early)
+    with lab_with([1, 2], generation) as lab:
+        leader = process_of(lab, 1).as_leader
+        lab.disconnect(1, 2)
+        lab.produce("orders", 0, records=3, acks=1)
+        tp = next(iter(leader.process.disk.logs))
+        leader.lead(tp)
+        leader.fetch(FetchRequest(tp, 2, offset=0))
+        assert leader.can_join_isr(tp, 2) is joins_early
+        leader.fetch(FetchRequest(tp, 2, offset=3))
+        assert leader.can_join_isr(tp, 2)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(generation: str) -> None:
+    """In every generation, so that producers need not wait for ever; without records see KAFKA-7152."""
+    with lab_with([1, 2], generation) as lab:
+        lab.disconnect(1, 2)
+        outcome = lab.produce("orders", 0)
+        assert outcome is not None and outcome.acknowledged
+        assert lab.partition("orders", 0).isr == (1,)
+        until_quiet(lab.heal)
+        assert lab.partition("orders", 0).isr == (1, 2)
+        assert values(lab) == {1: [1], 2: [1]}
+
+
+def test_a_deleted_topic_takes_its_records_along() -> None:
+    with lab_with([1, 2]) as lab:
+        play(lab, "produce orders 0; delete_topic orders; settle")
+        assert lab.logs() == []
+
+
+def test_a_run_with_records_is_reported_again_exactly() -> None:
+    with lab_with([1, 2, 3]) as lab:
+        play(lab, "produce orders 0 records=3 acks=1; kill 1; settle")
+        assert "\nproduce orders 0 records=3 acks=1\n" in lab.story
+        with Lab.replay(lab.story) as again:
+            assert list(again.trace) == list(lab.trace)
+            assert again.logs() == lab.logs()
+
+
+def test_two_runs_are_compared_by_their_records_as_well() -> None:
+    """KIP-101 is the whole difference between these two."""
+    plain = restart_behind_a_leader_that_stands_still("2.0")
+    with plain as kept, plain.fork(generation=Generation("2.0").but(truncates_by_epoch=False)) as lost:
+        differ = {d.what: (d.left, d.right) for d in compare(kept, lost).differences}
+        assert differ["log of orders-0 on broker 2"] == ("1@0 2@0 3@0 |", "|")
+        assert differ["I4 nothing-acknowledged-is-lost"][0] is None
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_without_a_producer_there_are_no_logs(generation: str) -> None:
+    with lab_with([1, 2, 3], generation) as lab:
+        until_quiet(lab.kill, 1)
+        assert all(not broker.disk.logs and not broker.as_leader.follower_ends for broker in lab.world.brokers.values())
+
+
+def test_what_cannot_be_produced_is_refused(prose: Prose) -> None:
+    with lab_with([1, 2]) as lab:
+        reported = lab.story
+        with prose.refused(UnknownName):
+            lab.produce("orders", 7)
+        with pytest.raises(UnknownName, match="unknown partition 'nothing-0'"):
+            lab.log("nothing", 0)
+        with prose.refused(BadInput):
+            lab.produce("orders", 0, acks=2)
+        with prose.refused(BadInput):
+            lab.produce("orders", 0, acks=True)
+        with prose.refused(BadInput):
+            lab.produce("orders", 0, records=0)
+        with prose.refused(BadInput):
+            lab.produce("orders", 0, records=100_001)
+        with prose.refused(BadInput):
+            lab.produce("orders", 0, size=-1)
+        assert lab.story == reported
+    assert "produce" in COMMANDS

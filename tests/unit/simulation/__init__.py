@@ -1,0 +1,1 @@
+"""The world of a lab: its clock, and the interrupt of a command."""

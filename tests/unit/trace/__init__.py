@@ -1,0 +1,1 @@
+"""The trace: its record, the catalogue, details, text, timing."""

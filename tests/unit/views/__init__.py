@@ -1,0 +1,1 @@
+"""Pictures: captions, diagrams, digraphs and dot, frames, marks, the palette, export."""

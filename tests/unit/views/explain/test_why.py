@@ -1,0 +1,176 @@
+"""Why? Every election is decided again as it was, every record has an answer, and the lines that ran are marked."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from filmed import NASTY, every_kind, failover
+from labs import eventful, until_quiet
+from prose import Prose
+
+from kafka_ctl import Generation, Lab
+from kafka_ctl.errors import BadInput
+from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Record
+from kafka_ctl.views.explain.elections import Inputs
+from kafka_ctl.views.explain.why import explanations, why
+
+STATE = '{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":1,"isr":[1,2]}'
+"""What somebody wrote by hand: the leader is not in the ISR."""
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_elections_are_decided_again_as_they_were(generation: str) -> None:
+    """From what the record says, for every strategy that occurred."""
+    trace = eventful(generation)
+    votes = [r for r in trace if r.kind == "election"]
+    for vote in votes:
+        again = Inputs(trace, vote).decide(str(vote.action))
+        assert (again and (again.leader, again.isr, again.unclean)) == (
+            (vote.leader, vote.isr, vote.target == "unclean") if vote.leader is not None else None
+        ), vote
+    assert {str(v.action) for v in votes} == {"offline", "reassign", "preferred", "controlled-shutdown"}
+    assert {v.target for v in votes} == {"clean", "unclean", None}
+
+
+def test_an_unclean_election_and_what_would_have_been(prose: Prose) -> None:
+    trace = eventful("2.0")
+    vote = next(r for r in trace if r.kind == "election" and r.target == "unclean")
+    answer = why(trace, vote.seq)
+    assert dict(answer.inputs)["Unclean"] == "allowed"
+    prose(answer.rule, answer.decided, *(f"{name}: {then}" for name, then in answer.otherwise))
+    executed = [line.text.strip() for line in answer.sources[0].lines if line.executed]
+    assert "return Election(replica, (replica,), unclean=True)" in executed
+    assert "return Election(leader, tuple(replica for replica in in_sync if replica in alive))" not in executed
+
+
+def test_whole_answers(prose: Prose) -> None:
+    """Inputs, alternatives and causes, for the first record of each way to elect, move, refuse and hear."""
+    trace, seen = eventful("2.4"), set[tuple[str, str, bool]]()
+    for record in trace:
+        way = record.kind, str(record.action), bool(record.error)
+        if record.kind not in ("election", "partition", "replica", "controller", "broker") or way in seen:
+            continue
+        seen.add(way)
+        answer = why(trace, record.seq, "2.4")
+        rows = [*answer.inputs, ("decided", answer.decided), *answer.otherwise]
+        if answer.inputs:
+            prose(" | ".join([answer.title, *(f"{name}: {text}" for name, text in rows), *answer.causes[-1:]]))
+
+
+def test_no_lines_of_an_election_that_the_record_does_not_determine() -> None:
+    """Without a live replica nothing says whether an unclean election was allowed, so either lines may have run."""
+    trace = eventful("2.4")
+    offline = [vote for vote in trace if vote.kind == "election" and vote.action == "offline"]
+    blocked = {vote.seq: Inputs(trace, vote).election_blocked_by for vote in offline}
+    assert {*blocked.values()} == {True, False}
+    for seq, is_blocked in blocked.items():
+        answer = why(trace, seq, "2.4")
+        assert any(line.executed for one in answer.sources for line in one.lines) is not is_blocked
+        assert bool(answer.lines) is is_blocked
+
+
+def test_the_target_of_a_move_is_that_of_the_last_request() -> None:
+    """The topic's znode has it where the controller was asked; an older request through ZooKeeper is over."""
+    with Lab(brokers=4, seed=3, generation="2.4") as lab:
+        lab.create_topic("a", assignment={0: [1, 2]})
+        lab.settle()
+        lab.reassign({("a", 0): [3, 4]}, through="zookeeper")
+        lab.settle()
+        lab.reassign({("a", 0): [1, 2]})
+        lab.settle()
+        votes = [record for record in lab.trace if record.kind == "election" and record.action == "reassign"]
+        assert [Inputs(lab.trace, vote).target for vote in votes] == [(3, 4), (1, 2)]
+
+
+def test_lines_are_looked_for_up_to_the_last_record_replayed_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First an answer that says so, then one with the lines; of a later record there is one answer at once."""
+    trace = failover()
+    monkeypatch.setattr("kafka_ctl.views.explain.why.MOST_REPLAYED", 20)
+
+    def nothing(seqs: Iterable[int], functions: Iterable[object]) -> dict[int, Any]:
+        return {}
+
+    for seq, answers in ((20, 2), (21, 1)):
+        assert len(list(explanations(trace, [seq], Generation("2.0"), nothing))) == answers
+
+
+def test_a_conditional_write_of_the_epoch_is_no_fence() -> None:
+    """A broker that is being elected writes /controller_epoch by itself; a controller's writes carry a check of it."""
+    refused = {"actor": "controller-1", "kind": "zk", "path": "/controller_epoch", "error": "BADVERSION"}
+    plain, fenced = (
+        why(Trace(records=[Record(seq=0, time_ms=0.0, action=action, **refused)]), 0) for action in ("set", "multi")
+    )
+    assert "version" in plain.rule and "KAFKA-6082" not in plain.rule
+    assert "KAFKA-6082" in fenced.rule
+
+
+def test_an_illegal_move_names_the_ways_there_and_on(prose: Prose) -> None:
+    for kind, source, target in (
+        ("partition", "OnlinePartition", "NewPartition"),
+        ("replica", "NewReplica", "ReplicaDeletionStarted"),
+    ):
+        moved = Record(
+            seq=0, time_ms=0.0, actor="controller-1", kind=kind, action="move", topic="a", partition=0, broker=1,
+            source=source, target=target, error="InvalidTransition",
+        )  # fmt: skip
+        answer = why(Trace(records=[moved]), 0)
+        prose(answer.rule, answer.decided, *(f"{name}: {then}" for name, then in answer.otherwise))
+
+
+def test_a_refusal_names_what_would_have_helped(prose: Prose) -> None:
+    trace = eventful("2.0")
+    failed = next(r for r in trace if r.kind == "partition" and r.error == "StateChangeFailed")
+    answer = why(trace, failed.seq)
+    prose(answer.rule, answer.decided, *(f"{name}: {then}" for name, then in answer.otherwise))
+
+
+def test_a_broken_rule_says_what_must_be_true(prose: Prose) -> None:
+    """With the ticket, the field that would have prevented it, and the check that saw it."""
+    with Lab(brokers=3, generation=Generation("2.0", resets_dead_leader=False), seed=1) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+        lab.write_znode("/brokers/topics/orders/partitions/0/state", STATE)
+        broken = next(r for r in lab.trace if r.kind == "violation" and r.action == "leader-in-isr")
+        answer = lab.why(broken.seq)
+    assert dict(answer.inputs)["Known as"] == "KAFKA-708"
+    prose(answer.rule, *(f"{name}: {then}" for name, then in answer.otherwise))
+    assert "write" in answer.causes[-1]
+    assert any(line.executed and "self.broken(" in line.text for source in answer.sources for line in source.lines)
+
+
+def test_every_record_has_an_answer() -> None:
+    """Also in a trace that nobody's controller would make."""
+    for trace in (failover(), eventful("2.4")):
+        for record in trace:
+            answer = why(trace, record.seq, "2.4")
+            assert answer.title and answer.rule and answer.decided
+            assert str(answer) and answer._repr_html_()
+    nasty = Trace(records=every_kind(NASTY))
+    for seq in range(len(nasty)):
+        assert "<script>" not in why(nasty, seq)._repr_html_()
+        assert next(explanations(nasty, [seq], Generation("2.0"), None))["title"]
+
+
+def test_the_chain_leads_from_the_first_cause() -> None:
+    trace = failover()
+    vote = next(r for r in trace if r.kind == "election")
+    answer = why(trace, vote.seq)
+    assert "killed" in answer.causes[0]
+
+
+def test_the_lab_answers_and_refuses() -> None:
+    with Lab(brokers=1) as lab:
+        assert "controller" in str(lab.why(len(lab.trace) - 1)).lower()
+        with pytest.raises(BadInput, match="records 0 to"):
+            lab.why(10**6)
+
+
+def test_lines_of_late_records_are_marked_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer itself comes at once, whatever the length of the story; it says how to get the lines."""
+    monkeypatch.setattr("kafka_ctl.views.explain.why.MOST_REPLAYED", 10)
+    with Lab(brokers=2, seed=3) as lab:
+        until_quiet(lab.create_topic, "t", 1, 2)
+        seq = next(record.seq for record in lab.trace if record.kind == "partition")
+        late, asked, never = lab.why(seq), lab.why(seq, lines=True), lab.why(seq, lines=False)
+        assert f"lab.why({seq}, lines=True) waits for that" in late.lines == never.lines
+        assert not asked.lines and asked.rule == late.rule and asked.sources

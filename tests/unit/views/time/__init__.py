@@ -1,0 +1,1 @@
+"""Pictures with time: pauses, the timeline."""

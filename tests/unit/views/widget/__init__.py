@@ -1,0 +1,1 @@
+"""What a notebook shows: the live lab and the player."""

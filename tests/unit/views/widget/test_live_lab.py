@@ -1,0 +1,365 @@
+"""The live lab without a browser: every click makes one call, is in the script, and only what is new is sent."""
+
+import contextlib
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafka_ctl import Lab
+from kafka_ctl.errors import KafkaCtlError
+from kafka_ctl.lab.lab import COMMANDS
+from kafka_ctl.lab.menu import MENU, THINGS, buttons, clicked, menu
+from kafka_ctl.views.frames import VIEWS, film
+from kafka_ctl.views.status import broker_state
+from kafka_ctl.views.steps import newsworthy
+from kafka_ctl.views.widget.live import KEPT, Live, LiveFilm, script
+from kafka_ctl.views.widget.side_by_side import side_by_side
+
+PLAN = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[3,2],"log_dirs":["any","any"]}]}'
+GIVEN = {"rate": "1000", "value": "true",
+         "topic": "more", "partitions": "2", "replication_factor": "1", "seconds": "1.5", "partition": "orders-0",
+         "replicas": "3, 2, 1", "total": "9", "other": "2", "path": "/x", "data": "y", "records": "2", "acks": "1",
+         "broker": "9", "directory": "/d1", "broker_id": "", "topics": "orders", "brokers": "1, 2, 3",
+         "commands": "delete_topic orders\nadd_partitions orders 9", "plan": PLAN, "throttle": "1000",
+         "way": "only what it receives", "when": "after it is applied"}  # fmt: skip
+
+REFUSED = ("start", "start_empty", "set_broker_id", "set_meta", "delete_znode", "start_zookeeper")
+"""What a lab in which all is well has no use for."""
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab(brokers=3, seed=7) as made:
+        made.create_topic("orders", partitions=4, replication_factor=3)
+        made.settle()
+        yield made
+
+
+def sent(live: Live) -> list[dict[str, Any]]:
+    """What goes to the browser from now on."""
+    messages: list[dict[str, Any]] = []
+    live.send = lambda content, buffers=None: messages.append(json.loads(json.dumps(content)))
+    return messages
+
+
+def every_button() -> set[str]:
+    return {button.do or name for thing in THINGS for name, button in buttons(thing)}
+
+
+def act(live: Live, thing: str, action: str, **given: str) -> dict[str, Any]:
+    live.receive({"do": "act", "thing": thing, "action": action, "given": given})
+    return live.now["reply"]
+
+
+def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
+    live = lab.live()
+    messages = sent(live)
+    assert act(live, "broker:1", "kill") == {"text": "lab.kill(1)"}
+    assert live.now["script"] == [
+        'lab = Lab(brokers=3, generation="2.0", seed=7)',
+        'lab.create_topic("orders", partitions=4, replication_factor=3)', "lab.settle()", "lab.kill(1)",
+    ]  # fmt: skip
+    assert live.now["brokers"] == {"1": "down", "2": "up", "3": "up"}
+    [message] = messages
+    assert message["do"] == "grow" and len(message["frames"]) == 1
+    assert message["frames"][0]["caption"].startswith("Broker 1 is killed")
+    assert message["views"]["cluster"]["tracks"] and not message["redrawn"]
+
+
+def test_the_script_makes_the_same_run(lab: Lab) -> None:
+    live = lab.live()
+    act(live, "partition:orders-1", "reassign", replicas="3 2")
+    act(live, "time", "settle")
+    act(live, "broker:2", "lag", partition="orders-0")
+    act(live, "", "create_topic", topic="new_1", partitions="1", replication_factor="1")
+    names: dict[str, Any] = {"Lab": Lab}
+    exec("\n".join(script(lab)), names)
+    assert names["lab"].trace.records == lab.trace.records
+
+
+def test_a_refusal_is_one_sentence_and_nothing_happens(lab: Lab) -> None:
+    live = lab.live()
+    act(live, "broker:1", "kill")
+    before, reported = live.now["script"], act(live, "broker:1", "kill")
+    assert reported["refused"] and reported["text"].startswith("broker 1 is down")
+    assert live.now["script"] == before
+    wrong = ("broker:x", "kill"), ("broker:1", "fly"), ("partition:orders-0", "reassign"), ("broker:2", "__init__")
+    for thing, action in wrong:
+        assert act(live, thing, action)["refused"]
+    assert act(live, "", "run_for", seconds="soon")["refused"]
+
+
+def test_undo_is_the_same_story_without_its_last_command(lab: Lab) -> None:
+    live = lab.live()
+    records = list(lab.trace.records)
+    act(live, "broker:2", "kill")
+    act(live, "time", "settle")
+    live.receive({"do": "undo"})
+    live.receive({"do": "undo"})
+    assert lab.trace.records == records and lab.brokers[2].state == "running"
+    assert live.now["reply"] == {"text": "undone: lab.kill(2)"}
+    assert len(live.film["frames"]) == live.index + 1
+    for _ in range(3):
+        live.receive({"do": "undo"})
+    assert live.now["reply"]["refused"]
+
+
+def test_it_says_that_nobody_acts(lab: Lab) -> None:
+    """A broker that somebody has written into `/controller` has no crown, and the title says why."""
+    live, controller = lab.live(), lab.controller
+    assert controller is not None and "names" not in live.now["title"]
+    other = controller.id % 3 + 1
+    data = json.dumps({"version": 1, "brokerid": other, "timestamp": "0"})
+    act(live, "zookeeper", "write_znode", path="/controller", data=data)
+    assert f"/controller names broker {other}" in live.now["title"]
+    act(live, "time", "settle")
+    view = live.film["views"][0]
+    assert f"No controller: /controller names broker {other}" in view["summary"][-1]
+    captions = [frame["caption"] for frame in live.film["frames"]]
+    by_hand = f"it names broker {other}"
+    assert any(by_hand in caption for caption in captions)
+    model = live.live_film.supergraph.now
+    assert model.controller is None and broker_state(model, other) == ("", "up")
+    lab.delete_controller()
+    lab.settle()
+    live.refresh()
+    assert lab.controller is not None and model.controller == lab.controller.id
+    assert "names" not in live.now["title"]
+
+
+def test_a_fork_is_another_future(lab: Lab) -> None:
+    live = lab.live()
+    live.receive({"do": "fork", "frame": None})
+    assert live.other is not None and live.beside == live.other.model_id
+    assert live.now["compared"].startswith("the same facts")
+    act(live.other, "broker:3", "kill")
+    assert "broker 3" in live.now["compared"]
+    assert live.other.now["script"][-1] == "lab_2.kill(3)"
+    assert lab.brokers[3].state == "running"
+    live.receive({"do": "fork", "frame": 12})
+    assert len(live.other.lab.trace) < len(lab.trace)
+    live.receive({"do": "close"})
+    assert live.beside == "" and live.other is None
+
+
+def test_calls_made_elsewhere_are_shown_too(lab: Lab) -> None:
+    live = lab.live()
+    lab.kill(3)
+    live.refresh()
+    assert live.now["script"][-1] == "lab.kill(3)"
+    assert live.film["frames"][-1]["caption"].startswith("Broker 3 is killed")
+    assert lab.live() is live
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_grown_film_shows_what_a_film_of_all_shows(lab: Lab, view: str) -> None:
+    """Every part has the look it has in a film made at once."""
+    live_film = LiveFilm(lab.trace, "2.0")
+    live_film.film_data([view])
+    for name, *given in (("kill", 1), ("settle",), ("start", 1), ("settle",), ("create_topic", "b"), ("settle",)):
+        getattr(lab, name)(*given)
+        live_film.read()
+        if live_film.grow(view) is None:
+            live_film.show(view)
+    grown = live_film.builders[view][0].film
+    assert len(grown) == len(live_film.frames)
+    filmed = film(lab.trace, view, is_relevant=newsworthy, limit=10_000, generation="2.0")
+    end = {name: look._replace(at=None) if "gone" in look.styles else look for name, look in grown.looks(-1).items()}
+    for name, look in filmed.looks(-1).items():
+        if name in end and "hot" not in look.styles + end[name].styles and view in ("cluster", "partition", "replica"):
+            assert end[name] == (look._replace(at=None) if "gone" in look.styles else look), name
+
+
+def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
+    live_film = LiveFilm(lab.trace, "2.0")
+    live_film.film_data(["cluster"])
+    while not live_film.too_long:
+        lab.bounce(1)
+        lab.settle()
+        live_film.read()
+    live_film.forget()
+    reported = live_film.film_data(["cluster"])
+    assert len(reported["frames"]) == KEPT // 2 + 1 == len(reported["views"][0]["tokens"])
+    assert all(f["cause"] is None or f["cause"] < n for n, f in enumerate(reported["frames"]))
+    lab.kill(2)
+    assert live_film.read()[-1]["caption"].startswith("Broker 2 is killed")
+
+
+def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
+    """Each action, with its fields filled in, is either carried out or refused in a sentence."""
+    offered = menu(lab)
+    only_in_24 = {"cancel_reassignment", "list_reassignments", "elect_leaders"}
+    assert every_button() - only_in_24 == {action["do"] for actions in offered.values() for action in actions}
+    things = {
+        "tool": "tool",
+        "broker": "broker:1",
+        "partition": "partition:orders-0",
+        "zookeeper": "zookeeper",
+        "": "",
+        "time": "",
+    }
+    for kind, actions in offered.items():
+        for action in actions:
+            wanted = clicked(lab, things[kind], action["do"], GIVEN)
+            with Lab(brokers=3, seed=7) as fresh:
+                fresh.create_topic("orders", partitions=4, replication_factor=3)
+                fresh.settle()
+                refused = pytest.raises(KafkaCtlError) if action["do"] in REFUSED else contextlib.nullcontext()
+                with refused:
+                    getattr(fresh, wanted.name)(*wanted.args, **wanted.kwargs)
+
+
+def test_an_unclean_election_is_clicked_in_2_4() -> None:
+    for generation, offered in (("0.10", False), ("2.0", False), ("2.4", True)):
+        with Lab(brokers=1, generation=generation) as lab:
+            assert ("elect_leaders" in [action["do"] for action in menu(lab)["partition"]]) is offered
+            wanted = clicked(lab, "partition:orders-0", "elect_leaders", {})
+    assert (wanted.name, wanted.args) == ("elect_leaders", ("unclean", [("orders", 0)]))
+
+
+def test_every_command_has_its_row() -> None:
+    """And every row its command: the source of a command begins with nothing but a word above its `def`."""
+    assert set(MENU) == set(COMMANDS)
+    assert {inspect.getsource(getattr(Lab, name)).split(" def ")[0].strip() for name in COMMANDS} == {"@command"}
+
+
+def test_every_command_is_a_click_away() -> None:
+    """All but `order`: its numbers come from `kafka-ctl explore`, and nobody sees which events are pending."""
+    assert {name for thing in THINGS for name, _ in buttons(thing)} == set(COMMANDS) - {"order"}
+
+
+def test_the_reassignment_tool_is_clicked(lab: Lab) -> None:
+    """What it proposes is the plan that is offered next; its words are shown; a copy goes to another disk."""
+    live = lab.live()
+    assert json.loads(live.now["plan"])["partitions"][3] == {
+        "topic": "orders", "partition": 3, "replicas": list(lab.partition("orders", 3).replicas),
+        "log_dirs": ["any"] * 3,
+    }  # fmt: skip
+    reported = act(live, "tool", "generate_reassignment", topics="orders", brokers="1, 2")
+    assert "replication factor" in reported["text"] and reported["refused"]
+    reported = act(live, "tool", "generate_reassignment", topics="orders", brokers="1, 2, 3")
+    assert reported["text"] == f'lab.generate_reassignment(["orders"], [1, 2, 3]) → {live.now["plan"]}'
+    reported = act(live, "tool", "execute_reassignment", plan=live.now["plan"], throttle="1000")
+    assert reported["text"].endswith("Successfully started reassignment of partitions.")
+    act(live, "time", "settle")
+    reported = act(live, "tool", "verify_reassignment", plan=live.now["plan"])
+    assert "Reassignment of partition orders-0 completed successfully" in reported["text"]
+    first = lab.partition("orders", 0).replicas
+    given = {"replicas": ", ".join(map(str, first)), "broker": "2", "directory": "/d1"}
+    before = {(at.partition, at.broker): at.path for at in lab.log_dirs()}
+    act(live, "partition:orders-0", "execute_reassignment", **given)
+    act(live, "time", "settle")
+    after = {(at.partition, at.broker): at.path for at in lab.log_dirs()}
+    assert after == before | {(0, 2): "/d1"}
+    names: dict[str, Any] = {"Lab": Lab}
+    exec("\n".join(script(lab)), names)
+    assert names["lab"].trace.records == lab.trace.records
+
+
+def test_a_broker_that_is_down_gets_another_identity(lab: Lab) -> None:
+    live = lab.live()
+    assert act(live, "broker:1", "set_broker_id", broker_id="5")["refused"]
+    act(live, "broker:1", "kill")
+    assert act(live, "broker:1", "set_broker_id", broker_id="")["text"] == "lab.set_broker_id(1, None)"
+    reported = act(live, "broker:1", "set_meta", directory="/d1", broker_id="", cluster="")
+    assert reported["text"] == 'lab.set_meta(1, "/d1", None)'
+    reported = act(live, "broker:1", "set_meta", directory="/d0", broker_id="1", cluster="other")
+    assert reported["text"] == 'lab.set_meta(1, "/d0", 1, "other")'
+    assert act(live, "", "add_broker", broker="", rack="r")["text"] == 'lab.add_broker(None, rack="r")'
+
+
+def test_a_choice_becomes_an_argument(lab: Lab) -> None:
+    """One way or both, before or after; nothing but what is offered."""
+    calls = {
+        ("disconnect", "way", "only what it sends"): "lab.disconnect(1, 2, one_way=True)",
+        ("disconnect", "way", "only what it receives"): "lab.disconnect(2, 1, one_way=True)",
+        ("disconnect", "way", ""): "lab.disconnect(1, 2)",
+        ("lose", "when", "after it is applied"): "lab.lose(1, 2, applied=True)",
+    }
+    for (action, field, value), reported in calls.items():
+        assert act(lab.live(), "broker:1", action, **{"other": "2", field: value})["text"] == reported
+    assert act(lab.live(), "broker:1", "disconnect", other="2", way="sideways")["refused"]
+    lab.heal()
+    reported = act(lab.live(), "partition:orders-0", "produce", records="2", acks="all")["text"]
+    assert reported.startswith('lab.produce("orders", 0, records=2, acks="all") → ')
+
+
+def test_what_shows_without_a_widget(lab: Lab) -> None:
+    bundle, _ = lab._repr_mimebundle_()
+    assert {"image/svg+xml", "text/html", "text/plain", "application/vnd.jupyter.widget-view+json"} <= bundle.keys()
+    assert bundle["text/html"].startswith("<img alt=")
+    lab.close()
+    assert "application/vnd.jupyter.widget-view+json" not in lab._repr_mimebundle_()[0]
+
+
+def test_a_why_is_answered(lab: Lab) -> None:
+    live = lab.live()
+    messages = sent(live)
+    act(live, "broker:1", "kill")
+    act(live, "time", "settle")
+    frame = next(n for n, f in enumerate(live.film["frames"]) if f["kind"] == "election")
+    live.receive({"do": "why", "frame": frame})
+    reported = messages[-1]
+    assert reported["do"] == "why" and reported["frame"] == frame
+    assert reported["why"]["rule"] and any(executed for _, _, executed in reported["why"]["sources"][0]["lines"])
+
+
+def test_a_broken_rule_is_shown_with_its_first_step(lab: Lab) -> None:
+    live = lab.live()
+    assert live.now["violations"] == []
+    for _ in range(2):
+        lab.trace.add("checker", "violation", "leader-in-isr", detail="broker 9 leads, but is not in the ISR")
+        live.refresh()
+    [broken] = live.now["violations"]
+    assert "broker 9 leads" in broken["text"]
+    assert live.film["frames"][broken["frame"]]["kind"] == "violation"
+    assert live.film["frames"][broken["frame"] - 1]["kind"] != "violation"
+
+
+ODD: list[Any] = [
+    None, 3, "undo", [], {}, {"do": None}, {"do": []}, {"do": "fly"}, {"do": "act"},
+    {"do": "act", "thing": 3, "action": "kill"}, {"do": "act", "thing": "broker:1"},
+    {"do": "act", "thing": "broker:1", "action": []},
+    {"do": "act", "thing": "broker:x", "action": "kill"},
+    {"do": "act", "thing": "broker:1", "action": "kill", "given": 3},
+    {"do": "act", "thing": "broker:1", "action": "kill", "given": {"x": 3}},
+    {"do": "act", "thing": "partition:", "action": "lag", "given": {}},
+    {"do": "act", "thing": "time", "action": "run_for", "given": {"seconds": "nan"}},
+    {"do": "act", "thing": "time", "action": "run_for", "given": {"seconds": "inf"}},
+    {"do": "act", "thing": "time", "action": "run_for", "given": {"seconds": "9" * 10_000}},
+    {"do": "act", "thing": "", "action": "create_topic", "given": {"topic": "x", "partitions": "9" * 10_000}},
+    {"do": "act", "thing": "tool", "action": "execute_reassignment", "given": {"plan": "[" * 100}},
+    {"do": "fork", "frame": "x"}, {"do": "fork", "frame": -1}, {"do": "fork", "frame": 1e9},
+    {"do": "fork", "frame": True}, {"do": "why"}, {"do": "why", "frame": None}, {"do": "why", "frame": 10**9},
+    {"do": "why", "frame": -1},
+    {"do": "undo"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ODD)
+def test_a_message_that_cannot_be_understood_is_refused_in_a_sentence(content: Any) -> None:
+    """It changes nothing, and no error reaches the kernel."""
+    with Lab(brokers=2, seed=7) as lab:
+        live, text = lab.live(), lab.story
+        live.receive(content)
+        reply = live.now["reply"]
+        assert reply["refused"] and 10 < len(reply["text"]) < 1500
+        assert lab.story in (text, f"{text}refused execute_reassignment {'[' * 100}\n")
+
+
+WHYS: list[Any] = [None, 3, {}, {"do": "why"}, {"do": "why", "frame": "1", "side": 0},
+                   {"do": "why", "frame": 10**9, "side": 0}, {"do": "why", "frame": -1, "side": -1}]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", WHYS)
+def test_players_refuse_what_they_cannot_understand(content: Any, lab: Lab) -> None:
+    """With a message that the page leaves alone."""
+    with lab.fork() as fork:
+        for shown in (lab.player(), side_by_side(lab, fork)):
+            messages: list[dict[str, Any]] = []
+            shown.send = lambda content, buffers=None, to=messages: to.append(content)
+            shown._handle_custom_msg(content, [])
+            assert [message["do"] for message in messages] == ["refused"]

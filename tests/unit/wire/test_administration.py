@@ -1,0 +1,326 @@
+"""What administrators ask over the wire, in every version: groups, settings, records to be deleted, log directories.
+
+Motive: Kafka 2.4.1, AdminClientIntegrationTest.scala; DescribeLogDirsRequestTest.scala; GroupCoordinatorTest.scala,
+testDeleteOffsetsWithConsumerGroup...; AdminManagerTest; DynamicBrokerReconfigurationTest
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from labs import until_quiet
+from wire_clients import Asking, eventually, fetch_of, listening
+
+from kafka_ctl import Lab
+from kafka_ctl.brokers.config_keys import BROKER, TOPIC, keys
+from kafka_ctl.generation import Generation
+from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.configs import DEFAULT, OF_ALL_BROKERS, OF_BROKER, OF_TOPIC, STATIC
+from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.versions import announced
+
+SUBSCRIPTION = struct.pack(">hih6si", 0, 1, 6, b"orders", 0)
+"""What a consumer of `orders` says when it joins (ConsumerProtocolSubscription, version 0)."""
+
+
+@pytest.fixture(scope="module", params=["0.10", "2.0", "2.4"])
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    with listening(request.param) as opened:
+        opened.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
+        until_quiet(opened.create_topic, "kept", assignment={0: [1, 2]}, config={"cleanup.policy": "compact"})
+        until_quiet(opened.produce, "orders", 0, records=6)
+        yield opened
+
+
+def versions(lab: Lab, api: str) -> range:
+    """The versions in which this generation answers an API; the test is skipped where there are none."""
+    spans = announced(Generation(lab.generation.name))
+    if api not in spans:
+        pytest.skip(f"{lab.generation.name} has no {api}")
+    return range(spans[api][0], spans[api][1] + 1)
+
+
+def ask(lab: Lab, broker: int, api: str, version: int, **fields: Any) -> Message:
+    with Asking(lab, broker) as connection:
+        return connection.ask(api, version, **fields)
+
+
+# Records
+
+
+def test_records_are_deleted_and_read_from_where_the_log_begins(lab: Lab) -> None:
+    """In every version; ListOffsets and Fetch go by it on the leader, and who asks for less is out of range."""
+    for offset, version in enumerate(versions(lab, "DeleteRecords"), 1):
+        parts = [{"partition_index": 0, "offset": offset}, {"partition_index": 9, "offset": 0}]
+        topics = [{"name": "orders", "partitions": parts}, {"name": "kept", "partitions": [parts[0]]}]
+        answer = ask(lab, 1, "DeleteRecords", version, topics=topics, timeout=20_000)
+        found = {
+            (topic["name"], part["partition_index"]): part for topic in answer["topics"] for part in topic["partitions"]
+        }
+        assert (found["orders", 0]["low_watermark"], found["orders", 0]["error_code"]) == (offset, 0)
+        errors = [name_of(found[key]["error_code"]) for key in (("orders", 9), ("kept", 0))]
+        assert errors == ["UNKNOWN_TOPIC_OR_PARTITION", "POLICY_VIOLATION"]
+        assert {view.start for view in lab.logs() if view.topic == "orders"} == {offset}
+    for version in versions(lab, "ListOffsets")[1:]:
+        for timestamp, expected in ((-2, 2), (-1, 6)):
+            part = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1}
+            topics = [{"name": "orders", "partitions": [part]}]
+            (topic,) = ask(lab, 1, "ListOffsets", version, replica_id=-1, topics=topics)["topics"]
+            assert topic["partitions"][0]["offset"] == expected
+    for version in versions(lab, "Fetch")[5:]:
+        for offset, error in ((1, "OFFSET_OUT_OF_RANGE"), (2, None)):
+            request = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
+            topics = fetch_of(("orders", 0, offset))
+            (topic,) = ask(lab, 1, "Fetch", version, **request, topics=topics)["responses"]
+            (part,) = topic["partitions"]
+            assert (name_of(part["error_code"]), part["log_start_offset"]) == (error, -1 if error else 2)
+    assert not lab.violations
+
+
+def test_a_deletion_waits_and_times_out(lab: Lab) -> None:
+    version = versions(lab, "DeleteRecords")[-1]
+    lab.lag(3, "orders", 0)
+    try:
+        topics = [{"name": "orders", "partitions": [{"partition_index": 0, "offset": 3}]}]
+        (topic,) = ask(lab, 1, "DeleteRecords", version, topics=topics, timeout=600)["topics"]
+        (part,) = topic["partitions"]
+        assert (name_of(part["error_code"]), part["low_watermark"]) == ("REQUEST_TIMED_OUT", 2)
+    finally:
+        lab.catch_up(3)
+    eventually(lambda: {view.start for view in lab.logs() if view.topic == "orders"} == {3})
+
+
+# Log directories
+
+
+def test_where_copies_lie_and_that_they_move(lab: Lab) -> None:
+    for version in versions(lab, "DescribeLogDirs"):
+        results = ask(lab, 1, "DescribeLogDirs", version, topics=None)["results"]
+        assert [(one["error_code"], one["log_dir"]) for one in results] == [(0, "/d0"), (0, "/d1")]
+        there = {
+            (topic["name"], part["partition_index"]): one["log_dir"]
+            for one in results for topic in one["topics"] for part in topic["partitions"]
+        }  # fmt: skip
+        assert set(there) == {("orders", 0), ("orders", 1), ("kept", 0)}
+        other = "/d1" if there["orders", 0] == "/d0" else "/d0"
+        for path, error in (("/nowhere", "LOG_DIR_NOT_FOUND"), (other, None)):
+            dirs = [{"path": path, "topics": [{"name": "orders", "partitions": [0]}]}]
+            (topic,) = ask(lab, 1, "AlterReplicaLogDirs", version, dirs=dirs)["results"]
+            assert [name_of(part["error_code"]) for part in topic["partitions"]] == [error]
+
+        def is_in(path: str = other, version: int = version) -> bool:
+            asked = [{"topic": "orders", "partitions": [0]}]
+            results = ask(lab, 1, "DescribeLogDirs", version, topics=asked)["results"]
+            found = {one["log_dir"]: one["topics"] for one in results}
+            parts = [part for topic in found[path] for part in topic["partitions"]]
+            return [(part["offset_lag"], part["is_future_key"]) for part in parts] == [(0, False)]
+
+        eventually(is_in)
+
+
+# Settings
+
+
+def described(lab: Lab, version: int, kind: int, name: str, broker: int = 1, **more: Any) -> dict[str, Message]:
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+    answer = ask(lab, broker, "DescribeConfigs", version, resources=[resource], **more)
+    (result,) = answer["results"]
+    assert result["error_code"] == 0, result["error_message"]
+    return {one["name"]: one for one in result["configs"]}
+
+
+def altered(lab: Lab, kind: int, name: str, *ops: tuple[str, int, str | None], only: bool = False) -> tuple[Any, Any]:
+    """The error that IncrementalAlterConfigs is answered, and its text."""
+    version = versions(lab, "IncrementalAlterConfigs")[-1]
+    configs = [{"name": key, "config_operation": op, "value": value} for key, op, value in ops]
+    resource = {"resource_type": kind, "resource_name": name, "configs": configs}
+    answer = ask(lab, 1, "IncrementalAlterConfigs", version, resources=[resource], validate_only=only)
+    (result,) = answer["responses"]
+    return name_of(result["error_code"]), result["error_message"]
+
+
+def test_all_keys_of_the_release_are_shown(lab: Lab) -> None:
+    for version in versions(lab, "DescribeConfigs"):
+        generation = lab.generation.name
+        of_topic = described(lab, version, 2, "kept")
+        assert of_topic.keys() == keys(TOPIC, generation).keys()
+        assert (of_topic["cleanup.policy"]["value"], of_topic["segment.bytes"]["value"]) == ("compact", "1073741824")
+        of_broker = described(lab, version, 4, "1", include_synonyms=True)
+        assert of_broker.keys() == keys(BROKER, generation).keys()
+        timeout = of_broker["zookeeper.session.timeout.ms"]
+        assert (timeout["value"], timeout["read_only"]) == ("1000", True)
+        assert of_broker["ssl.key.password"]["is_sensitive"] and of_broker["ssl.key.password"]["value"] is None
+        if version == 0:
+            assert not of_topic["cleanup.policy"]["is_default"] and of_topic["segment.bytes"]["is_default"]
+        else:
+            assert (of_topic["cleanup.policy"]["config_source"], timeout["config_source"]) == (OF_TOPIC, STATIC)
+            assert [one["source"] for one in timeout["synonyms"]] == [STATIC, DEFAULT]
+
+
+def test_settings_are_replaced(lab: Lab) -> None:
+    """AlterConfigs gives all that is to be set; brokers hear of it."""
+    for version in versions(lab, "AlterConfigs"):
+        for key, value in (("max.message.bytes", "7"), ("min.insync.replicas", "2")):
+            configs = [{"name": key, "value": value}]
+            resource = {"resource_type": 2, "resource_name": "orders", "configs": configs}
+            answer = ask(lab, 1, "AlterConfigs", version, resources=[resource], validate_only=False)
+            assert [one["error_code"] for one in answer["responses"]] == [0]
+            own = {one["name"] for one in described(lab, 1, 2, "orders").values() if one["config_source"] == OF_TOPIC}
+            assert own == {key}
+        eventually(lambda: bool(lab.trace.slice(action="config-changed", topic="orders")))
+        wrong = {
+            ("orders", "segment.bytes", "1"): (
+                "INVALID_REQUEST", "Invalid config value for resource ConfigResource(type=TOPIC, name='orders'): "
+                "Invalid value 1 for configuration segment.bytes: Value must be at least 14",
+            ),
+            ("orders", "nonsense", "1"): ("INVALID_CONFIG", "Unknown topic config name: nonsense"),
+            ("nowhere", "segment.bytes", "14"): ("UNKNOWN_SERVER_ERROR", 'Topic "nowhere" does not exist.'),
+        }  # fmt: skip
+        for (name, key, value), expected in wrong.items():
+            resource = {"resource_type": 2, "resource_name": name, "configs": [{"name": key, "value": value}]}
+            (one,) = ask(lab, 1, "AlterConfigs", version, resources=[resource], validate_only=False)["responses"]
+            assert (name_of(one["error_code"]), one["error_message"]) == expected
+
+
+def test_a_running_broker_takes_some_settings(lab: Lab) -> None:
+    assert altered(lab, 4, "1", ("log.cleaner.threads", 0, "2")) == (None, None)
+    assert altered(lab, 4, "", ("log.cleaner.threads", 0, "3"), ("log.retention.ms", 0, "5")) == (None, None)
+    mine = described(lab, 2, 4, "1", include_synonyms=True)["log.cleaner.threads"]
+    assert (mine["value"], mine["config_source"], mine["read_only"]) == ("2", OF_BROKER, False)
+    assert [(one["value"], one["source"]) for one in mine["synonyms"]] == [
+        ("2", OF_BROKER), ("3", OF_ALL_BROKERS), ("1", DEFAULT),
+    ]  # fmt: skip
+    assert described(lab, 2, 4, "")["log.retention.ms"]["value"] == "5"
+    of_topic = described(lab, 2, 2, "orders", include_synonyms=True)["retention.ms"]
+    assert (of_topic["value"], of_topic["config_source"]) == ("5", OF_ALL_BROKERS)
+    where = "Invalid config value for resource ConfigResource(type=BROKER, name='{}'): {}"
+    refused = altered(lab, 4, "1", ("broker.id", 0, "7"))
+    assert refused == ("INVALID_REQUEST", where.format(1, "Cannot update these configs dynamically: Set(broker.id)"))
+    refused = altered(lab, 4, "", ("listeners", 0, "PLAINTEXT://:1"))
+    text = "Cannot update these configs at default cluster level, broker id must be specified: Set(listeners)"
+    assert refused == ("INVALID_REQUEST", where.format("", text))
+    refused = altered(lab, 4, "2", ("log.cleaner.threads", 0, "2"))
+    assert refused == ("INVALID_REQUEST", "Unexpected broker id, expected 1, but received 2")
+    assert altered(lab, 4, "1", ("log.cleaner.threads", 1, None)) == (None, None)
+    assert described(lab, 2, 4, "1")["log.cleaner.threads"]["value"] == "3"
+    assert altered(lab, 4, "", ("log.cleaner.threads", 1, None), ("log.retention.ms", 1, None)) == (None, None)
+    assert described(lab, 2, 4, "") == {}
+
+
+def test_lists_grow_and_shrink(lab: Lab) -> None:
+    assert altered(lab, 2, "kept", ("cleanup.policy", 2, "delete")) == (None, None)
+    assert described(lab, 2, 2, "kept")["cleanup.policy"]["value"] == "compact,delete"
+    assert altered(lab, 2, "kept", ("cleanup.policy", 3, "delete"), only=True) == (None, None)
+    assert described(lab, 2, 2, "kept")["cleanup.policy"]["value"] == "compact,delete"
+    assert altered(lab, 2, "kept", ("cleanup.policy", 3, "delete")) == (None, None)
+    assert described(lab, 2, 2, "kept")["cleanup.policy"]["value"] == "compact"
+    refused = altered(lab, 2, "kept", ("segment.bytes", 2, "7"))
+    assert refused == ("INVALID_REQUEST", "Config value append is not allowed for config key: segment.bytes")
+    refused = altered(lab, 2, "kept", ("segment.ms", 0, "7"), ("segment.ms", 1, None))
+    assert refused == ("INVALID_REQUEST", "Error due to duplicate config keys : segment.ms")
+
+
+def test_loggers_have_levels(lab: Lab) -> None:
+    assert altered(lab, 8, "1", ("kafka.controller", 0, "DEBUG")) == (None, None)
+    assert described(lab, 2, 8, "1")["kafka.controller"]["value"] == "DEBUG"
+    assert altered(lab, 8, "1", ("kafka.controller", 1, None)) == (None, None)
+    assert described(lab, 2, 8, "1")["kafka.controller"]["value"] == "INFO"
+    where = "Invalid config value for resource ConfigResource(type=BROKER_LOGGER, name='1'): "
+    assert altered(lab, 8, "1", ("nonsense", 0, "DEBUG")) == (
+        "INVALID_REQUEST",
+        where + "Logger nonsense does not exist!",
+    )
+    assert altered(lab, 8, "1", ("root", 0, "LOUD"))[1].startswith(where + "Cannot set the log level of root to LOUD")
+    refused = altered(lab, 8, "1", ("root", 1, None))
+    assert refused == ("INVALID_REQUEST", "Removing the log level of the root logger is not allowed")
+
+
+# Groups
+
+
+def joined(lab: Lab, connection: Asking, group: str = "readers", kind: str = "consumer") -> str:
+    """A member that is alone in its group; its id."""
+    request = {
+        "group_id": group, "session_timeout": 30_000, "member_id": "", "protocol_type": kind,
+        "protocols": [{"name": "range", "metadata": SUBSCRIPTION}],
+    }  # fmt: skip
+    member = connection.ask("JoinGroup", 0, **request)
+    assert member["error_code"] == 0
+    given = [{"member_id": member["member_id"], "assignment": b"mine"}]
+    connection.ask("SyncGroup", 0, group_id=group, generation_id=1, member_id=member["member_id"], assignments=given)
+    return str(member["member_id"])
+
+
+def commit(lab: Lab, group: str, member: str, generation: int) -> None:
+    parts = [{"partition_index": n, "committed_offset": 2, "committed_metadata": ""} for n in (0, 1)]
+    topics = [{"name": name, "partitions": parts[: 1 + (name == "orders")]} for name in ("orders", "kept")]
+    answer = ask(lab, 1, "OffsetCommit", 2, group_id=group, generation_id_or_member_epoch=generation,
+                 member_id=member, retention_time_ms=-1, topics=topics)  # fmt: skip
+    assert {part["error_code"] for topic in answer["topics"] for part in topic["partitions"]} == {0}
+
+
+def test_groups_are_listed_and_described(lab: Lab) -> None:
+    with Asking(lab, 1) as connection:
+        member = joined(lab, connection)
+        for version in versions(lab, "ListGroups"):
+            groups = ask(lab, 1, "ListGroups", version)["groups"]
+            assert groups == [{"group_id": "readers", "protocol_type": "consumer"}]
+            assert ask(lab, 2, "ListGroups", version)["groups"] == []
+        for version in versions(lab, "DescribeGroups"):
+            known, unknown = ask(lab, 1, "DescribeGroups", version, groups=["readers", "nobody"])["groups"]
+            assert (known["group_state"], known["protocol_type"], known["protocol_data"]) == (
+                "Stable",
+                "consumer",
+                "range",
+            )
+            (one,) = known["members"]
+            assert (one["member_id"], one["client_id"], one["client_host"]) == (member, "test", "/127.0.0.1")
+            assert (one["member_metadata"], one["member_assignment"]) == (SUBSCRIPTION, b"mine")
+            assert (unknown["error_code"], unknown["group_state"], unknown["members"]) == (0, "Dead", [])
+            (elsewhere,) = ask(lab, 2, "DescribeGroups", version, groups=["readers"])["groups"]
+            assert name_of(elsewhere["error_code"]) == "NOT_COORDINATOR"
+        connection.ask("LeaveGroup", 0, group_id="readers", member_id=member)
+    eventually(lambda: ask(lab, 1, "DescribeGroups", 0, groups=["readers"])["groups"][0]["group_state"] == "Empty")
+
+
+def test_a_group_is_deleted_when_nobody_is_in_it(lab: Lab) -> None:
+    for version in versions(lab, "DeleteGroups"):
+        with Asking(lab, 1) as connection:
+            member = joined(lab, connection, "going")
+
+            def deleted(*groups: str, broker: int = 1, version: int = version) -> list[str | None]:
+                results = ask(lab, broker, "DeleteGroups", version, groups_names=groups)["results"]
+                return [name_of(one["error_code"]) for one in results]
+
+            assert deleted("going", "nobody") == ["NON_EMPTY_GROUP", "GROUP_ID_NOT_FOUND"]
+            assert deleted("going", broker=2) == ["NOT_COORDINATOR"]
+            connection.ask("LeaveGroup", 0, group_id="going", member_id=member)
+            eventually(lambda: deleted("going") == [None])
+            assert "going" not in [one["group_id"] for one in ask(lab, 1, "ListGroups", 0)["groups"]]
+
+
+def test_offsets_are_deleted_but_not_of_topics_that_are_read(lab: Lab) -> None:
+    versions(lab, "OffsetDelete")
+
+    def deleted(group: str, broker: int = 1) -> Any:
+        topics = [{"name": name, "partitions": [{"partition_index": 0}]} for name in ("orders", "kept", "nowhere")]
+        answer = ask(lab, broker, "OffsetDelete", 0, group_id=group, topics=topics)
+        if answer["error_code"]:
+            return name_of(answer["error_code"])
+        return [name_of(part["error_code"]) for topic in answer["topics"] for part in topic["partitions"]]
+
+    with Asking(lab, 1) as connection:
+        member = joined(lab, connection, "some")
+        commit(lab, "some", member, 1)
+        assert deleted("some") == ["GROUP_SUBSCRIBED_TO_TOPIC", None, "UNKNOWN_TOPIC_OR_PARTITION"]
+        connection.ask("LeaveGroup", 0, group_id="some", member_id=member)
+        joined(lab, connection, "others", kind="connect")
+    assert deleted("others") == "NON_EMPTY_GROUP"
+    assert [deleted(""), deleted("nobody")] == ["INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND"]
+    assert deleted("some", broker=2) == "NOT_COORDINATOR"
+    eventually(lambda: deleted("some") == [None, None, "UNKNOWN_TOPIC_OR_PARTITION"])
+    left = ask(lab, 1, "OffsetFetch", 2, group_id="some", topics=None)["topics"]
+    assert [(topic["name"], [part["partition_index"] for part in topic["partitions"]]) for topic in left] == [
+        ("orders", [1])
+    ]

@@ -1,0 +1,299 @@
+"""Consumer groups without a network: who joins, who leads, who is given up, and what is committed."""
+
+import asyncio
+import struct
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import pytest
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.group_requests import heartbeat
+from kafka_ctl.wire.groups import (
+    EMPTY,
+    JOINING,
+    STABLE,
+    SYNCING,
+    Group,
+    GroupError,
+    Groups,
+    Member,
+    NameGiven,
+    offsets_partition,
+)
+
+T = TypeVar("T")
+
+
+def run(coro: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(coro, 30))
+
+
+def asking(member: str = "", session: float = 30, protocols: tuple[str, ...] = ("range",)) -> dict[str, Any]:
+    """A request to join the group `g`."""
+    return {
+        "group_id": "g",
+        "session_timeout": round(session * 1000),
+        "rebalance_timeout": round(session * 1000),
+        "member_id": member,
+        "protocol_type": "consumer",
+        "protocols": [{"name": name, "metadata": name.encode()} for name in protocols],
+    }
+
+
+@pytest.mark.parametrize(
+    ("live", "error"), [((), "COORDINATOR_NOT_AVAILABLE"), ((2, 1), "NOT_COORDINATOR"), ((3, 2), "UNKNOWN_MEMBER_ID")]
+)
+def test_the_first_broker_alive_coordinates(live: tuple[int, ...], error: str) -> None:
+    """Broker 2 is asked; before its first UpdateMetadata it knows no broker."""
+    broker = SimpleNamespace(id=2, live_brokers=live)
+    service: Any = SimpleNamespace(broker=broker, shared=SimpleNamespace(groups=Groups()))
+    asked = {"group_id": "g", "generation_id": 1, "member_id": "nobody"}
+    assert name_of(run(heartbeat(service, 0, asked))["error_code"]) == error
+
+
+@pytest.mark.parametrize(
+    ("subscribed", "topics"),
+    [
+        (struct.pack(">hih1sh2s", 0, 2, 1, b"a", 2, b"bc"), {"a", "bc"}),
+        (struct.pack(">hi", 0, 0), set()),
+        (struct.pack(">hih1s", 0, 2, 1, b"a"), None),
+        (struct.pack(">hih1s", 0, 1, 2, b"a"), None),
+        (struct.pack(">hih", 0, 1, -1), None),
+        (struct.pack(">hih1s", 0, 1, 1, b"\xff"), None),
+        (b"", None),
+    ],
+)
+def test_the_topics_of_a_group_are_known_or_not(subscribed: bytes, topics: set[str] | None) -> None:
+    """One subscription that cannot be read is enough: then any topic may be read by it."""
+    sound = Member("1", 30, 30, {"range": struct.pack(">hih1s", 0, 1, 1, b"a")})
+    members = {"1": sound, "2": Member("2", 30, 30, {"range": subscribed})}
+    assert Group("g", protocol="range", members=members).subscribed_topics() == (
+        None if topics is None else topics | {"a"}
+    )
+    assert Group("g", protocol="roundrobin", members=members).subscribed_topics() is None
+
+
+async def stable(groups: Groups, members: int) -> list[str]:
+    """So many members, in a group that has its assignment; the leader first."""
+    joined = await asyncio.gather(*(groups.join(asking(), "c", False) for _ in range(members)))
+    group = groups.groups["g"]
+    ids = sorted((id for _, id in joined), key=lambda id: id != group.leader)
+    given = {id: id.encode() for id in ids}
+    parts = await asyncio.gather(*(groups.sync("g", id, 1, given if id == group.leader else {}) for id in ids))
+    assert parts == [id.encode() for id in ids]
+    return ids
+
+
+def test_all_join_and_the_leader_assigns() -> None:
+    """The first to join leads; everybody gets its own part, whoever asks first."""
+
+    async def play() -> None:
+        groups = Groups()
+        leader, *_ = await stable(groups, 3)
+        group = groups.groups["g"]
+        assert (group.state, group.generation, group.leader, group.protocol) == (STABLE, 1, leader, "range")
+        assert leader == next(iter(group.members))
+        groups.heartbeat("g", leader, 1)
+
+    run(play())
+
+
+def test_a_newcomer_makes_all_join_again() -> None:
+    """Until they have, heartbeats are answered REBALANCE_IN_PROGRESS, and older generations are refused."""
+
+    async def play() -> None:
+        groups = Groups()
+        ids = await stable(groups, 2)
+        newcomer = asyncio.create_task(groups.join(asking(), "c", False))
+        await asyncio.sleep(0)
+        with pytest.raises(GroupError, match="REBALANCE_IN_PROGRESS"):
+            groups.heartbeat("g", ids[0], 1)
+        await asyncio.gather(newcomer, *(groups.join(asking(id), "c", False) for id in ids))
+        assert groups.groups["g"].generation == 2
+        assert len(groups.groups["g"].members) == 3
+        with pytest.raises(GroupError, match="ILLEGAL_GENERATION"):
+            groups.heartbeat("g", ids[0], 1)
+
+    run(play())
+
+
+def test_who_is_silent_is_given_up() -> None:
+    """After the session timeout; the last one to go leaves an empty group with its offsets."""
+
+    async def play() -> None:
+        groups = Groups()
+        tp = TopicPartition("orders", 0)
+        _, id = await groups.join(asking(session=1), "c", False)
+        await groups.sync("g", id, 1, {id: b""})
+        groups.commit("g", id, 1, {tp: (5, None)})
+        group = groups.groups["g"]
+        while group.members:
+            await asyncio.sleep(0.05)
+        while group.state != EMPTY:
+            await asyncio.sleep(0.05)
+        assert groups.offsets("g") == {tp: (5, None)}
+        with pytest.raises(GroupError, match="UNKNOWN_MEMBER_ID"):
+            groups.heartbeat("g", id, 1)
+
+    run(play())
+
+
+def test_a_consumer_is_given_its_name_first() -> None:
+    """Since 2.2, who comes without an id is given one and joins with that (KIP-394)."""
+
+    async def play() -> None:
+        groups = Groups()
+        with pytest.raises(NameGiven, match="MEMBER_ID_REQUIRED") as given:
+            await groups.join(asking(), "c", True)
+        _, id = await groups.join(asking(given.value.id), "c", True)
+        assert id == given.value.id
+        with pytest.raises(GroupError, match="UNKNOWN_MEMBER_ID"):
+            await groups.join(asking("nobody"), "c", True)
+
+    run(play())
+
+
+def test_what_a_group_refuses() -> None:
+    """No name, a session too short, no assignment strategy in common, and commits of strangers."""
+
+    async def play() -> None:
+        groups = Groups()
+        ids = await stable(groups, 1)
+        for request, error in (
+            (asking() | {"group_id": ""}, "INVALID_GROUP_ID"),
+            (asking(session=0.1), "INVALID_SESSION_TIMEOUT"),
+            (asking(protocols=("sticky",)), "INCONSISTENT_GROUP_PROTOCOL"),
+            (asking(protocols=()), "INCONSISTENT_GROUP_PROTOCOL"),
+            (asking() | {"protocol_type": "connect"}, "INCONSISTENT_GROUP_PROTOCOL"),
+        ):
+            with pytest.raises(GroupError, match=error):
+                await groups.join(request, "c", False)
+        tp = TopicPartition("orders", 0)
+        for member, generation, error in (
+            ("nobody", 1, "UNKNOWN_MEMBER_ID"),
+            (ids[0], 9, "ILLEGAL_GENERATION"),
+            ("", -1, "UNKNOWN_MEMBER_ID"),
+        ):
+            with pytest.raises(GroupError, match=error):
+                groups.commit("g", member, generation, {tp: (1, None)})
+        groups.commit("alone", "", -1, {tp: (1, None)})
+        assert groups.offsets("alone") == {tp: (1, None)}
+        assert groups.offsets("never heard of") == {}
+        assert "never heard of" not in groups.groups
+
+    run(play())
+
+
+def test_no_offsets_while_a_group_waits_for_its_assignment() -> None:
+    """Members are told to join again; who is none is told so since 2.4 only (KAFKA-8487)."""
+
+    async def play() -> None:
+        groups = Groups()
+        tp = TopicPartition("orders", 0)
+        group, id = await groups.join(asking(), "c", False)
+        assert group.state == SYNCING
+        for member, generation, first, error in (
+            (id, 1, True, "REBALANCE_IN_PROGRESS"),
+            (id, 9, True, "ILLEGAL_GENERATION"),
+            ("nobody", 1, True, "UNKNOWN_MEMBER_ID"),
+            ("", -1, True, "UNKNOWN_MEMBER_ID"),
+            (id, 1, False, "REBALANCE_IN_PROGRESS"),
+            (id, 9, False, "REBALANCE_IN_PROGRESS"),
+            ("nobody", 1, False, "REBALANCE_IN_PROGRESS"),
+            ("", -1, False, "REBALANCE_IN_PROGRESS"),
+        ):
+            with pytest.raises(GroupError, match=error):
+                groups.commit("g", member, generation, {tp: (1, None)}, first)
+        assert groups.offsets("g") == {}
+        await groups.sync("g", id, 1, {id: b""})
+        groups.commit("g", id, 1, {tp: (1, None)})
+        with pytest.raises(GroupError, match="ILLEGAL_GENERATION"):
+            groups.commit("never heard of", "", 0, {tp: (1, None)})
+        assert "never heard of" not in groups.groups
+        newcomer = asyncio.create_task(groups.join(asking(), "c", False))
+        await asyncio.sleep(0)
+        assert group.state == JOINING
+        groups.commit("g", id, 1, {tp: (2, None)})
+        assert groups.offsets("g") == {tp: (2, None)}
+        newcomer.cancel()
+
+    run(play())
+
+
+@pytest.mark.parametrize(("members", "newcomer", "longest"), [((3, 50, 5), 7, 50), ((3, 5), 60, 60)])
+def test_a_rebalance_waits_as_long_as_its_most_patient_member(
+    members: tuple[int, ...], newcomer: int, longest: int
+) -> None:
+    """The longest rebalance timeout counts, be it a member's or the newcomer's; session timeouts do not."""
+
+    async def play() -> None:
+        groups, loop = Groups(), asyncio.get_running_loop()
+
+        def request(seconds: int) -> dict[str, Any]:
+            return asking(session=20) | {"rebalance_timeout": seconds * 1000}
+
+        joined = await asyncio.gather(*(groups.join(request(seconds), "c", False) for seconds in members))
+        group = groups.groups["g"]
+        await asyncio.gather(*(groups.sync("g", id, 1, {}) for _, id in joined))
+        before = loop.time()
+        joining = asyncio.create_task(groups.join(request(newcomer), "c", False))
+        await asyncio.sleep(0)
+        assert longest <= group.timer.when() - before < longest + 1
+        joining.cancel()
+
+    run(play())
+
+
+def test_offsets_within_a_transaction_count_once_it_is_committed() -> None:
+    """Not those of an aborted one, nor those that were replaced since; others' transactions do not matter."""
+
+    async def play() -> None:
+        groups = Groups()
+        one, two = TopicPartition("orders", 0), TopicPartition("orders", 1)
+        here = [offsets_partition("g")]
+        groups.commit("g", "", -1, {one: (1, "alone")})
+        groups.commit_in_transaction("g", 7, {one: (5, "t")})
+        groups.commit_in_transaction("g", 7, {two: (6, None)})
+        groups.commit_in_transaction("g", 8, {one: (9, None)})
+        assert groups.offsets("g") == {one: (1, "alone")}
+        groups.end_transaction(7, [offsets_partition("h")], True)
+        assert groups.offsets("g") == {one: (1, "alone")}
+        groups.end_transaction(7, here, True)
+        assert groups.offsets("g") == {one: (5, "t"), two: (6, None)}
+        groups.end_transaction(7, here, True)
+        groups.end_transaction(8, here, False)
+        assert groups.offsets("g") == {one: (5, "t"), two: (6, None)}
+        groups.commit_in_transaction("g", 7, {one: (10, None), two: (10, None)})
+        groups.commit("g", "", -1, {one: (11, None)})
+        groups.end_transaction(7, here, True)
+        assert groups.offsets("g") == {one: (11, None), two: (10, None)}
+        with pytest.raises(GroupError, match="INVALID_GROUP_ID"):
+            groups.commit_in_transaction("", 7, {one: (1, None)})
+        ids = await stable(groups, 1)
+        groups.commit_in_transaction("g", 7, {one: (12, None)})  # members and generations do not matter
+        groups.end_transaction(7, here, True)
+        assert groups.offsets("g")[one] == (12, None)
+        groups.leave("g", ids[0])
+
+    run(play())
+
+
+def test_the_partition_that_has_a_groups_offsets_is_javas() -> None:
+    """`Utils.abs("my-group".hashCode) % 50`, as Java prints it."""
+    assert [offsets_partition(name).partition for name in ("g", "my-group", "console-consumer-12345")] == [3, 36, 6]
+
+
+def test_who_leaves_is_replaced() -> None:
+    """The others join again, and one of them leads."""
+
+    async def play() -> None:
+        groups = Groups()
+        ids = await stable(groups, 2)
+        groups.leave("g", ids[0])
+        group, _ = await groups.join(asking(ids[1]), "c", False)
+        assert (group.leader, list(group.members)) == (ids[1], [ids[1]])
+
+    run(play())

@@ -1,0 +1,198 @@
+"""What a leader remembers of producers; what a reader of committed records is told at the edges of its fetch."""
+
+from collections.abc import Iterator
+
+import pytest
+from labs import until_quiet
+from tables import tabled
+from wire_clients import Asking, eventually, fetch_of, listening
+
+from kafka_ctl import Lab, TopicPartition
+from kafka_ctl.brokers.log import Entry, Log
+from kafka_ctl.wire import batches
+from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
+from kafka_ctl.wire.contents import REMEMBERED, Contents
+from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.transactions import Aborted, Transactions, marker
+
+TP = TopicPartition("orders", 0)
+LARGEST_SEQUENCE = 2**31 - 1
+"""Kafka's Integer.MAX_VALUE: behind it comes 0."""
+
+
+def batch_of(text: str, producer: int, sequence: int, records: int = 1, epoch: int = -1) -> bytes:
+    """A batch as a producer numbers it."""
+    made = [Record(number, 5, None, f"{text}{number}".encode()) for number in range(records)]
+    return batches.write_batch(made, producer=producer, producer_epoch=epoch, sequence=sequence)
+
+
+@pytest.fixture(scope="module", params=["2.0", "2.4"])
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    with listening(request.param) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+        yield lab
+
+
+def sent(leader: Asking, data: bytes) -> tuple[str | None, int]:
+    """What a leader answers to a batch with acks=all: the error, and the offset of the first record."""
+    topic = {"name": "orders", "partition_data": [{"index": 0, "records": data}]}
+    answer = leader.ask("Produce", 5, acks=-1, timeout=5000, topic_data=[topic])
+    (part,) = answer["responses"][0]["partition_responses"]
+    return name_of(part["error_code"]), part["base_offset"]
+
+
+@pytest.mark.parametrize("sequence", [-1, 0], ids=["kafka-python", "sarama franz-go kafkajs aiokafka"])
+def test_the_producer_id_decides_whether_a_batch_is_a_retry(lab: Lab, sequence: int) -> None:
+    """Producers without idempotence write the producer id -1; some of them number every batch from 0 on."""
+    with Asking(lab, 1) as leader:
+        first = max((log.end for log in lab.log("orders", 0)), default=0)
+        answers = [sent(leader, batch_of(text, -1, sequence)) for text in "abc"]
+    assert answers == [(None, first), (None, first + 1), (None, first + 2)]
+    assert [log.end for log in lab.log("orders", 0)] == [first + 3] * 3
+
+
+def test_a_retry_has_both_ends_of_its_batch(lab: Lab) -> None:
+    """The same range of sequence numbers is a retry; another that begins there is out of order."""
+    with Asking(lab, 1) as leader:
+        (error, offset) = sent(leader, batch_of("a", 7, 0, records=2, epoch=0))
+        assert error is None
+        assert sent(leader, batch_of("a", 7, 0, records=2, epoch=0)) == (None, offset)
+        assert sent(leader, batch_of("a", 7, 0, records=3, epoch=0)) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
+        assert sent(leader, batch_of("b", 7, 3, epoch=0)) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
+        assert sent(leader, batch_of("b", 7, 2, epoch=0)) == (None, offset + 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "records", "following"),
+    [
+        (LARGEST_SEQUENCE, 1, 0),
+        (LARGEST_SEQUENCE - 1, 1, LARGEST_SEQUENCE),
+        (LARGEST_SEQUENCE - 1, 2, 0),
+        (LARGEST_SEQUENCE - 1, 3, 1),  # it wraps within the batch
+        (0, 1, 1),
+    ],
+)
+def test_behind_the_largest_sequence_number_comes_0(first: int, records: int, following: int) -> None:
+    """Kafka 2.4.1: common/record/DefaultRecordBatch.java, incrementSequence; ProducerAppendInfo, inSequence"""
+    contents = Contents({})
+    before = batches.read_batch(batch_of("a", 7, first, records, epoch=0))
+    kept = contents.keep(TP, before)
+    assert contents.sent_before(TP, before) == kept
+    for sequence in {0, 1, 2, LARGEST_SEQUENCE} - {following}:
+        assert contents.out_of_order(TP, batches.read_batch(batch_of("b", 7, sequence, epoch=0))), sequence
+    after = batches.read_batch(batch_of("b", 7, following, epoch=0))
+    assert not contents.out_of_order(TP, after)
+    assert contents.sent_before(TP, after) is None
+    assert contents.sent_before(TP, contents.keep(TP, after).batch) is not None
+    assert contents.sent_before(TP, before) == kept
+
+
+def test_a_marker_takes_no_sequence_number() -> None:
+    """The end of a transaction has the producer's id, and is neither a retry nor before what comes next."""
+    contents = Contents({})
+    contents.keep(TP, batches.read_batch(batch_of("a", 7, 0, epoch=0)))
+    for _ in range(2 * REMEMBERED):
+        ended = batches.read_batch(marker(7, 0, True, 0))
+        assert contents.sent_before(TP, ended) is None
+        contents.keep(TP, ended)
+    assert not contents.out_of_order(TP, batches.read_batch(batch_of("b", 7, 1, epoch=0)))
+    assert contents.sent_before(TP, batches.read_batch(batch_of("a", 7, 0, epoch=0))) is not None
+
+
+@pytest.mark.parametrize("producer", [-1, 7])
+def test_what_the_next_leader_has_copied_keeps_its_bytes(producer: int) -> None:
+    """The old leader, which has no replica any more, refuses the batch that it had appended; 3 has it, and knows a
+    retry."""
+    with listening("2.4", config={"replica.lag.time.max.ms": 60_000}) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+        lab.slow(2, 60)
+        data = batch_of("a", producer, 0, epoch=0)
+        topics = [{"name": "orders", "partition_data": [{"index": 0, "records": data}]}]
+        with Asking(lab, 1) as before, Asking(lab, 3) as leader:
+            before.send("Produce", 5, acks=-1, timeout=30_000, topic_data=topics)
+            eventually(lambda: bool(lab.trace.slice(action="append")), "appended")
+            lab.reassign({TP: [3, 2]})
+            (part,) = before.receive()["responses"][0]["partition_responses"]
+            assert name_of(part["error_code"]) == "NOT_LEADER_FOR_PARTITION"
+            eventually(lambda: [log.broker for log in lab.logs() if log.end] == [3], "only 3 has it")
+            asked = fetch_of(("orders", 0, 0))
+            answer = leader.ask("Fetch", 11, replica_id=2, max_wait=0, min_bytes=1, max_bytes=1 << 20, topics=asked)
+            (part,) = answer["responses"][0]["partitions"]
+            assert [record.value for record in batches.read_records(batches.read_batch(part["records"]))] == [b"a0"]
+            if producer >= 0:
+                answer = leader.ask("Produce", 5, acks=1, timeout=5000, topic_data=topics)
+                (part,) = answer["responses"][0]["partition_responses"]
+                assert (name_of(part["error_code"]), part["base_offset"]) == (None, 0)
+                assert [log.end for log in lab.logs() if log.broker == 3] == [1]
+
+
+GIVEN_UP = Aborted(producer=7, first=2, last=5)
+"""Records at 2 to 4, the marker at 5."""
+
+
+@tabled
+def test_the_aborted_transactions_of_a_fetch(start: int, end: int, is_listed: bool) -> None:
+    """Those whose marker is not before the first offset, and whose first record is before the end.
+
+    Kafka 2.0.1: log/TransactionIndex.scala, collectAbortedTxns
+    """
+    known = Transactions(None, (GIVEN_UP,))
+    assert known.aborted_between(start, end) == ([GIVEN_UP] if is_listed else [])
+
+
+@pytest.mark.parametrize(("high_watermark", "stable"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 5)])
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_transaction_is_decided_when_its_marker_is_below_the_high_watermark(
+    high_watermark: int, stable: int, commits: bool
+) -> None:
+    """One record, two of a transaction, its marker at offset 3, another record; not yet with the marker at the high
+    watermark.
+
+    Kafka 2.0.1: log/ProducerStateManager.scala, firstUnstableOffset, onHighWatermarkUpdated
+    """
+    contents = Contents({})
+    of_a_transaction = [Record(0, 5, None, b"b"), Record(1, 5, None, b"c")]
+    plain = write_batch([Record(0, 5, None, b"a")])
+    batches = [
+        plain,
+        write_batch(of_a_transaction, producer=7, producer_epoch=0, sequence=0, attributes=TRANSACTIONAL),
+        marker(7, 0, commits, 0),
+        plain,
+    ]
+    kept = [contents.keep(TP, read_batch(data)) for data in batches]
+    log = Log([Entry(0, value) for one in kept for value in one.values], high_watermark)
+    known = contents.transactions(TP, log)
+    assert known.last_stable(log.high_watermark) == stable
+    assert known.aborted == (() if commits else (Aborted(7, 1, 3),))
+
+
+@pytest.mark.parametrize(("generation", "named"), [("0.10", 2), ("2.0", -1), ("2.4", 2)])
+def test_a_controller_that_is_not_alive(generation: str, named: int) -> None:
+    """Broker 1 hears from controller 2 that 1 and 3 are alive; 2.0 then names no controller.
+
+    Kafka 2.0.1: common/requests/MetadataResponse.java, toStruct; 2.4.1: the same, prepareResponse
+    """
+    versions = {"0.10": (3, 2), "2.0": (4, 6), "2.4": (6, 9)}
+    with listening(generation) as lab, Asking(lab, 1) as broker:
+        update, metadata = versions[generation]
+        before = broker.ask("Metadata", metadata, topics=None)
+        assert before["controller_id"] == lab.controller.id
+        live = [
+            {
+                "id": node["node_id"],
+                "endpoints": [
+                    {"port": node["port"], "host": node["host"], "listener": "PLAINTEXT", "security_protocol": 0}
+                ],
+                "rack": None,
+            }
+            for node in before["brokers"]
+            if node["node_id"] != 2
+        ]
+        answer = broker.ask(
+            "UpdateMetadata", update, controller_id=2, controller_epoch=100, broker_epoch=-1, live_brokers=live,
+            ungrouped_partition_states=[], topic_states=[],
+        )  # fmt: skip
+        assert answer["error_code"] == 0
+        after = broker.ask("Metadata", metadata, topics=None)
+        assert [node["node_id"] for node in after["brokers"]] == [1, 3]
+        assert after["controller_id"] == named

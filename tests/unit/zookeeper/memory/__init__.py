@@ -1,0 +1,1 @@
+"""ZooKeeper in memory: the session and its timeout."""

@@ -1,0 +1,53 @@
+"""Kafka's own command line tools of three releases against labs of each generation, compared with real Kafka.
+
+What they printed of real brokers is in `tests/conformance/tools/`. Needs Java, and Maven once; one JVM
+runs all tools of a release.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from wire_clients import listening
+from zookeepers import missing
+
+from tools.recorder import command_line as tools
+from tools.recorder.release import RELEASES, TOOLS
+
+NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
+pytestmark = [
+    pytest.mark.skipif(bool(NEEDS), reason=f"Kafka's tools need {' and '.join(NEEDS)}"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+pytest.importorskip("kafka", reason="needs kafka-python")
+
+
+@pytest.fixture(scope="module", params=list(TOOLS))
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.Tools]:
+    """The tools of one release; skipped where Maven cannot fetch them."""
+    release = TOOLS[request.param]
+    try:
+        release.resolve()
+    except (subprocess.CalledProcessError, SystemExit) as error:
+        pytest.skip(f"Kafka {release.kafka} cannot be fetched: {error}")
+    with tools.Tools(release, tmp_path_factory.mktemp("tools")) as started:
+        yield started
+
+
+@pytest.mark.parametrize("generation", list(RELEASES))
+def test_tools_print_what_they_print_of_real_kafka(running: tools.Tools, generation: str) -> None:
+    """Step by step: what they say, also of what this generation cannot do."""
+    release = running.release.kafka
+    by_zookeeper = release == "2.4.1"
+    if by_zookeeper and missing():
+        pytest.skip(str(missing()))
+    recorded = tools.read(tools.path(generation, release))
+    store, config = "embedded" if by_zookeeper else "memory", {"delete.topic.enable": True}
+    with listening(generation, zookeeper=store, config=config) as lab:
+        found = list(tools.played(running, lab.bootstrap_servers, lab.world.address or ""))
+        assert not lab.violations
+        assert not lab.trace.slice(action="closed-connection")
+    assert [step for step, _ in found] == [step for step, _ in recorded]
+    differing = [place for place, one in enumerate(found) if one != recorded[place]]
+    assert [found[place] for place in differing] == [recorded[place] for place in differing]
