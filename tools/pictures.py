@@ -1,6 +1,7 @@
 """A plugin of pytest for nbval, which skips pictures: `-p tools.pictures` compares those in notebooks, too.
 
 A PNG is compared by its pixels, since its bytes depend on who has packed it; an SVG is compared as text, as ever.
+The progress that a slow check prints on a busy machine is not compared.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable
 
 import pytest
 from nbval.plugin import IPyNbCell
+
+from tools.notebooks import PROGRESS
 
 PNG = "image/png"
 START = base64.b64encode(b"\x89PNG\r\n\x1a\n\0")[:11].decode()
@@ -69,7 +72,7 @@ def _seeing(usual: Callable[[IPyNbCell, object], object]) -> Callable[[IPyNbCell
                 return Picture(value)
             except (OSError, binascii.Error):
                 pass  # it is none, so it is compared as text
-        return usual(cell, value)
+        return usual(cell, PROGRESS.sub("", value) if isinstance(value, str) else value)
 
     sanitize.sees_pictures = True  # type: ignore[attr-defined]
     return sanitize

@@ -10,6 +10,7 @@ instructors open is made of them: `python -m tools.notebooks editions` (`tools/e
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ START = NOTEBOOKS / "00-start-here.ipynb"
 EXERCISE, INSTRUCTOR = "exercise", "instructor"
 """Tags of cells: the answer to an exercise, a note for instructors."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
+PROGRESS = re.compile(r"^\(still running: .*\)\n", re.MULTILINE)
+"""What a check prints while it takes long (`kafka_ctl/exercises/answers.py`, `still_running`)."""
 
 
 def notebooks() -> list[Path]:
@@ -66,6 +69,8 @@ def clean(book: NotebookNode) -> NotebookNode:
             cell.metadata.pop("execution", None)
             cell.outputs = _merged(cell.outputs)
             for output in cell.outputs:
+                if output.output_type == "stream":
+                    output.text = PROGRESS.sub("", output.text)
                 output.get("data", {}).pop(WIDGET, None)  # without its model it would show as an error
     return book
 
