@@ -10,6 +10,7 @@ import lzma
 import os
 import random
 import socket
+import sys
 import time
 import warnings
 import zipfile
@@ -288,6 +289,15 @@ def test_a_packed_file_that_ends_too_early(tmp_path: Path, suffix: str) -> None:
         assert one(path).get("records", 0) <= RECORDS * 1000
     if suffix not in ("zip", "bz2"):  # which know what they hold at their end, or in large blocks
         assert one(lay(tmp_path, "half", packed[: len(packed) * 2 // 3]))["records"] > RECORDS * 300
+
+
+def test_a_python_that_cannot_unpack_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some are built without a library; the file is reported, and nothing is raised."""
+    packed = tmp_path / "controller.log.bz2"
+    packed.write_bytes(bz2.compress(b"[2016-03-01 10:00:00,000] INFO\n"))
+    monkeypatch.setitem(sys.modules, "bz2", None)
+    (*_, problem) = read_chunk(Chunk("h", str(packed), 0, log_chunks.WHOLE))
+    assert problem.what == "problem" and "bz2" in str(problem.text)
 
 
 def test_what_follows_a_packed_file(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from labs import until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab
-from kafka_ctl.history import Workload, import_logs, log_import, questions, simulate, write_logs
-from kafka_ctl.history.log_files import read_texts
+from kafka_ctl.history import Workload, import_logs, log_chunks, log_import, questions, simulate, write_logs
+from kafka_ctl.history.log_files import LONGEST, read_texts
 from kafka_ctl.history.schema import SCHEMA, spark_schema
 from kafka_ctl.history.session import spark
 from kafka_ctl.kafka_log.releases import release
@@ -121,6 +121,22 @@ def test_packed_and_rolled_files(tmp_path: Path) -> None:
     assert [hour for (hour,) in rows(logs.selectExpr("seq", "hour(timestamp_millis(bigint(time_ms))) AS h"), "h")] == [
         8, 8, 9, 9, 10, 10,
     ]  # fmt: skip
+
+
+def test_a_controllers_own_lines_are_about_its_broker() -> None:
+    (line,) = understood(
+        "[2018-11-01 10:00:00,000] INFO [Controller id=4] Starting the controller scheduler "
+        "(kafka.controller.KafkaController)"
+    )
+    record = dict(zip([field.name for field in log_chunks.RECORD], log_chunks.values_of(line), strict=True))
+    assert (line.broker, record["broker"], record["actor"]) == (None, 4, "controller-4")
+
+
+def test_a_long_line_is_cut_to_its_beginning_and_its_end() -> None:
+    text = "".join(f"{number:8}" for number in range(LONGEST // 4))
+    (parsed,) = read_texts([(1, text)])
+    assert len(parsed.text) == LONGEST and text.startswith(parsed.text[: LONGEST - 200])
+    assert text.endswith(parsed.text[1 - 200 :])
 
 
 def test_two_brokers_in_one_file() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,29 @@ def test_a_handler_of_sigterm_is_left_alone() -> None:
         signal.signal(signal.SIGTERM, before)
     assert session.spark().range(2).count() == 2
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_sigterm_ends_this_process_in_order_while_java_starts() -> None:
+    """By SystemExit, so that exit handlers run; afterwards, and in other threads, the signal is left as it is."""
+    default = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    seen: list[object] = []
+
+    def looked() -> None:
+        with session.ended_in_order():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    try:
+        with session.ended_in_order():
+            assert callable(signal.getsignal(signal.SIGTERM))
+            with pytest.raises(SystemExit, match="143"):
+                signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        thread = threading.Thread(target=looked)
+        thread.start()
+        thread.join()
+        assert seen == [signal.SIG_DFL]
+    finally:
+        signal.signal(signal.SIGTERM, default)
 
 
 def test_a_stopped_session_starts_again() -> None:

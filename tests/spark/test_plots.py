@@ -10,12 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 from history_plain import BUSY, GONE, frames
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from pyspark.sql import DataFrame
 
 from kafka_ctl import Trace
 from kafka_ctl.history import plots, questions, simulate
-from kafka_ctl.history.plots.picture import Picture, readable, times
+from kafka_ctl.history.plots.picture import LOOKS, Picture, readable, times
 from kafka_ctl.history.questions.frames import in_words
 
 
@@ -122,12 +123,38 @@ def test_an_answer_in_words_has_units(records: DataFrame) -> None:
 
 
 def test_what_must_not_be_is_named() -> None:
-    """A move that the table does not have, and one that it refuses."""
+    """A move that the table does not have: in words, and hatched in the row of its source, counted from the top."""
     trace = Trace()
     trace.add("controller-1", "partition", "mark", "orders", 0, source=GONE, target="OnlinePartition")
-    assert "not legal: NonExistentPartition to OnlinePartition (1 made" in shown(
-        plots.transition_counts(questions.transition_counts(trace))
-    )
+    picture = plots.transition_counts(questions.transition_counts(trace))
+    assert "not legal: NonExistentPartition to OnlinePartition (1 made" in shown(picture)
+    names = [[label.get_text() for label in axes.get_yticklabels()] for axes in picture.axes]
+    hatched = [(n, *p.get_center()) for n, axes in enumerate(picture.axes) for p in axes.patches if p.get_hatch()]
+    assert hatched == [(0, names[0].index("Online"), names[0].index("NonExistent"))]
+    for axes, states in zip(picture.axes, names, strict=True):
+        assert axes.get_ylim() == (len(states) - 0.5, -0.5)
+
+
+def test_rolling_restarts_lie_where_they_were(records: DataFrame) -> None:
+    """Each bar has the colour of a controlled shutdown, and its text begins at its end."""
+    columns = "history string, start_ms double, end_ms double, duration_ms double, brokers array<int>, moved long"
+    rows = [("h0", 3.6e6, 1.08e7, 7.2e6, [1, 2], 9, 0), ("h1", 0.0, 3.6e6, 3.6e6, [3], 5, 4)]
+    (axes,) = plots.rolling_restarts(records.sparkSession.createDataFrame(rows, f"{columns}, leaderless long")).axes
+    bars = [(bar.get_x(), bar.get_width(), to_hex(bar.get_facecolor()).upper()) for bar in axes.patches]
+    assert bars == [(0, 1, LOOKS["controlled shutdown"][0]), (1, 2, LOOKS["controlled shutdown"][0])]
+    texts = [(text.get_position(), text.get_text()) for text in axes.texts]
+    assert texts == [((1, 0), " 3: 5 moved, 4 without leader"), ((3, 1), " 1 2: 9 moved")]
+
+
+def test_departures_have_an_axis_of_durations_and_no_frame(records: DataFrame) -> None:
+    rows = [("controlled shutdown", 2, 5.0), ("broker crash", 3, 9000.0), ("broker crash", 0, 0.0)]
+    answer = records.sparkSession.createDataFrame(rows, "cause string, leaderless long, outage_ms double")
+    often, long = plots.shutdown_vs_failure(answer).axes
+    assert [label.get_text() for label in long.get_xticklabels()] == ["10 ms", "1 s"]
+    for axes in (often, long):
+        assert {name: spine.get_visible() for name, spine in axes.spines.items()} == {
+            "top": False, "right": False, "bottom": True, "left": True
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ FUNCTIONS = {
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Time enough on a busy machine; progress in a folder of the test's own."""
     monkeypatch.setattr(answers, "SECONDS", 30.0)
-    monkeypatch.setattr(answers, "BUSY", 60.0)
+    monkeypatch.setattr(answers, "BUSY", 20.0)
     monkeypatch.setattr(answers, "PATIENCE", 1e9)
     monkeypatch.setenv(kept.FOLDER, str(tmp_path))
 

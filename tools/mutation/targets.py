@@ -68,7 +68,7 @@ TARGETS = {
             """,
             "nbconvert decided_again DISCONNECTED",
         ),
-        Target("exercises", "exercises/*.py", "stories/exercises"),
+        Target("exercises", "exercises/*.py", "stories/exercises unit/exercises/*"),
         Target(
             "history",
             "history/*.py history/questions/*.py history/plots/*.py",

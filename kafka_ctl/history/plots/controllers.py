@@ -98,18 +98,16 @@ def durations(**answers: DataFrame) -> Picture:
     title = "How long administrators waited"
     figure, axes = picture(title, "from the beginning", "done")
     texts = []
-    shown = 0
     for n, ((name, answer), colour) in enumerate(zip(answers.items(), SERIES, strict=False)):
         row = answer.agg(
             fn.count("*").alias("all"), fn.count("duration_ms").alias("done"), quantiles("duration_ms").alias("ms")
         ).collect()[0]
         if row["all"]:
-            shown += 1
             look = (colour, ("-", "--", "-.", ":")[n % 4])
             curve(axes, row.ms, row.done / row["all"], f"{name} ({row['all']:,})", look, width(n, len(answers)))
         half = readable(row.ms[STEPS // 2]) if row.ms else "nothing"
         texts.append(f"{name}: {row.done} of {row['all']} done, half of these within {half}")
-    if not shown:
+    if not axes.lines:
         return nothing(title)
     times(axes)
     per_cent(axes)
