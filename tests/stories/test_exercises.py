@@ -65,12 +65,13 @@ def test_every_exercise_has_answers_that_are_tried(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "answer"), [(n, a) for n, answers in RIGHT.items() for a in answers])
 def test_right_answers(name: str, answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are explained, again and again."""
-    for _ in range(2):
+    """They are explained; of each exercise the first one again and again."""
+    times = 2 if answer is RIGHT[name][0] else 1
+    for _ in range(times):
         check(name, answer)
         reported = printed(capsys)
         assert reported.startswith("Right. ") and len(reported) > 40
-    assert progress()[name] == {"solved": True, "checks": 2, "hints": 0}
+    assert progress()[name] == {"solved": True, "checks": times, "hints": 0}
 
 
 @pytest.mark.parametrize(("name", "answer", "text"), [(n, a, t) for n, rows in WRONG.items() for a, t in rows])

@@ -59,13 +59,16 @@ def _run(path: Path) -> str:
 
 
 def wrongly_checked(book: NotebookNode, starter: bool) -> list[str]:
-    """The checks that do not say what they should: in a starter that an answer is missing, else that it is right."""
-    problems = []
-    for cell in book.cells:
-        if cell.cell_type != "code" or not CHECKED.search(cell.source):
-            continue
+    """The checks that do not say what they should: in a starter only that an answer is missing, else that it is right.
+
+    An edition without any check is wrong, too.
+    """
+    cells = [cell for cell in book.cells if cell.cell_type == "code" and CHECKED.search(cell.source)]
+    problems = [] if cells else ["nothing in it is checked"]
+    for cell in cells:
         printed = "".join(output.get("text", "") for output in cell.outputs)
-        if (UNANSWERED not in printed) if starter else (WRONG in printed or UNANSWERED in printed):
+        open_only = bool(printed) and all(line.startswith(UNANSWERED) for line in printed.splitlines())
+        if not open_only if starter else (WRONG in printed or UNANSWERED in printed):
             problems.append(f"{cell.source.splitlines()[-1]!r} prints {printed[:200]!r}")
     return problems
 
