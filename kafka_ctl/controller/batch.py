@@ -7,10 +7,12 @@ Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestB
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.channel import Callback, Channels
+from kafka_ctl.controller.failures import text
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import BatchNotEmpty, StateChangeFailed
 from kafka_ctl.plugins import Change, Request
@@ -22,6 +24,8 @@ from kafka_ctl.requests import (
     UpdateMetadataRequest,
 )
 from kafka_ctl.trace import details
+
+V = TypeVar("V")
 
 
 class RequestBatch:
@@ -37,16 +41,10 @@ class RequestBatch:
 
     def open(self) -> None:
         """Begin; BatchNotEmpty if the last batch was never sent."""
-        for name, pending in (
-            ("LeaderAndIsr", self._leader_and_isr),
-            ("StopReplica", self._stop),
-            ("UpdateMetadata", self._metadata_to),
-        ):
+        kinds = {"LeaderAndIsr": self._leader_and_isr, "StopReplica": self._stop, "UpdateMetadata": self._metadata_to}
+        for name, pending in kinds.items():
             if pending:
-                raise BatchNotEmpty(
-                    "Controller to broker state change requests batch is not empty while creating a new one. "
-                    f"Some {name} state changes {pending} might be lost "
-                )
+                raise BatchNotEmpty(text("batch_not_empty", name=name, pending=pending, space=" "))
 
     def clear(self) -> None:
         for pending in (self._leader_and_isr, self._metadata, self._metadata_to, self._stop):
@@ -109,63 +107,48 @@ class RequestBatch:
         self._send_stop()
 
     def _send_leader_and_isr(self) -> None:
-        process = self.process
-        about, actor, epoch = process.trace.about, process.actor, self.context.epoch
-        while self._leader_and_isr:
-            broker = next(iter(self._leader_and_isr))
-            states = self._leader_and_isr[broker]
-            if not self._reachable(broker):
-                del self._leader_and_isr[broker]
-                continue
+        process, epoch = self.process, self.context.epoch
+        for broker, states in self._taken_out(self._leader_and_isr):
             for tp, (state, replicas, is_new, _, adding, removing) in states.items():
                 moves = {"adding": details.listed(adding), "removing": details.listed(removing)}
                 detail = details.write("is_new" * is_new, **(moves if adding or removing else {}))
-                about(actor, "request", "LeaderAndIsr", tp, broker, state, replicas=replicas, detail=detail)
+                process.record_about("request", "LeaderAndIsr", tp, broker, state, replicas=replicas, detail=detail)
             leaders = {s.state.leader for s in states.values()}
             live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
             request = LeaderAndIsrRequest(process.id, epoch, dict(states), live_leaders, self._broker_epoch(broker))
             heard = self._leader_and_isr_answered if process.generation.requests.marks_new_replicas else None
             self.channels.send(broker, request, heard)
-            del self._leader_and_isr[broker]
 
     def _send_metadata(self) -> None:
         process, brokers = self.process, tuple(sorted(self._metadata_to))
-        about, actor, epoch = process.trace.about, process.actor, self.context.epoch
         receivers = details.listed(brokers)
         for tp, (state, replicas, _, offline, _, _) in self._metadata.items():
             detail = details.write(brokers=receivers, offline=details.listed(offline) or None)
-            about(actor, "request", "UpdateMetadata", tp, None, state, replicas=replicas, detail=detail)
+            process.record_about("request", "UpdateMetadata", tp, None, state, replicas=replicas, detail=detail)
         live = tuple(self.context.live_or_shutting_down)
-        request = UpdateMetadataRequest(process.id, epoch, dict(self._metadata), live)
+        request = UpdateMetadataRequest(process.id, self.context.epoch, dict(self._metadata), live)
         for broker in filter(self._reachable, brokers):
             self.channels.send(broker, request._replace(broker_epoch=self._broker_epoch(broker)))
         self._metadata.clear()
         self._metadata_to.clear()
 
     def _send_stop(self) -> None:
-        process = self.process
-        while self._stop:
-            broker = next(iter(self._stop))
-            replicas = self._stop[broker]
-            if not self._reachable(broker):
-                del self._stop[broker]
-                continue
+        process, epoch = self.process, self.context.epoch
+        for broker, replicas in self._taken_out(self._stop):
             for tp, delete, _ in replicas:
-                process.trace.add(
-                    process.actor,
-                    "request",
-                    "StopReplica",
-                    tp.topic,
-                    tp.partition,
-                    broker,
-                    controller_epoch=self.context.epoch,
-                    detail=details.write("delete" * delete),
-                )
+                detail = details.write("delete" * delete)
+                process.record("request", "StopReplica", *tp, broker, controller_epoch=epoch, detail=detail)
             for partitions, delete, callback in self._grouped(replicas):
-                broker_epoch = self._broker_epoch(broker)
-                request = StopReplicaRequest(process.id, self.context.epoch, partitions, delete, broker_epoch)
+                request = StopReplicaRequest(process.id, epoch, partitions, delete, self._broker_epoch(broker))
                 self.channels.send(broker, request, callback)
-            del self._stop[broker]
+
+    def _taken_out(self, pending: dict[int, V]) -> Iterator[tuple[int, V]]:
+        """Take out one broker after the other; one whose requests an error interrupts stays."""
+        while pending:
+            broker = next(iter(pending))
+            if self._reachable(broker):
+                yield broker, pending[broker]
+            del pending[broker]
 
     def _reachable(self, broker: int) -> bool:
         """Since broker epochs exist, only registered brokers are written to: the others have none."""
@@ -182,17 +165,16 @@ class RequestBatch:
         Before 2.3 only replicas without a callback are grouped, and the group's request leaves even when it is empty:
         in 0.10 it holds those that are not deleted, in 1.1 to 2.2 none, for there every replica has a callback.
         """
-        generation = self.process.generation
-        if not generation.requests.groups_stop_replica:
-            plain = [tp for tp, delete, _ in replicas if not delete] if generation.requests.groups_plain_stops else []
-            alone = [r for r in replicas if r[1]] if generation.requests.groups_plain_stops else replicas
-            return [(tuple(plain), False, None), *(((tp,), delete, callback) for tp, delete, callback in alone)]
+        rules = self.process.generation.requests
+        if not rules.groups_stop_replica:
+            plain = tuple(tp for tp, delete, _ in replicas if rules.groups_plain_stops and not delete)
+            alone = [((tp,), delete, call) for tp, delete, call in replicas if delete or not rules.groups_plain_stops]
+            return [(plain, False, None), *alone]
         groups = []
         for wanted in (True, False):
-            members = [(tp, callback) for tp, delete, callback in replicas if delete is wanted]
-            if members:
-                callback = next((c for _, c in members if c is not None), None)
-                groups.append((tuple(dict.fromkeys(tp for tp, _ in members)), wanted, callback))
+            if members := {tp: callback for tp, delete, callback in replicas if delete is wanted}:
+                callback = next((c for _, delete, c in replicas if delete is wanted and c is not None), None)
+                groups.append((tuple(members), wanted, callback))
         return groups
 
 
@@ -212,20 +194,12 @@ class PackedBatch(RequestBatch):
 
     def changes(self) -> list[Change]:
         """The contents of the batch: for each kind of request and partition, the receivers."""
+        contents = [("LeaderAndIsr", tp, broker) for broker, sent in self._leader_and_isr.items() for tp in sent]
+        contents += [("UpdateMetadata", tp, broker) for tp in self._metadata for broker in sorted(self._metadata_to)]
+        contents += [("StopReplica", tp, broker) for broker, stops in self._stop.items() for tp, _, _ in stops]
         receivers: dict[tuple[str, TopicPartition], tuple[int, ...]] = {}
-
-        def add(kind: str, tp: TopicPartition, broker: int) -> None:
+        for kind, tp, broker in contents:
             receivers[kind, tp] = (*receivers.get((kind, tp), ()), broker)
-
-        for broker, sent in self._leader_and_isr.items():
-            for tp in sent:
-                add("LeaderAndIsr", tp, broker)
-        for tp in self._metadata:
-            for broker in sorted(self._metadata_to):
-                add("UpdateMetadata", tp, broker)
-        for broker, stops in self._stop.items():
-            for tp, _, _ in stops:
-                add("StopReplica", tp, broker)
         return [(kind, tp, brokers) for (kind, tp), brokers in receivers.items()]
 
     def send(self) -> None:
@@ -236,22 +210,13 @@ class PackedBatch(RequestBatch):
         sent, metadata, stops = self._leader_and_isr, self._metadata, self._stop
         self._leader_and_isr, self._metadata, self._metadata_to, self._stop = {}, self.context.empty_map(), {}, {}
         for kind, broker, partitions in self._pack(changes) if changes else ():
-            self._send_one((kind, broker, partitions), sent, metadata, stops)
-
-    def _send_one(self, request: Request, sent: Sent, metadata: States, stops: dict) -> None:
-        kind, broker, partitions = request
-        if kind == "LeaderAndIsr":
-            self._leader_and_isr = {broker: {tp: state for tp in partitions if (state := _state(sent, broker, tp))}}
-            self._send_leader_and_isr()
-        elif kind == "UpdateMetadata":
-            self._metadata = {tp: metadata[tp] for tp in partitions if tp in metadata}
-            self._metadata_to = {broker: None}
-            self._send_metadata()
-        else:
-            self._stop = {broker: [stop for stop in stops.get(broker, ()) if stop[0] in partitions]}
-            self._send_stop()
-
-
-def _state(sent: Sent, broker: int, tp: TopicPartition) -> PartitionState | None:
-    """A partition's state for this broker; where none was meant for it, that of another."""
-    return next((states[tp] for states in (sent.get(broker, {}), *sent.values()) if tp in states), None)
+            if kind == "LeaderAndIsr":
+                meant = (sent.get(broker, {}), *sent.values())  # where none was meant for it, that of another
+                found = {tp: next((s[tp] for s in meant if tp in s), None) for tp in partitions}
+                self._leader_and_isr = {broker: {tp: state for tp, state in found.items() if state}}
+            elif kind == "UpdateMetadata":
+                self._metadata = {tp: metadata[tp] for tp in partitions if tp in metadata}
+                self._metadata_to = {broker: None}
+            else:
+                self._stop = {broker: [stop for stop in stops.get(broker, ()) if stop[0] in partitions]}
+            super().send()

@@ -10,8 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from kafka_ctl.controller.failures import failure
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.requests import ControlRequest, Response, StopReplicaRequest
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -45,15 +45,11 @@ class Channel:
                 await self._arrived.wait()
             request, callback, cause = self.queue[0]
             CAUSE.set(cause)
-            correlation_id, self._correlation_id = self._correlation_id, self._correlation_id + 1
-            sent = process.trace.add(
-                process.actor,
-                "request",
-                request.name,
-                broker=self.broker,
-                target="sent",
-                controller_epoch=request.controller_epoch,
-                detail=details.write(partitions=len(request.partitions), correlation_id=correlation_id),
+            detail = details.write(partitions=len(request.partitions), correlation_id=self._correlation_id)
+            self._correlation_id += 1
+            epoch, receiver = request.controller_epoch, self.broker
+            sent = process.record(
+                "request", request.name, broker=receiver, target="sent", controller_epoch=epoch, detail=detail
             )
             CAUSE.set(sent)
             response, answered = await self._until_answered(request)
@@ -64,21 +60,14 @@ class Channel:
 
     async def _until_answered(self, request: ControlRequest) -> tuple[Response, int]:
         """Send and, when the connection fails, wait and send again; cancelled when the broker is removed."""
-        process, failures = self.process, 0
+        process, name, failed = self.process, request.name, False
         while True:
             try:
                 return await process.network.call(process.id, self.broker, request)
             except ConnectionError as error:
-                failures += 1
-                if failures == 1:
-                    process.trace.add(
-                        process.actor,
-                        "response",
-                        request.name,
-                        broker=self.broker,
-                        error="DISCONNECTED",
-                        detail=str(error),
-                    )
+                if not failed:
+                    process.record("response", name, broker=self.broker, error="DISCONNECTED", detail=str(error))
+                failed = True
                 await process.clock.sleep(RETRY_BACKOFF)
 
 
@@ -103,10 +92,7 @@ class Channels:
         resign
         """
         if not self.process.generation.failover.resigns_before_moving and self._by_broker:
-            raise StateChangeFailed(
-                "A metric named 'MetricName [name=connection-close-rate, group=controller-channel-metrics]' already "
-                "exists, can't register another one."
-            )
+            raise failure("already_connected")
         self.close()
         self.open = True
         for broker in brokers:
@@ -123,18 +109,12 @@ class Channels:
             channel.task.cancel()
 
     def send(self, broker: int, request: ControlRequest, callback: Callback | None = None) -> None:
-        channel = self._by_broker.get(broker)
-        if channel is None:
-            fields = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
-            self.process.log(
-                "not_sending",
-                request=request.name,
-                broker=broker,
-                partitions=list(map(str, request.partitions)),
-                **fields,
-            )
-        else:
+        if (channel := self._by_broker.get(broker)) is not None:
             channel.put(request, callback)
+            return
+        fields = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
+        partitions = [str(tp) for tp in request.partitions]
+        self.process.log("not_sending", request=request.name, broker=broker, partitions=partitions, **fields)
 
     def queued(self) -> list[tuple[int, list[ControlRequest]]]:
         """By broker, the requests that wait for it."""

@@ -8,8 +8,8 @@ Kafka 2.0.1: controller/KafkaController.scala, KafkaController
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -161,11 +161,17 @@ class Controller(ControllerProcess):
         self, partitions: Iterable[TopicPartition] | None = None, brokers: Iterable[int] | None = None
     ) -> None:
         """Send metadata of these partitions (all that have a leader, if None) to these brokers (all live ones)."""
-        try:
-            self.batch.open()
+        async with self.batch_of_its_own() as batch:
             wanted = self.context.leadership if partitions is None else partitions
             receivers = self.context.live_or_shutting_down if brokers is None else brokers
-            self.batch.update_metadata(receivers, list(wanted))
+            batch.update_metadata(receivers, list(wanted))
+
+    @asynccontextmanager
+    async def batch_of_its_own(self) -> AsyncIterator[RequestBatch]:
+        """A request batch, sent at the end; one that was left half sent makes this controller resign (KAFKA-2300)."""
+        try:
+            self.batch.open()
+            yield self.batch
             self.batch.send()
         except BatchNotEmpty as error:
             await self.illegal_state(error)

@@ -64,8 +64,7 @@ async def topic_deletion(env: Controller) -> None:
 
 async def _requested(env: Controller, wanted: list[str]) -> None:
     known = env.context.all_topics
-    unknown = [t for t in wanted if t not in known]
-    if unknown:
+    if unknown := [t for t in wanted if t not in known]:
         env.log("deleting_unknown_topics", topics=unknown)
         await _forget_requests(env, unknown)
     topics = [t for t in wanted if t in known]
@@ -77,9 +76,7 @@ async def _requested(env: Controller, wanted: list[str]) -> None:
         busy = {tp.topic for tp in (*env.context.reassigning, *env.context.preferred_elections)}
         if env.generation.deletion.deletion_waits_for_reassignment:
             _queue(env, topics)
-        halt(
-            env, [t for t in topics if t in busy], REASSIGNING
-        )  # before it is queued, so that a new request is not halted
+        halt(env, [t for t in topics if t in busy], REASSIGNING)  # before it is queued: a new request is not halted
         _queue(env, topics)
         await resume_deletions(env)
 
@@ -144,7 +141,7 @@ def start_thread(env: Controller) -> None:
 
 async def look(env: Controller) -> None:
     """See for every queued topic whether it is done, under way, or can be started (again)."""
-    context = env.context
+    context, leave_first = env.context, env.generation.deletion.partitions_leave_first
     queued = list(context.topics_to_be_deleted)
     if queued:
         env.log("handling_deletion", topics=queued)
@@ -154,19 +151,15 @@ async def look(env: Controller) -> None:
             await _complete(env, topic)
             env.log("deletion_completed", topic=topic)
         elif started:
-            if not env.generation.deletion.partitions_leave_first:
-                env.log(
-                    "deletion_in_progress",
-                    topic=topic,
-                    replicas=sorted({r.broker for r in started}),
-                    partitions=sorted({str(r.topic_partition) for r in started}),
-                )
+            if not leave_first:
+                brokers, partitions = ({r.broker for r in started}, {str(r.topic_partition) for r in started})
+                env.log("deletion_in_progress", topic=topic, replicas=sorted(brokers), partitions=sorted(partitions))
         elif failed := context.replicas_in(topic, INELIGIBLE):
             env.log("retrying_deletion", topic=topic, replicas=[list(r) for r in failed])
             await env.replica_machine.handle(failed, OFFLINE_REPLICA)
         if topic not in context.topics_to_be_deleted:
             continue
-        if topic in context.topics_ineligible and not env.generation.deletion.partitions_leave_first:
+        if topic in context.topics_ineligible and not leave_first:
             env.log("deletion_ineligible", topic=topic)
         if move == START:
             env.log("deletion_started", topic=topic)
@@ -195,26 +188,30 @@ def _move(env: Controller, topic: str) -> str:
 async def _begin(env: Controller, topic: str) -> None:
     """Remove the topic from the brokers' metadata, then stop and delete the replicas that are online."""
     context, partitions = env.context, env.context.partitions_of(topic)
+
+    def answered(broker: int, answer: Response) -> None:
+        errors = dict(answer.errors)
+        env.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, errors))
+
     env.log("topic_deletion", topics=[topic])
     if env.generation.deletion.partitions_leave_first and topic not in context.deletion_started:
-        await env.partition_machine.handle(partitions, OFFLINE)
-        await env.partition_machine.handle(partitions, NON_EXISTENT)
+        await _partitions_leave(env, partitions)
         context.deletion_started.add(topic)
     await env.send_update_metadata(partitions)
     env.log("partition_deletion", partitions=[str(tp) for tp in partitions])
-    replicas = context.replicas_of(partitions)
     alive = context.online_replicas(topic)
-    dead = [r for r in replicas if r not in set(alive)]
+    dead = [r for r in context.replicas_of(partitions) if r not in set(alive)]
     retry = [r for r in alive if context.replicas.get(r) is not SUCCESSFUL]
     await env.replica_machine.handle(dead, INELIGIBLE)
     await env.replica_machine.handle(retry, OFFLINE_REPLICA)
-    await env.replica_machine.handle(retry, STARTED, lambda broker, answer: _answered(env, broker, answer))
+    await env.replica_machine.handle(retry, STARTED, answered)
     if dead:
         halt(env, [topic], DEAD)
 
 
-def _answered(env: Controller, broker: int, answer: Response) -> None:
-    env.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, dict(answer.errors)))
+async def _partitions_leave(env: Controller, partitions: list[TopicPartition]) -> None:
+    for state in (OFFLINE, NON_EXISTENT):
+        await env.partition_machine.handle(partitions, state)
 
 
 async def stop_replica_response(
@@ -222,18 +219,14 @@ async def stop_replica_response(
 ) -> None:
     """A broker has deleted its copies, or could not."""
     async with env.locked():
-        await _stopped(env, broker, error, errors)
-
-
-async def _stopped(env: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
-    if env.generation.deletion.partitions_leave_first:
-        errors = {tp: e for tp, e in errors.items() if tp.topic in env.context.deletion_started}
-    failed = [tp for tp, e in errors.items() if error is not None or e is not None]
-    await fail(env, [Replica(tp.topic, tp.partition, broker) for tp in failed])
-    done = [Replica(tp.topic, tp.partition, broker) for tp in errors if tp not in failed]
-    if done:
-        await env.replica_machine.handle([r for r in done if r.topic in env.context.topics_to_be_deleted], SUCCESSFUL)
-        await resume_deletions(env)
+        if env.generation.deletion.partitions_leave_first:
+            errors = {tp: e for tp, e in errors.items() if tp.topic in env.context.deletion_started}
+        failed = [tp for tp, e in errors.items() if error is not None or e is not None]
+        await fail(env, [Replica(*tp, broker) for tp in failed])
+        if done := [Replica(*tp, broker) for tp in errors if tp not in failed]:
+            deleted = [r for r in done if r.topic in env.context.topics_to_be_deleted]
+            await env.replica_machine.handle(deleted, SUCCESSFUL)
+            await resume_deletions(env)
 
 
 async def fail(env: Controller, replicas: Iterable[Replica]) -> None:
@@ -252,12 +245,11 @@ async def _complete(env: Controller, topic: str) -> None:
     partitions = context.partitions_of(topic)
     await env.replica_machine.handle(context.replicas_in(topic, SUCCESSFUL), NON_EXISTENT_REPLICA)
     if not env.generation.deletion.partitions_leave_first:
-        await env.partition_machine.handle(partitions, OFFLINE)
-        await env.partition_machine.handle(partitions, NON_EXISTENT)
+        await _partitions_leave(env, partitions)
     del context.topics_to_be_deleted[topic]
     context.deletion_started.discard(topic)
     context.partitions_to_be_deleted -= set(partitions)
     await env.zk.delete_tree(TopicZNode.path(topic))
-    await env.zk.write(Delete(ConfigEntityZNode.path("topics", topic)))
-    await env.zk.write(Delete(DeleteTopicsTopicZNode.path(topic)))
+    for path in (ConfigEntityZNode.path("topics", topic), DeleteTopicsTopicZNode.path(topic)):
+        await env.zk.write(Delete(path))
     context.remove_topic(topic)

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, TypedDict
+from typing import ClassVar, TypedDict, dataclass_transform
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import ElectionType
@@ -18,160 +18,118 @@ from kafka_ctl.errors import ControllerMoved
 from kafka_ctl.trace.record import Recorder
 
 
-@dataclass(frozen=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Event:
     """`state` is what the controller says it is doing meanwhile (Kafka's ControllerState)."""
 
-    state: ClassVar[str] = "Idle"
+    state: ClassVar[str]
+
+    def __init_subclass__(cls, state: str) -> None:
+        cls.state = state
+        dataclass(frozen=True)(cls)
 
     @property
     def name(self) -> str:
         return type(self).__name__
 
 
-@dataclass(frozen=True)
-class Startup(Event):
-    state = "ControllerChange"
+class Startup(Event, state="ControllerChange"): ...
 
 
-@dataclass(frozen=True)
-class ControllerChange(Event):
-    state = "ControllerChange"
+class ControllerChange(Event, state="ControllerChange"): ...
 
 
-@dataclass(frozen=True)
-class Reelect(Event):
-    state = "ControllerChange"
+class Reelect(Event, state="ControllerChange"): ...
 
 
-@dataclass(frozen=True)
-class RegisterBrokerAndReelect(Event):
-    state = "ControllerChange"
+class RegisterBrokerAndReelect(Event, state="ControllerChange"): ...
 
 
-@dataclass(frozen=True)
-class Expire(Event):
+class Expire(Event, state="ControllerChange"):
     """The session is gone; `started` is set when processing begins, and only then a new session is made."""
 
-    state = "ControllerChange"
     started: asyncio.Event = field(compare=False)
 
 
-@dataclass(frozen=True)
-class BrokerChange(Event):
-    state = "BrokerChange"
+class BrokerChange(Event, state="BrokerChange"): ...
 
 
-@dataclass(frozen=True)
-class BrokerModifications(Event):
-    state = "BrokerChange"
+class BrokerModifications(Event, state="BrokerChange"):
     broker: int
 
 
-@dataclass(frozen=True)
-class TopicChange(Event):
-    state = "TopicChange"
+class TopicChange(Event, state="TopicChange"): ...
 
 
-@dataclass(frozen=True)
-class PartitionModifications(Event):
-    state = "TopicChange"
+class PartitionModifications(Event, state="TopicChange"):
     topic: str
 
 
-@dataclass(frozen=True)
-class TopicDeletion(Event):
-    state = "TopicDeletion"
+class TopicDeletion(Event, state="TopicDeletion"): ...
 
 
-@dataclass(frozen=True)
-class TopicDeletionStopReplicaResponseReceived(Event):
-    state = "TopicDeletion"
+class TopicDeletionStopReplicaResponseReceived(Event, state="TopicDeletion"):
     broker: int
     error: str | None
     errors: dict[TopicPartition, str | None] = field(compare=False)
 
 
-@dataclass(frozen=True)
-class PartitionReassignment(Event):
-    state = "PartitionReassignment"
+class PartitionReassignment(Event, state="PartitionReassignment"): ...
 
 
-@dataclass(frozen=True)
-class ApiPartitionReassignment(Event):
+class ApiPartitionReassignment(Event, state="PartitionReassignment"):
     """`reply` gets the refusals by partition, as ApiError; a target of None cancels."""
 
-    state = "PartitionReassignment"
     targets: dict[TopicPartition, tuple[int, ...] | None] = field(compare=False)
     reply: asyncio.Future = field(compare=False)
 
 
-@dataclass(frozen=True)
-class ListPartitionReassignments(Event):
+class ListPartitionReassignments(Event, state="ListPartitionReassignment"):
     """`reply` gets the assignments of those of the partitions, or of all if None, that are moving."""
 
-    state = "ListPartitionReassignment"
     partitions: tuple[TopicPartition, ...] | None
     reply: asyncio.Future = field(compare=False)
 
 
-@dataclass(frozen=True)
-class PartitionReassignmentIsrChange(Event):
-    state = "PartitionReassignment"
+class PartitionReassignmentIsrChange(Event, state="PartitionReassignment"):
     partition: TopicPartition
 
 
-@dataclass(frozen=True)
-class PreferredReplicaLeaderElection(Event):
-    state = "ManualLeaderBalance"
+class PreferredReplicaLeaderElection(Event, state="ManualLeaderBalance"): ...
 
 
-@dataclass(frozen=True)
-class ReplicaLeaderElection(Event):
+class ReplicaLeaderElection(Event, state="ManualLeaderBalance"):
     """An administrator asks for elections; `reply` gets the leader of each partition, or an ApiError."""
 
-    state = "ManualLeaderBalance"
     kind: ElectionType
     partitions: tuple[TopicPartition, ...]
     reply: asyncio.Future = field(compare=False)
 
 
-@dataclass(frozen=True)
-class TopicUncleanLeaderElectionEnable(Event):
+class TopicUncleanLeaderElectionEnable(Event, state="TopicUncleanLeaderElectionEnable"):
     """A topic's configuration allows unclean elections now."""
 
-    state = "TopicUncleanLeaderElectionEnable"
     topic: str
 
 
-@dataclass(frozen=True)
-class AutoPreferredReplicaLeaderElection(Event):
-    state = "AutoLeaderBalance"
+class AutoPreferredReplicaLeaderElection(Event, state="AutoLeaderBalance"): ...
 
 
-@dataclass(frozen=True)
-class LogDirEventNotification(Event):
-    state = "LogDirChange"
+class LogDirEventNotification(Event, state="LogDirChange"): ...
 
 
-@dataclass(frozen=True)
-class IsrChangeNotification(Event):
-    state = "IsrChange"
+class IsrChangeNotification(Event, state="IsrChange"): ...
 
 
-@dataclass(frozen=True)
-class ControlledShutdown(Event):
+class ControlledShutdown(Event, state="ControlledShutdown"):
     """`reply` gets the partitions the broker still leads, or an error."""
 
-    state = "ControlledShutdown"
     broker: int
     broker_epoch: int
     reply: asyncio.Future = field(compare=False)
 
 
-@dataclass(frozen=True)
-class LeaderAndIsrResponseReceived(Event):
-    state = "LeaderAndIsrResponseReceived"
+class LeaderAndIsrResponseReceived(Event, state="LeaderAndIsrResponseReceived"):
     broker: int
     error: str | None
     errors: dict[TopicPartition, str | None] = field(compare=False)

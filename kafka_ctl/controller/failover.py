@@ -12,6 +12,7 @@ from __future__ import annotations
 from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental, rebalance, topics
 from kafka_ctl.controller.context import SURVIVORS
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.failures import text
 from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, NodeExists
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.store import Create, Delete, Multi, Set
@@ -168,7 +169,7 @@ async def _register_with_epoch(env: Controller, data: bytes) -> tuple[int, int]:
         now = await env.zk.read(path)
         written = znodes.ControllerEpochZNode.decode(now.value) if isinstance(now.value, bytes) else -1
         if await env.zk.controller_id() != env.id or written != epoch:
-            raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+            raise ControllerMoved(text("controller_moved"))
         assert now.stat is not None  # it was our own transaction whose answer was lost
         return epoch, now.stat.version
     done.checked()
@@ -194,17 +195,17 @@ async def increment_epoch(env: Controller) -> None:
     """
     epoch, path = env.context.epoch + 1, znodes.ControllerEpochZNode.path()
     answer = await env.zk.write(Set(path, znodes.ControllerEpochZNode.encode(epoch), env.context.epoch_zk_version))
-    if answer.error is None:
-        assert answer.stat is not None
-        env.context.epoch, env.context.epoch_zk_version = epoch, answer.stat.version
-    elif answer.error == "NONODE":
+    if answer.error == "NONODE":
         created = await env.zk.write(Create(path, znodes.ControllerEpochZNode.encode(FIRST_EPOCH)))
         if created.error == "NODEEXISTS":
-            raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+            raise ControllerMoved(text("controller_moved"))
         created.checked()
         env.context.epoch, env.context.epoch_zk_version = FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
+    elif answer.error is not None:
+        raise ControllerMoved(text("controller_moved"))
     else:
-        raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+        assert answer.stat is not None
+        env.context.epoch, env.context.epoch_zk_version = epoch, answer.stat.version
     env.context.elected = True
     env.log("epoch_incremented", epoch=env.context.epoch)
 

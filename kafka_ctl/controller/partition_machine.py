@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.failures import failure, joined
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.controller.state_machine import NONE, Led, StateMachine, printed
+from kafka_ctl.controller.state_machine import NONE, StateMachine, printed
 from kafka_ctl.election import Election
-from kafka_ctl.errors import ControllerMoved, InvalidTransition, NoNode, NoReplicaOnline, StateChangeFailed
+from kafka_ctl.errors import ControllerMoved, InvalidTransition, NoReplicaOnline, StateChangeFailed
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
 from kafka_ctl.table import short
 from kafka_ctl.trace import details
@@ -100,10 +102,10 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
     def led(self, tp: TopicPartition, action: str, state: LeaderAndIsr) -> None:
         """Record a move to Online with its leader and ISR, and make it."""
         leader, isr, leader_epoch, zk_version, _ = state
-        led: Led = {"leader": leader, "isr": isr, "leader_epoch": leader_epoch, "zk_version": zk_version}
+        led: Columns = {"leader": leader, "isr": isr, "leader_epoch": leader_epoch, "zk_version": zk_version}
         self.moved(tp, ONLINE, action, led)
 
-    def moved(self, tp: TopicPartition, target: PartitionState, action: str, led: Led = NONE, /) -> None:
+    def moved(self, tp: TopicPartition, target: PartitionState, action: str, led: Columns = NONE, /) -> None:
         self._failures.pop(tp, None)
         super().moved(tp, target, action, {**led, "replicas": self.context.assigned(tp)})
 
@@ -160,8 +162,10 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         self, partitions: Sequence[TopicPartition], strategy: Strategy
     ) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """One round: read, decide, write; returns the partitions elected and those to try again."""
-        context = self.context
-        states = self._electable(partitions, await self.process.zk.states(partitions))
+        process, context = self.process, self.context
+        found = await process.zk.states(partitions)
+        missing, newer = partial(no_state, process), partial(newer_controller_elected, process)
+        states = self.usable({tp: tp for tp in partitions}, found, ONLINE, missing, newer)
         allowed = await self._unclean_allowed(states, strategy)
         receivers: dict[TopicPartition, tuple[int, ...]] = {}
         updates: dict[TopicPartition, LeaderAndIsr] = {}
@@ -169,33 +173,16 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
             choice, receivers[tp] = self._decide(strategy, tp, state, allowed.get(tp.topic, False))
             self.record_election(strategy, tp, state, choice)
             if choice is None:
-                self.failed(tp, ONLINE, no_leader(self.process, tp, strategy, state, allowed))
+                self.failed(tp, ONLINE, no_leader(process, tp, strategy, state, allowed))
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
-        updated = await self.process.zk.update_states(updates, self.process.generation.zookeeper.accepts_own_lost_write)
+        updated = await process.zk.update_states(updates, process.generation.zookeeper.accepts_own_lost_write)
         for tp, new in updated.done.items():
             context.leadership[tp] = new
             self.batch.leader_and_isr(receivers[tp], tp, new, context.assigned(tp), is_new=False)
         for tp, error in updated.failed.items():
             self.failed(tp, ONLINE, error)
         return list(updated.done), updated.retry
-
-    def _electable(
-        self, partitions: Iterable[TopicPartition], found: dict[TopicPartition, LeaderAndIsr | Exception]
-    ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states an election can start from; the others are recorded as failures."""
-        states: dict[TopicPartition, LeaderAndIsr] = {}
-        for tp in partitions:
-            state = found[tp]
-            if isinstance(state, NoNode):
-                self.failed(tp, ONLINE, no_state(self.process, tp))
-            elif isinstance(state, Exception):
-                self.failed(tp, ONLINE, state)
-            elif state.controller_epoch > self.context.epoch:
-                self.failed(tp, ONLINE, newer_controller_elected(self.process, tp, state))
-            else:
-                states[tp] = state
-        return states
 
     async def _unclean_allowed(self, states: dict[TopicPartition, LeaderAndIsr], strategy: Strategy) -> dict[str, bool]:
         """By topic, whether a replica out of sync may lead; asked only where no replica in sync is online."""
@@ -247,7 +234,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         else:
             columns["target"] = "unclean" if choice.unclean else "clean"
             columns |= {"leader": choice.leader, "isr": choice.isr, "leader_epoch": state.leader_epoch + 1}
-        self.process.trace.add(self.process.actor, "election", strategy, *tp, **columns)
+        self.process.record("election", strategy, *tp, **columns)
 
 
 # Kafka's error messages
@@ -255,23 +242,17 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
 
 def no_live_replica(process: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
-    before, context, assigned = f"Controller {process.id} epoch {process.context.epoch} ", process.context, ""
+    before, assigned = f"Controller {process.id} epoch {process.context.epoch} ", ""
     if not process.generation.log.names_election_strategies:
-        before, assigned = "", ",".join(map(str, context.assigned(tp)))
-    live = ", ".join(map(str, sorted(context.live)))
-    return StateChangeFailed(
-        f"{before}encountered error during state change of partition {printed(process, tp)} from New to Online, "
-        f"assigned replicas are [{assigned}], live brokers are [Set({live})]. No assigned replica is alive."
-    )
+        before, assigned = "", joined(process.context.assigned(tp), ",")
+    live, pair = joined(sorted(process.context.live)), printed(process, tp)
+    return failure("no_live_replica", before=before, partition=pair, assigned=assigned, live=live)
 
 
 def no_state(process: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """An election where no leader was ever written."""
-    named = printed(process, tp)
-    why = f"LeaderAndIsr information doesn't exist for partition {named} in {process.context.partitions[tp]} state"
-    if process.generation.log.names_election_strategies:
-        return StateChangeFailed(why)
-    return StateChangeFailed(f"encountered error while electing leader for partition {named} due to: {why}.")
+    row = "no_state" if process.generation.log.names_election_strategies else "no_state_old"
+    return failure(row, partition=printed(process, tp), state=process.context.partitions[tp])
 
 
 def no_leader(
@@ -281,43 +262,27 @@ def no_leader(
 
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
     """
+    context, isr = process.context, joined(state.isr, ",")
     if process.generation.log.names_election_strategies:
-        prefix = {"preferred": "PreferredReplica", "unclean": "Offline"}.get(
-            strategy, strategy.title().replace("-", "")
-        )
-        name = f"{prefix}PartitionLeaderElectionStrategy"
-        if process.generation.election.elects_on_request and prefix == "Offline":
-            name += f"({str(strategy == 'unclean').lower()})"
-        return StateChangeFailed(f"Failed to elect leader for partition {tp} under strategy {name}")
-    assigned, pair, isr = process.context.assigned(tp), f"[{tp.topic},{tp.partition}]", ",".join(map(str, state.isr))
-    now = f'[{{"leader":{state.leader},"leader_epoch":{state.leader_epoch},"isr":[{isr}]}}]'
-    live = f"Live brokers are: [Set({', '.join(map(str, sorted(process.context.live)))})]"
-    if strategy == "offline":
-        if not unclean.get(tp.topic):
-            return NoReplicaOnline(f"No broker in ISR for partition {pair} is alive. {live}, ISR brokers are: [{isr}]")
-        listed = ", ".join(map(str, assigned))
-        return NoReplicaOnline(
-            f"No replica for partition {pair} is alive. {live}, Assigned replicas are: [List({listed})]"
-        )
-    if strategy == "reassign":
-        return NoReplicaOnline(
-            f"None of the reassigned replicas for partition {pair} are in-sync with the leader. "
-            f"Current leader and ISR: {now}"
-        )
-    why = (
-        f"Preferred replica {assigned[0]} for partition {pair} is either not alive or not in the isr. "
-        f"Current leader and ISR: {now}"
+        prefixes = {"preferred": "PreferredReplica", "unclean": "Offline"}
+        prefix = prefixes.get(strategy, strategy.title().replace("-", ""))
+        on_request = process.generation.election.elects_on_request and prefix == "Offline"
+        kind = f"({str(strategy == 'unclean').lower()})" if on_request else ""
+        return failure("no_leader", tp=tp, name=f"{prefix}PartitionLeaderElectionStrategy{kind}")
+    row = strategy if strategy != "offline" else "unclean" if unclean.get(tp.topic) else "clean"
+    return failure(
+        f"no_leader_{row}",
+        NoReplicaOnline if strategy in ("offline", "reassign") else StateChangeFailed,
+        pair=printed(process, tp),
+        isr=isr,
+        assigned=joined(context.assigned(tp)),
+        preferred=joined(context.assigned(tp)[:1]),
+        live=joined(sorted(context.live)),
+        shutting_down=joined(sorted(context.shutting_down), ","),
+        now=f'[{{"leader":{state.leader},"leader_epoch":{state.leader_epoch},"isr":[{isr}]}}]',
     )
-    if strategy == "controlled-shutdown":
-        shutting_down = ",".join(map(str, sorted(process.context.shutting_down)))
-        why = f"No other replicas in ISR {isr} for {pair} besides shutting down brokers {shutting_down}"
-    return StateChangeFailed(f"encountered error while electing leader for partition {pair} due to: {why}.")
 
 
 def newer_controller_elected(process: ControllerProcess, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
     """An election where a newer controller has already elected."""
-    return StateChangeFailed(
-        f"aborted leader election for partition {tp} since the LeaderAndIsr path was already written by another "
-        f"controller. This probably means that the current controller {process.id} went through a soft failure and "
-        f"another controller was elected with epoch {state.controller_epoch}."
-    )
+    return failure("newer_controller_elected", partition=tp, id=process.id, other=state.controller_epoch)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from kafka_ctl.controller.context import Context
@@ -43,6 +44,7 @@ class ControllerProcess:
 
     def __post_init__(self) -> None:
         self.actor = f"controller-{self.id}"
+        self.record, self.record_about = partial(self.trace.add, self.actor), partial(self.trace.about, self.actor)
         self.context = Context(not self.generation.zookeeper.pipelined)
         self._tasks: dict[asyncio.Task[object], None] = {}
 
@@ -55,14 +57,8 @@ class ControllerProcess:
 
     def log(self, message: str, **fields: object) -> None:
         """Write a line into the controller's own log; `kafka_log/write.py` knows the texts."""
-        self.trace.add(
-            self.actor,
-            "controller",
-            message,
-            broker=self.id,
-            controller_epoch=self.context.epoch,
-            detail=details.write_fields(fields),
-        )
+        detail, epoch = details.write_fields(fields), self.context.epoch
+        self.record("controller", message, broker=self.id, controller_epoch=epoch, detail=detail)
 
 
 class Waited:

@@ -14,9 +14,10 @@ from typing import NamedTuple
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.failures import failure, joined
 from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.controller.state_machine import newer_controller_wrote
-from kafka_ctl.errors import BadInput, BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
+from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
@@ -101,32 +102,23 @@ async def initiate(env: Controller, tp: TopicPartition, target: tuple[int, ...])
 
     Kafka 0.10.2.2: controller/KafkaController.scala, initiateReassignReplicasForTopicPartition
     """
+    named = f"[{tp.topic},{tp.partition}]"
     try:
         if tp.partition not in env.context.topics.get(tp.topic, {}):
-            raise StateChangeFailed(f"Attempt to reassign partition [{tp.topic},{tp.partition}] that doesn't exist")
+            raise failure("unknown_partition", partition=named)
         if env.context.assigned(tp) == target:
-            raise StateChangeFailed(
-                f"Partition [{tp.topic},{tp.partition}] to be reassigned is already assigned to replicas "
-                f"{','.join(map(str, target))}. Ignoring request for partition reassignment"
-            )
+            raise failure("already_assigned", partition=named, replicas=joined(target, ","))
         await start_move(env, tp, target)
     except KafkaCtlError as error:
         env.log("reassignment_failed", partition=str(tp), error=str(error))
         await forget(env, [tp])
 
 
-def _too_few(tp: TopicPartition, alive: list[int], target: tuple[int, ...]) -> str:
-    return (
-        f"Only {','.join(map(str, alive))} replicas out of the new set of replicas {','.join(map(str, target))} "
-        f"for partition {tp} to be reassigned are alive. Failing partition reassignment"
-    )
-
-
 async def start_move(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Begin to move a partition to its target replicas; StateChangeFailed where that cannot be."""
     alive = [r for r in target if r in env.context.live]
-    if len(alive) < len(target) and env.generation.bugs.drops_dead_targets:
-        raise StateChangeFailed(_too_few(tp, alive, target))  # before KAFKA-4214
+    if len(alive) < len(target) and env.generation.bugs.drops_dead_targets:  # before KAFKA-4214
+        raise failure("too_few_alive", alive=joined(alive, ","), replicas=joined(target, ","), partition=tp)
     env.log("handling_reassignment", partition=str(tp), replicas=list(target))
     listeners.watch_state(env, tp)
     env.context.reassigning[tp] = target
@@ -148,13 +140,8 @@ async def _isr_changed(env: Controller, tp: TopicPartition, target: tuple[int, .
         return
     awaited = _moves(env, env.context.assigned(tp), target).in_sync
     missing = [r for r in awaited if r not in state.isr]
-    env.log(
-        "reassignment_progress",
-        partition=str(tp),
-        caught_up=len(awaited) - len(missing),
-        wanted=len(awaited),
-        missing=missing,
-    )
+    counts = {"caught_up": len(awaited) - len(missing), "wanted": len(awaited), "missing": missing}
+    env.log("reassignment_progress", partition=str(tp), **counts)
     if not missing:
         await on_reassignment(env, tp, target)
 
@@ -192,12 +179,7 @@ class Moves(NamedTuple):
 
 def moves(old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
     """The moves from these replicas to those; asked again while it lasts, `old` has both."""
-    return Moves(
-        union(new, old),
-        difference(new, old),
-        union((r for r in old if r not in new), ()),
-        new,
-    )
+    return Moves(union(new, old), difference(new, old), union((r for r in old if r not in new), ()), new)
 
 
 def _moves(env: Controller, old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
@@ -210,9 +192,8 @@ def _assigned(env: Controller, tp: TopicPartition) -> tuple[int, ...]:
 
     Kafka 0.10.2.2: controller/KafkaController.scala, ControllerContext.partitionReplicaAssignment (a map)
     """
-    if not env.generation.reassignment.tolerates_deleted_topics and tp.partition not in env.context.topics.get(
-        tp.topic, {}
-    ):
+    known = tp.partition in env.context.topics.get(tp.topic, {})
+    if not known and not env.generation.reassignment.tolerates_deleted_topics:
         raise StateChangeFailed(f"key not found: [{tp.topic},{tp.partition}]")
     return env.context.assigned(tp)
 
@@ -260,52 +241,37 @@ async def bump_leader_epoch(
     env: Controller, tp: TopicPartition, receivers: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
-    while True:
+    done: dict[TopicPartition, LeaderAndIsr] = {}
+    while tp not in done:
         state = await env.zk.state(tp)
         if state is None:
-            raise StateChangeFailed(
-                f"Cannot update leader epoch for partition {tp} as leaderAndIsr path is empty. This could mean we "
-                "somehow tried to reassign a partition that doesn't exist"
-            )
+            raise failure("epoch_without_state", partition=tp)
         if state.controller_epoch > env.context.epoch:
-            raise newer_controller_wrote(env, state)
+            raise newer_controller_wrote(env, tp, state)
         new = state.led_by(state.leader, state.isr)._replace(controller_epoch=env.context.epoch)
         updated = await env.zk.update_states({tp: new}, env.generation.zookeeper.accepts_own_lost_write)
         for error in updated.failed.values():
             raise error
-        if tp in updated.done:
-            break
-    new = updated.done[tp]
+        done = updated.done
     if env.generation.reassignment.caches_bumped_epoch:
-        env.context.leadership[tp] = new
-    env.log("leader_epoch_updated", partition=str(tp), leader_epoch=new.leader_epoch)
-    await _send(env, tp, new, receivers, assignment)
+        env.context.leadership[tp] = done[tp]
+    env.log("leader_epoch_updated", partition=str(tp), leader_epoch=done[tp].leader_epoch)
+    await _send(env, tp, done[tp], receivers, assignment)
 
 
 async def _send(
     env: Controller, tp: TopicPartition, state: LeaderAndIsr, receivers: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
-    try:
-        env.batch.open()
-        new = () if env.generation.bugs.omits_new_replicas else env.context.assignment(tp).adding
-        env.batch.leader_and_isr([r for r in receivers if r not in new], tp, state, assignment, is_new=False)
-        if new:
-            env.batch.leader_and_isr(new, tp, state, assignment, is_new=True)
-        env.batch.send()
-    except BatchNotEmpty as error:
-        await env.illegal_state(error)
     full = env.context.assignment(tp)
-    env.log(
-        "reassignment_told",
-        partition=str(tp),
-        leader=state.leader,
-        isr=list(state.isr),
-        leader_epoch=state.leader_epoch,
-        zk_version=state.zk_version,
-        replicas=list(assignment),
-        adding=list(full.adding),
-        removing=list(full.removing),
-    )
+    async with env.batch_of_its_own() as batch:
+        new = () if env.generation.bugs.omits_new_replicas else full.adding
+        batch.leader_and_isr([r for r in receivers if r not in new], tp, state, assignment, is_new=False)
+        if new:
+            batch.leader_and_isr(new, tp, state, assignment, is_new=True)
+    led = {"leader": state.leader, "isr": list(state.isr)}
+    led |= {"leader_epoch": state.leader_epoch, "zk_version": state.zk_version, "replicas": list(assignment)}
+    moves = {"adding": list(full.adding), "removing": list(full.removing)}
+    env.log("reassignment_told", partition=str(tp), **led, **moves)
 
 
 async def _assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
@@ -362,15 +328,13 @@ async def forget(env: Controller, partitions: Iterable[TopicPartition]) -> None:
     Kafka 2.0.1: controller/KafkaController.scala, removePartitionsFromReassignedPartitions
     """
     gone = list(partitions)
-    if env.generation.reassignment.drops_requests_together:
-        for tp in gone:
+    together = env.generation.reassignment.drops_requests_together
+    for each in [gone] if together else [[tp] for tp in gone]:
+        for tp in each:
             listeners.forget_state(env, tp)
-        env.log("reassignment_removed", partitions=[str(tp) for tp in gone])
-        await write_request(env, {tp: target for tp, target in env.context.reassigning.items() if tp not in gone})
-        for tp in gone:
+        if together:
+            env.log("reassignment_removed", partitions=[str(tp) for tp in each])
+        requested = env.context.reassigning if together else await read_request(env)
+        await write_request(env, {tp: target for tp, target in requested.items() if tp not in each})
+        for tp in each:
             env.context.reassigning.pop(tp, None)
-        return
-    for tp in gone:
-        listeners.forget_state(env, tp)
-        await write_request(env, {other: target for other, target in (await read_request(env)).items() if other != tp})
-        env.context.reassigning.pop(tp, None)

@@ -8,13 +8,15 @@ Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaStateMachine
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Callback
+from kafka_ctl.controller.failures import failure
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.controller.state_machine import StateMachine, newer_controller_wrote, printed
-from kafka_ctl.errors import NoNode, StateChangeFailed
+from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
 from kafka_ctl.scala_order import grouped
 
@@ -126,35 +128,33 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
             batch.stop_replica(broker, replica.topic_partition, False, None)
         led = {r.topic_partition: r for r in replicas if r.topic_partition in context.leadership}
         for tp, state in (await self._remove_from_isr(broker, led)).items():
-            if tp not in self.context.partitions_to_be_deleted:
+            if tp not in context.partitions_to_be_deleted:
                 assigned = context.assigned(tp)
                 batch.leader_and_isr((r for r in assigned if r != broker), tp, state, assigned, is_new=False)
             self.moved(led[tp], OFFLINE, "stop")
         for replica in replicas:
             if replica.topic_partition in led:
                 continue
-            if not self.process.generation.isr.tolerates_missing_state:
-                if replica.topic_partition not in context.partitions_to_be_deleted:
-                    self.failed(replica, OFFLINE, nothing_stored(self.process, replica))
-            else:
+            if self.process.generation.isr.tolerates_missing_state:
                 self.moved(replica, OFFLINE, "stop")
                 if self.process.generation.requests.announces_leaderless_replicas:
                     batch.update_metadata(context.live_or_shutting_down, (replica.topic_partition,))
+            elif error := self._missing(replica):
+                self.failed(replica, OFFLINE, error)
 
     async def _remove_from_isr(
         self, broker: int, replicas: dict[TopicPartition, Replica]
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """Write ISRs without this broker until every write went through; returns the states that hold now."""
-        results: dict[TopicPartition, LeaderAndIsr] = {}
-        remaining = list(replicas)
+        zk, results, remaining = self.process.zk, dict[TopicPartition, LeaderAndIsr](), list(replicas)
         while remaining:
-            states = self._shrinkable(replicas, remaining, await self.process.zk.states(remaining))
+            found = await zk.states(remaining)
+            newer = partial(newer_controller_wrote, self.process)
+            states = self.usable({tp: replicas[tp] for tp in remaining}, found, OFFLINE, self._missing, newer)
             shrunk = {tp: state for tp, state in states.items() if broker in self._isr(tp, state)}
             emptied = await self._emptied(shrunk)
             updates = {tp: self._without(state, broker, tp in emptied) for tp, state in shrunk.items()}
-            updated = await self.process.zk.update_states(
-                updates, self.process.generation.zookeeper.accepts_own_lost_write
-            )
+            updated = await zk.update_states(updates, self.process.generation.zookeeper.accepts_own_lost_write)
             for tp, state in states.items():
                 if tp not in updates or tp in updated.done:
                     state = updated.done.get(tp, state)._replace(controller_epoch=self.context.epoch)
@@ -163,6 +163,11 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
                 self.failed(replicas[tp], OFFLINE, error)
             remaining = updated.retry
         return results
+
+    def _missing(self, replica: Replica) -> StateChangeFailed | None:
+        """The error of a replica that goes offline where nothing is stored; None if its topic is being deleted."""
+        deleting = replica.topic_partition in self.context.partitions_to_be_deleted
+        return None if deleting else nothing_stored(self.process, replica)
 
     def _isr(self, tp: TopicPartition, stored: LeaderAndIsr) -> tuple[int, ...]:
         """The ISR that counts: as ZooKeeper has it, or in old releases as the controller had cached it."""
@@ -182,34 +187,11 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
     def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:
         """The state without this broker; the last member stays, so that it can lead again when it returns."""
         if self.process.generation.bugs.keeps_dead_leader:
-            return state.led_by(state.leader, (r for r in state.isr if r != broker))._replace(
-                controller_epoch=self.context.epoch
-            )
-        leader, isr = self.process.plugins.rule("shrink", without_replica)(state.leader, state.isr, broker)
-        if emptied:
-            isr = ()
+            leader, isr = state.leader, tuple(r for r in state.isr if r != broker)
+        else:
+            leader, isr = self.process.plugins.rule("shrink", without_replica)(state.leader, state.isr, broker)
+            isr = () if emptied else isr
         return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
-
-    def _shrinkable(
-        self,
-        replicas: dict[TopicPartition, Replica],
-        partitions: Iterable[TopicPartition],
-        found: dict[TopicPartition, LeaderAndIsr | Exception],
-    ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states an ISR can be shrunk in; the others are recorded as failures."""
-        states: dict[TopicPartition, LeaderAndIsr] = {}
-        for tp in partitions:
-            state = found[tp]
-            if isinstance(state, NoNode):
-                if tp not in self.context.partitions_to_be_deleted:
-                    self.failed(replicas[tp], OFFLINE, nothing_stored(self.process, replicas[tp]))
-            elif isinstance(state, Exception):
-                self.failed(replicas[tp], OFFLINE, state)
-            elif state.controller_epoch > self.context.epoch:
-                self.failed(replicas[tp], OFFLINE, newer_controller_wrote(self.process, state))
-            else:
-                states[tp] = state
-        return states
 
 
 # Kafka's error messages
@@ -217,16 +199,9 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
 
 def would_lead(replica: Replica) -> StateChangeFailed:
     """A replica to be started as follower leads already."""
-    return StateChangeFailed(
-        f"Replica {replica.broker} for partition {replica.topic_partition} cannot be moved to NewReplica state as it "
-        "is being requested to become leader"
-    )
+    return failure("would_lead", broker=replica.broker, partition=replica.topic_partition)
 
 
 def nothing_stored(process: ControllerProcess, replica: Replica) -> StateChangeFailed:
     """A replica goes offline where no leader was ever written."""
-    named = printed(process, replica.topic_partition)
-    return StateChangeFailed(
-        f"Failed to change state of replica {replica.broker} for partition {named} since the leader and isr path in "
-        "zookeeper is empty"
-    )
+    return failure("nothing_stored", broker=replica.broker, partition=printed(process, replica.topic_partition))

@@ -14,8 +14,9 @@ from collections.abc import Collection
 
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.failures import text
 from kafka_ctl.controller.partition_machine import Strategy
-from kafka_ctl.errors import ApiException, BatchNotEmpty, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
+from kafka_ctl.errors import ApiException, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
 from kafka_ctl.requests import UNKNOWN_EPOCH
@@ -59,16 +60,12 @@ def _begin(env: Controller, broker: int, broker_epoch: int) -> None:
     context = env.context
     known = context.brokers.get(broker)
     if broker_epoch != UNKNOWN_EPOCH and known is None:
-        raise ApiException(
-            "UNKNOWN_SERVER_ERROR", f"key not found: {broker}"
-        )  # whose epoch is looked up before all else
+        # Its epoch is looked up before all else.
+        raise ApiException("UNKNOWN_SERVER_ERROR", f"key not found: {broker}")
     if known is not None and UNKNOWN_EPOCH != broker_epoch < known.epoch:
-        text = (
-            f"Received controlled shutdown request from an old broker epoch {broker_epoch} for broker {broker}. "
-            f"Current broker epoch is {known.epoch}."
-        )
-        env.log("stale_controlled_shutdown", broker=broker, broker_epoch=broker_epoch, current=known.epoch)
-        raise StaleBrokerEpoch(text)
+        epochs = {"broker": broker, "broker_epoch": broker_epoch, "current": known.epoch}
+        env.log("stale_controlled_shutdown", **epochs)
+        raise StaleBrokerEpoch(text("old_broker_epoch", **epochs))
     env.log("shutting_down_broker", broker=broker)
     if broker not in context.brokers:
         raise StateChangeFailed(f"Broker id {broker} does not exist.")
@@ -84,15 +81,12 @@ def _skipped(env: Controller) -> Collection[str]:
 async def _move_together(env: Controller, broker: int) -> None:
     """First all that it leads, then all that it follows."""
     context, skipped = env.context, _skipped(env)
-    movable = [
-        tp
-        for tp in context.partitions_on(broker)
-        if len(context.assigned(tp)) > 1 and tp in context.leadership and tp.topic not in skipped
-    ]
-    led = [tp for tp in movable if context.leadership[tp].leader == broker]
-    followed = [tp for tp in movable if context.leadership[tp].leader != broker]
-    await _move_leadership(env, led)
-    await _stop_following(env, broker, followed)
+    led: dict[bool, list[TopicPartition]] = {True: [], False: []}
+    for tp in context.partitions_on(broker):
+        if len(context.assigned(tp)) > 1 and tp in context.leadership and tp.topic not in skipped:
+            led[context.leadership[tp].leader == broker].append(tp)
+    await env.partition_machine.handle(led[True], ONLINE, Strategy.CONTROLLED_SHUTDOWN)
+    await _stop_following(env, broker, led[False])
 
 
 async def move_one_by_one(env: Controller, broker: int) -> None:
@@ -105,22 +99,14 @@ async def move_one_by_one(env: Controller, broker: int) -> None:
         async with env.locked():
             if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(env):
                 if context.leadership[tp].leader == broker:
-                    await _move_leadership(env, [tp])
+                    await env.partition_machine.handle([tp], ONLINE, Strategy.CONTROLLED_SHUTDOWN)
                 else:
                     await _stop_following(env, broker, [tp])
 
 
-async def _move_leadership(env: Controller, partitions: list[TopicPartition]) -> None:
-    await env.partition_machine.handle(partitions, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
-
-
 async def _stop_following(env: Controller, broker: int, partitions: list[TopicPartition]) -> None:
     """Stop the copies first, so that they have gone by the time the ISRs are written."""
-    try:
-        env.batch.open()
+    async with env.batch_of_its_own() as batch:
         for tp in partitions:
-            env.batch.stop_replica(broker, tp, False, None)
-        env.batch.send()
-    except BatchNotEmpty as error:
-        await env.illegal_state(error)
-    await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker) for tp in partitions], OFFLINE)
+            batch.stop_replica(broker, tp, False, None)
+    await env.replica_machine.handle([Replica(*tp, broker) for tp in partitions], OFFLINE)

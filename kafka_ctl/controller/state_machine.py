@@ -6,14 +6,15 @@ Each call of a machine is one request batch. What cannot move is recorded and le
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import ClassVar, Final, Generic, TypedDict, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.failures import failure
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, StateChangeFailed
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode, StateChangeFailed
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.table import TransitionTable
@@ -25,19 +26,7 @@ Subject = TypeVar("Subject", TopicPartition, Replica)
 State = TypeVar("State", PartitionState, ReplicaState)
 How = TypeVar("How")
 UNCLEAN: Final = "unclean.leader.election.enable"
-
-
-class Led(TypedDict, total=False):
-    """The columns of a move that say how a partition is led and assigned."""
-
-    leader: int
-    isr: tuple[int, ...]
-    leader_epoch: int
-    zk_version: int
-    replicas: tuple[int, ...]
-
-
-NONE: Final[Led] = {}
+NONE: Final[Columns] = {}
 
 
 class StateMachine(ABC, Generic[Subject, State, How]):
@@ -107,14 +96,10 @@ class StateMachine(ABC, Generic[Subject, State, How]):
         """The method that performs an action of the table; None where a move is recorded and nothing else."""
         return getattr(cls, f"_{action}", None)
 
-    def moved(self, subject: Subject, target: State, action: str, led: Led = NONE, /) -> None:
-        """Record a move that was made, and make it."""
-        process, states, epoch = self.process, self.states, self.context.epoch
-        source = states[subject]
-        process.trace.add(
-            process.actor, self.kind, action, *subject, source=source, target=target, controller_epoch=epoch, **led
-        )
-        states[subject] = target
+    def moved(self, subject: Subject, target: State, action: str, led: Columns = NONE, /) -> None:
+        """Record a move that was made, and make it; `led` says how a partition is led and assigned."""
+        self.record(action, subject, {"source": self.states[subject], "target": target, **led})
+        self.states[subject] = target
 
     def begin(self, subject: Subject, state: State) -> None:
         """Record a state that a subject has without a move, and that Kafka does not log, and keep it."""
@@ -127,8 +112,33 @@ class StateMachine(ABC, Generic[Subject, State, How]):
         self.record("refuse", subject, {"source": self.states[subject], "target": target, **why})
 
     def record(self, action: str, subject: Subject, columns: Columns) -> None:
-        process, columns["controller_epoch"] = self.process, self.context.epoch
-        process.trace.add(process.actor, self.kind, action, *subject, **columns)
+        columns["controller_epoch"] = self.context.epoch
+        self.process.record(self.kind, action, *subject, **columns)
+
+    def usable(
+        self,
+        subjects: Mapping[TopicPartition, Subject],
+        found: Mapping[TopicPartition, LeaderAndIsr | Exception],
+        target: State,
+        missing: Callable[[Subject], Exception | None],
+        newer: Callable[[TopicPartition, LeaderAndIsr], Exception],
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """The states that moves can start from; the others are recorded as failures, but for those without an error.
+
+        `missing` is the error where nothing is stored, `newer` the one where a newer controller has written.
+        """
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp, subject in subjects.items():
+            state = found[tp]
+            error = missing(subject) if isinstance(state, NoNode) else state if isinstance(state, Exception) else None
+            if not isinstance(state, Exception):
+                if state.controller_epoch <= self.context.epoch:
+                    states[tp] = state
+                    continue
+                error = newer(tp, state)
+            if error is not None:
+                self.failed(subject, target, error)
+        return states
 
     async def unclean_allowed(self, topics: Iterable[str]) -> dict[str, bool]:
         """By topic, whether a replica out of sync may lead: by the topic's configuration, else by the broker's.
@@ -152,10 +162,6 @@ def printed(process: ControllerProcess, tp: TopicPartition) -> str:
     return str(tp) if process.generation.log.names_election_strategies else f"[{tp.topic},{tp.partition}]"
 
 
-def newer_controller_wrote(process: ControllerProcess, state: LeaderAndIsr) -> StateChangeFailed:
+def newer_controller_wrote(process: ControllerProcess, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
     """A change of what a newer controller has already written."""
-    return StateChangeFailed(
-        "Leader and isr path written by another controller. This probably means the current controller with epoch "
-        f"{process.context.epoch} went through a soft failure and another controller was elected with epoch "
-        f"{state.controller_epoch}. Aborting state change by this controller"
-    )
+    return failure("newer_controller_wrote", own=process.context.epoch, other=state.controller_epoch)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
-from kafka_ctl.brokers.fetches import FetchRequest
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.generation import GENERATIONS, Config, Generation
 from kafka_ctl.invariants.facts import Facts
-from kafka_ctl.invariants.past import Past
+from kafka_ctl.invariants.past import START, Past
 from kafka_ctl.simulation.world import World
 from kafka_ctl.trace.record import Record
 
@@ -61,8 +62,28 @@ class Reports(Protocol):
         """Keep a violation and record it, unless one of the same subject and cause has been."""
 
 
+State = LeaderAndIsr | None
+DELETION, MOVE = "deletion", "move"
+"""Aspects of I19: a topic that is not deleted, a reassignment that does not end."""
+HOOKS = {
+    "state_written": "(record, partition, old, new): a partition's state in ZooKeeper",
+    "written": "(record): any write to ZooKeeper that succeeded",
+    "logged": "(record): a controller's message",
+    "moved": "(record): a state machine's move, legal or refused",
+    "event": "(record): an event of a controller is queued, started, done or dropped",
+    "sent": "(record): a request",
+    "answered": "(record): a response",
+    "process": "(record): an act of a broker's process, or a fault",
+    "elected": "(record): an election",
+    "log_changed": "(record, partition): a replica's log",
+    "fetched": "(leader, request): a follower's fetch",
+    "quiescent": "(world): nothing is under way and nothing is broken",
+}
+"""The methods that a listener may have, with their arguments."""
+
+
 class Listener:
-    """Called with the records of a run; subclasses have the methods that they need of those below."""
+    """Called with the records of a run; subclasses have those of `HOOKS` that they need."""
 
     sentence: ClassVar[str]
     """The class's docstring."""
@@ -77,38 +98,9 @@ class Listener:
         self.generation: Generation = checker.generation
         self.config = checker.config
 
-    def state_written(
-        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
-    ) -> None: ...
-
-    def written(self, record: Record) -> None: ...
-
-    def logged(self, record: Record) -> None: ...
-
-    def moved(self, record: Record) -> None: ...
-
-    def event(self, record: Record) -> None: ...
-
-    def sent(self, record: Record) -> None: ...
-
-    def answered(self, record: Record) -> None: ...
-
-    def process(self, record: Record) -> None: ...
-
-    def elected(self, record: Record) -> None: ...
-
-    def log_changed(self, record: Record, tp: TopicPartition) -> None: ...
-
-    def fetched(self, leader: int, request: FetchRequest) -> None: ...
-
-    def quiescent(self, world: World) -> None: ...
-
 
 class Invariant(Listener):
-    """One thing that must always be true: the class's docstring, in words a learner understands.
-
-    `rest` is called when nothing is under way and nothing is broken.
-    """
+    """One thing that must always be true: the class's docstring, in words a learner understands."""
 
     id: ClassVar[str]
     name: ClassVar[str]
@@ -139,6 +131,8 @@ class Mechanism(Listener):
     field: ClassVar[str | None] = None
     value: ClassVar[bool] = False
     """It can only happen where this field of the generation has this value."""
+    aspect: ClassVar[str | None] = None
+    """The only aspect of those invariants that it breaks; None for all."""
 
     @classmethod
     def possible(cls, generation: Generation) -> bool:
@@ -153,3 +147,34 @@ class Mechanism(Listener):
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         """True if it has happened to the subject of a violation, so that the violation follows from it."""
         raise NotImplementedError
+
+    def messages(self, message: str) -> Iterator[tuple[Record, dict]]:
+        """The acting controller's messages of this kind in its term, with their fields, the newest first."""
+        return self.past.logged(message, self.past.term(self.facts.acting), self.facts.acting)
+
+    def last_message(self, message: str, about: Callable[[dict], bool]) -> int:
+        """The last such message with fields `about` which this is true; START if there is none."""
+        return next((record.seq for record, fields in self.messages(message) if about(fields)), START)
+
+
+class PartitionMechanism(Mechanism):
+    """A mechanism that explains violations of partitions that have a state in ZooKeeper."""
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        """True if it has happened to the partition."""
+        tp = about.partition
+        state = self.facts.states.get(tp) if tp is not None else None
+        return tp is not None and state is not None and self.happened(invariant, about, tp, state)
+
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        """True if it has happened to the partition, which has this state."""
+        raise NotImplementedError
+
+
+L = TypeVar("L", bound=Listener)
+
+
+def defined_in(modules: tuple[ModuleType, ...], kind: type[L], mark: str) -> tuple[type[L], ...]:
+    """The classes of a kind in these modules, in their order, that have an attribute `mark` of their own."""
+    every = (one for module in modules for one in vars(module).values() if isinstance(one, type))
+    return tuple(one for one in every if issubclass(one, kind) and mark in vars(one))

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.invariants import controller, data, quiescent
-from kafka_ctl.invariants.base import Invariant, Listener, Subject, Violation
+from kafka_ctl.invariants.base import HOOKS, Invariant, Listener, Subject, Violation, defined_in
 from kafka_ctl.invariants.facts import Facts
-from kafka_ctl.invariants.logs import CHANGES
 from kafka_ctl.invariants.mechanisms import MECHANISMS
 from kafka_ctl.invariants.past import Past
 from kafka_ctl.simulation.world import MemoryWorld, World
-from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
-INVARIANTS: tuple[type[Invariant], ...] = tuple(
-    sorted(
-        (*controller.INVARIANTS, *data.INVARIANTS, *quiescent.INVARIANTS), key=lambda invariant: int(invariant.id[1:])
-    )
+INVARIANTS = tuple(
+    sorted(defined_in((controller, data, quiescent), Invariant, "id"), key=lambda invariant: int(invariant.id[1:]))
 )
 """All invariants, by number."""
 
@@ -35,34 +30,24 @@ class Checker:
         self._reported: set[tuple[object, ...]] = set()
         self.mechanisms = [mechanism(self) for mechanism in MECHANISMS if mechanism.possible(self.generation)]
         invariants = [invariant(self) for invariant in INVARIANTS if invariant.applies(self.generation)]
-        all_of_them: list[Listener] = [*self.mechanisms, *invariants]
-
-        def listeners(hook: str) -> list[Callable[..., None]]:
-            return [getattr(i, hook) for i in all_of_them if getattr(type(i), hook) is not getattr(Listener, hook)]
-
-        self._states, self._writes, self._quiescent = (
-            listeners("state_written"),
-            listeners("written"),
-            listeners("quiescent"),
-        )
-        self._logs = listeners("log_changed")
-        logged, moved, event, sent = listeners("logged"), listeners("moved"), listeners("event"), listeners("sent")
-        answered = listeners("answered")
-        process: list[Callable[[Record], None]] = [self.facts.process, *listeners("process")]
+        every: list[Listener] = [*self.mechanisms, *invariants]
+        hooks = {hook: [getattr(one, hook) for one in every if hasattr(one, hook)] for hook in HOOKS}
+        self._states, self._writes, self._logs = hooks["state_written"], hooks["written"], hooks["log_changed"]
+        self._quiescent, process = hooks["quiescent"], hooks["process"]
         self._by_kind: dict[str, list[Callable[[Record], None]]] = {
             "zk": [self._zk],
-            "controller": [self.facts.logged, *logged],
-            "partition": moved,
-            "replica": moved,
-            "event": [*event, self.facts.process],
-            "request": sent,
-            "response": [self._answered, *answered],
-            "broker": [self._log, *process],
-            "fault": process,
-            "election": listeners("elected"),
+            "controller": [self.facts.logged, *hooks["logged"]],
+            "partition": hooks["moved"],
+            "replica": hooks["moved"],
+            "event": [*hooks["event"], self.facts.process],
+            "request": hooks["sent"],
+            "response": [self._answered, *hooks["answered"]],
+            "broker": [self._log, self.facts.process, *process],
+            "fault": [self.facts.process, *process],
+            "election": hooks["elected"],
         }
         self.trace.listeners.append(self.check)
-        world.network.fetch_listeners += listeners("fetched")
+        world.network.fetch_listeners += hooks["fetched"]
         world.at_rest.append(self.quiescent)
 
     def check(self, record: Record) -> None:
@@ -84,17 +69,13 @@ class Checker:
             self.facts.written(record)
 
     def _log(self, record: Record) -> None:
-        if record.action in CHANGES and record.topic is not None and record.partition is not None:
-            tp = TopicPartition(record.topic, record.partition)
-            self.facts.logs.changed(record, tp)
+        if self.facts.logs.take(record):
             for check in self._logs:
-                check(record, tp)
-        elif record.action == "stop-replica" and record.error is None and "delete" in details.flags(record.detail):
-            self.facts.logs.deleted(record, TopicPartition(record.topic or "", record.partition or 0))
+                check(record, record.tp)
 
     def _answered(self, record: Record) -> None:
         if record.actor == "producer" and record.topic is not None and record.partition is not None:
-            self.facts.logs.answered(record, TopicPartition(record.topic, record.partition))
+            self.facts.logs.answered(record)
 
     def quiescent(self) -> None:
         """Nothing is under way: check what must then be true, unless something is still broken."""
@@ -125,5 +106,5 @@ class Checker:
 
     def _cause(self, invariant: str, about: Subject, record: Record | None) -> str | None:
         """The ticket of the first mechanism that has happened to the subject; None if none has."""
-        able = (m for m in self.mechanisms if invariant in m.breaks)
+        able = (m for m in self.mechanisms if invariant in m.breaks and m.aspect in (None, about.aspect))
         return next((m.ticket for m in able if m.explains(invariant, about, record)), None)

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition, parse_int
-from kafka_ctl.invariants.base import Invariant, Reports, Subject
+from kafka_ctl.cluster import NO_LEADER, TopicPartition, parse_int
+from kafka_ctl.invariants.base import MOVE, Invariant, Reports, State, Subject
 from kafka_ctl.invariants.facts import CONTROLLER
-from kafka_ctl.invariants.mechanisms.requests import MOVE
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace.record import Record
 
-State = LeaderAndIsr | None
 REQUESTS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 
 
@@ -27,9 +25,8 @@ class LeaderInIsr(Invariant):
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if new is not None and new.leader != NO_LEADER and new.leader not in new.isr:
-            self.broken(
-                record, f"{tp} is led by {new.leader}, which is not in its ISR {list(new.isr)}", Subject(tp, state=old)
-            )
+            text = f"{tp} is led by {new.leader}, which is not in its ISR {list(new.isr)}"
+            self.broken(record, text, Subject(tp, state=old))
 
 
 class OneControllerPerEpoch(Invariant):
@@ -46,18 +43,16 @@ class OneControllerPerEpoch(Invariant):
         if record.path == "/controller_epoch" and record.action != "delete":
             new = parse_int(record.detail or "")
             if new is not None and new < self.facts.epoch:
-                self.broken(
-                    record, f"the controller epoch fell from {self.facts.epoch} to {new}", Subject(aspect=str(new))
-                )
+                text = f"the controller epoch fell from {self.facts.epoch} to {new}"
+                self.broken(record, text, Subject(aspect=str(new)))
 
     def logged(self, record: Record) -> None:
         if record.action in ("epoch_incremented", "ready"):
             epoch = record.controller_epoch or 0
             owner = self.owners.setdefault(epoch, record.actor)
             if owner != record.actor:
-                self.broken(
-                    record, f"{record.actor} acts under epoch {epoch}, which is {owner}'s", Subject(aspect=str(epoch))
-                )
+                text = f"{record.actor} acts under epoch {epoch}, which is {owner}'s"
+                self.broken(record, text, Subject(aspect=str(epoch)))
 
 
 class DeposedControllerWritesNothing(Invariant):
@@ -116,14 +111,11 @@ class OldRequestsAreRefused(Invariant):
         """A broker is taken to be leaving: it must have said so itself, not who had its id before."""
         if record.action != "shutting_down_broker":
             return
-        asked: Record | None = record
-        while asked is not None and asked.kind != "request":
-            asked = self.facts.records[asked.cause] if asked.cause is not None else None
+        asked = self.past.request(record)
         broker = int(asked.actor.removeprefix("broker-")) if asked else -1
         if asked is not None and asked.seq < self.registered.get(broker, -1):
-            text = (
-                f"{record.actor} takes broker {broker} to be leaving, as it had asked before it registered itself anew"
-            )
+            who = f"{record.actor} takes broker {broker} to be leaving"
+            text = f"{who}, as it had asked before it registered itself anew"
             self.broken(record, text, Subject(broker=broker, aspect="ControlledShutdown broker"))
 
 
@@ -141,12 +133,9 @@ class EpochsTellWhoChanged(Invariant):
             if new.leader_epoch <= old.leader_epoch:
                 text = f"{author} wrote {tp} and left its leader epoch at {new.leader_epoch}"
                 self.broken(record, text, Subject(tp))
-        elif author != f"broker-{old.leader}" or self._others(new) != self._others(old):
+        # A leader writes the controller epoch that it received, which may be a newer one.
+        elif author != f"broker-{old.leader}" or (new.leader, new.leader_epoch) != (old.leader, old.leader_epoch):
             self.broken(record, f"{author} wrote more of {tp} than the ISR of what it leads", Subject(tp))
-
-    def _others(self, state: LeaderAndIsr) -> tuple[int, int]:
-        """A leader leaves the rest alone; it writes the controller epoch that it received, which may be a newer one."""
-        return state.leader, state.leader_epoch
 
 
 class EpochsNeverFall(Invariant):
@@ -206,16 +195,15 @@ class OnlyLegalMoves(Invariant):
         source, target = record.source, record.target
         if record.action == "refuse" or source is None or target is None:
             return
-        thing = f"{record.topic}-{record.partition}" + (f"@{record.broker}" if record.kind == "replica" else "")
-        about = Subject(TopicPartition(record.topic or "", record.partition or 0), record.broker)
+        thing = f"{record.tp}" + (f"@{record.broker}" if record.kind == "replica" else "")
+        about = Subject(record.tp, record.broker)
         if not self.tables[record.kind].allows(source, target):
             self.broken(record, f"{record.kind} {thing} moved {source} -> {target}", about)
         states = self.last.setdefault(record.actor, {})
         key = (record.kind, record.topic, record.partition, record.broker if record.kind == "replica" else None)
         before = states.get(key, source)
         if before != source:
-            text = f"{record.kind} {thing} moved from {source}, but had moved to {before} before"
-            self.broken(record, text, about)
+            self.broken(record, f"{record.kind} {thing} moved from {source}, but had moved to {before} before", about)
         states[key] = target
 
 
@@ -230,9 +218,8 @@ class NobodyLeavingIsAdded(Invariant):
             return
         for replica in new.isr:
             if replica not in old.isr and (replica in self.facts.shutting_down or replica not in self.facts.registered):
-                self.broken(
-                    record, f"broker {replica} was added to the ISR of {tp} though it is leaving", Subject(tp, replica)
-                )
+                text = f"broker {replica} was added to the ISR of {tp} though it is leaving"
+                self.broken(record, text, Subject(tp, replica))
 
 
 class NothingIsDeletedUnasked(Invariant):
@@ -242,14 +229,8 @@ class NothingIsDeletedUnasked(Invariant):
     motive = "KAFKA-5310, KAFKA-7235"
 
     def sent(self, record: Record) -> None:
-        if record.action != "StopReplica" or record.topic is None or record.partition is None:
-            return
-        tp = TopicPartition(record.topic, record.partition)
-        if (
-            record.detail == "delete"
-            and tp.topic not in self.facts.topics_to_be_deleted
-            and record.broker in self.facts.target(tp)
-        ):
+        tp, deletes = record.tp, record.action == "StopReplica" and record.detail == "delete"
+        if deletes and not self.facts.is_deleting(tp) and record.broker in self.facts.target(tp):
             text = f"broker {record.broker} is asked to delete {tp}, which it must keep"
             self.broken(record, text, Subject(tp, record.broker, aspect=MOVE))
 
@@ -283,24 +264,12 @@ class EventsInOrder(Invariant):
             queue.popleft()
         elif record.target == "started":
             if actor in self.working:
-                self.broken(
-                    record,
-                    f"{actor} began {record.action} in the middle of {self.working[actor]}",
-                    Subject(controller=actor),
-                )
+                text = f"{actor} began {record.action} in the middle of {self.working[actor]}"
+                self.broken(record, text, Subject(controller=actor))
             expected = queue.popleft() if queue else None
             if expected != what:
-                self.broken(
-                    record,
-                    f"{actor} began {record.action}, but {expected and expected[0]} came first",
-                    Subject(controller=actor),
-                )
+                text = f"{actor} began {record.action}, but {expected and expected[0]} came first"
+                self.broken(record, text, Subject(controller=actor))
             self.working[actor] = record.action
         elif record.target == "done":
             self.working.pop(actor, None)
-
-
-INVARIANTS = (
-    *(LeaderInIsr, OneControllerPerEpoch, DeposedControllerWritesNothing, OldRequestsAreRefused, EpochsTellWhoChanged),
-    *(EpochsNeverFall, IsrIsAssigned, OnlyLegalMoves, NobodyLeavingIsAdded, NothingIsDeletedUnasked, EventsInOrder),
-)

@@ -7,13 +7,12 @@ Apart from `checker.py` because that one asks invariants, and these are some.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.fetches import NO_EPOCH, FetchRequest
 from kafka_ctl.brokers.log import GONE, Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.invariants.base import Invariant, Reports, Subject
+from kafka_ctl.invariants.base import Invariant, Reports, State, Subject
 from kafka_ctl.invariants.logs import Acknowledged, acknowledged
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
@@ -21,24 +20,26 @@ from kafka_ctl.trace.record import Record
 if TYPE_CHECKING:
     from kafka_ctl.simulation.world import World
 
-State = LeaderAndIsr | None
-
 
 class DataInvariant(Invariant):
     """The parts that the invariants of this file share: the logs, and a check of one partition after a change."""
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if new is not None and new.leader != NO_LEADER and tp in self.facts.logs.copies:
-            self.check(record, tp, new.leader, new)
+            self._check(record, tp, new.leader, new)
 
     def log_changed(self, record: Record, tp: TopicPartition) -> None:
         state = self.facts.states.get(tp)
-        if state is None or record.broker is None:
-            return
-        leads = record.leader == record.broker  # by its own account
-        self.check(record, tp, record.broker if leads else state.leader, state)
+        if state is not None and record.broker is not None:
+            leads = record.leader == record.broker  # by its own account
+            self._check(record, tp, record.broker if leads else state.leader, state)
 
-    def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None: ...
+    def _check(self, record: Record | None, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
+        if not self.facts.is_deleting(tp):
+            self.check(record, tp, leader, state)
+
+    def check(self, record: Record | None, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
+        """Check a partition whose topic is to stay."""
 
 
 class StrongIsr(DataInvariant):
@@ -47,14 +48,10 @@ class StrongIsr(DataInvariant):
     id, name = "I1", "strong-isr"
     motive = "StrongIsr in hachikuji/kafka-specification"
 
-    def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
-        if tp.topic in self.facts.topics_to_be_deleted:
-            return
+    def check(self, record: Record | None, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
         own = self.facts.logs.of(tp, leader)
         for replica in state.isr:
-            other = self.facts.logs.of(tp, replica)
-            start = max(own.start, other.start)
-            if other.entries[start : own.high_watermark] != own.entries[start : own.high_watermark]:
+            if own.differs(self.facts.logs.of(tp, replica)):
                 text = f"broker {replica} is in the ISR of {tp}, but has not what lies below the high watermark "
                 text += f"{own.high_watermark} of broker {leader}"
                 self.broken(record, text, Subject(tp, replica))
@@ -74,10 +71,9 @@ class ValidHighWatermark(DataInvariant):
                 text = f"the high watermark {own.high_watermark} of {tp} on broker {record.broker} is beyond its end"
                 self.broken(record, text, Subject(tp, record.broker, aspect="own"))
 
-    def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
+    def check(self, record: Record | None, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
         offset = self.facts.logs.of(tp, leader).high_watermark
-        short = [r for r in state.isr if len(self.facts.logs.of(tp, r).entries) < offset]
-        if short and tp.topic not in self.facts.topics_to_be_deleted:
+        if short := [r for r in state.isr if len(self.facts.logs.of(tp, r).entries) < offset]:
             text = f"the high watermark {offset} of {tp} on broker {leader} is beyond the end of the log on {short}"
             self.broken(record, text, Subject(tp, aspect=str(short)))
 
@@ -89,25 +85,18 @@ class NothingAcknowledgedIsLost(DataInvariant):
     motive = "KAFKA-1211, KAFKA-7128"
 
     def answered(self, record: Record) -> None:
-        if record.actor == "producer" and record.topic is not None and record.partition is not None:
-            tp = TopicPartition(record.topic, record.partition)
-            state = self.facts.states.get(tp)
-            if state is not None and state.leader != NO_LEADER:
-                self.check(record, tp, state.leader, state)
+        state = self.facts.states.get(record.tp)
+        if record.actor == "producer" and state is not None and state.leader != NO_LEADER:
+            self._check(record, record.tp, state.leader, state)
 
     def log_changed(self, record: Record, tp: TopicPartition) -> None:
         if record.action == "truncate":
             super().log_changed(record, tp)
 
-    def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
-        logs = self.facts.logs
-        own, promised = logs.of(tp, leader), logs.acknowledged.get(tp, [])
-        there, start = own.entries, own.start
-        lost = [
-            p for p in promised if p.offset >= len(there) or (p.offset >= start and there[p.offset].value != p.value)
-        ]
-        if lost and tp.topic not in self.facts.topics_to_be_deleted:
-            logs.acknowledged[tp] = [p for p in promised if p not in lost]
+    def check(self, record: Record | None, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
+        own, promised = self.facts.logs.of(tp, leader), self.facts.logs.acknowledged.get(tp, [])
+        if lost := [p for p in promised if not own.has(p) and not own.has_deleted(p)]:
+            self.facts.logs.acknowledged[tp] = [p for p in promised if p not in lost]
             for acks in dict.fromkeys(p.acks for p in lost):
                 values = ",".join(str(p.value) for p in lost if p.acks == acks)
                 text = f"broker {leader} leads {tp} without {values}, acknowledged with acks={acks}"
@@ -124,22 +113,19 @@ class LogsMatch(DataInvariant):
         if record.action not in ("append", "copy") or record.broker is None:
             return
         copies = self.facts.logs.copies[tp]
-        mine, own = copies[record.broker].entries, copies[record.broker]
+        own = copies[record.broker]
         for other, copy in copies.items():
-            start = max(own.start, copy.start)
-            for end in self._meeting(mine, copy.entries):
-                if mine[start:end] != copy.entries[start:end]:
-                    pair = sorted((record.broker, other))
-                    text = f"brokers {pair} have different records of {tp} below offset {end}, where both have one of "
-                    text += f"leader epoch {mine[end - 1].leader_epoch}"
-                    self.broken(record, text, Subject(tp, aspect=str(pair)))
+            start, end = max(own.start, copy.start), self._meeting(own.entries, copy.entries)
+            if own.entries[start:end] != copy.entries[start:end]:
+                pair = sorted((record.broker, other))
+                text = f"brokers {pair} have different records of {tp} below offset {end}, where both have one of "
+                text += f"leader epoch {own.entries[end - 1].leader_epoch}"
+                self.broken(record, text, Subject(tp, aspect=str(pair)))
 
-    def _meeting(self, one: list[Entry], other: list[Entry]) -> Iterator[int]:
-        """The last offset, plus one, at which both have a record of the same epoch, if there is any."""
-        for end in range(min(len(one), len(other)), 0, -1):
-            if one[end - 1].leader_epoch == other[end - 1].leader_epoch:
-                yield end
-                return
+    def _meeting(self, one: list[Entry], other: list[Entry]) -> int:
+        """The last offset, plus one, at which both have a record of the same epoch; 0 if there is none."""
+        ends = range(min(len(one), len(other)), 0, -1)
+        return next((end for end in ends if one[end - 1].leader_epoch == other[end - 1].leader_epoch), 0)
 
 
 class ReadsAreConsistent(DataInvariant):
@@ -183,7 +169,7 @@ class WhoJoinsHasCaughtUp(DataInvariant):
     motive = "Partition.scala, maybeExpandIsr"
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
-        if old is None or new is None or tp.topic in self.facts.topics_to_be_deleted:
+        if old is None or new is None or self.facts.is_deleting(tp):
             return
         if not self.facts.author(record).startswith("broker-"):
             return
@@ -191,10 +177,8 @@ class WhoJoinsHasCaughtUp(DataInvariant):
         for replica in new.isr:
             end = len(self.facts.logs.of(tp, replica).entries)
             if replica not in old.isr and end < offset:
-                text = (
-                    f"broker {replica} joins the ISR of {tp} with a log that ends at {end}, below the high watermark "
-                )
-                self.broken(record, f"{text}{offset} of broker {new.leader}", Subject(tp, replica))
+                text = f"broker {replica} joins the ISR of {tp} with a log that ends at {end}, below the high watermark"
+                self.broken(record, f"{text} {offset} of broker {new.leader}", Subject(tp, replica))
 
 
 class WeakIsr(DataInvariant):
@@ -207,20 +191,14 @@ class WeakIsr(DataInvariant):
     motive = "WeakIsr in hachikuji/kafka-specification"
 
     def log_changed(self, record: Record, tp: TopicPartition) -> None:
-        if tp.topic in self.facts.topics_to_be_deleted:
-            return
-        for broker in self.checker.world.brokers.values():
-            if broker.listening and broker.leads(tp):
-                self._compare(record, tp, broker.id, broker.hosted[tp].state.isr)
-
-    def _compare(self, record: Record, tp: TopicPartition, leader: int, isr: tuple[int, ...]) -> None:
-        own = self.facts.logs.of(tp, leader)
-        for replica in isr:
-            copy = self.facts.logs.of(tp, replica)
-            start, end = max(own.start, copy.start), own.high_watermark  # deleted records are not compared
-            if own.entries[start:end] != copy.entries[start:end]:
-                text = f"broker {leader} leads {tp} and takes {replica} for in sync, which has not what lies below the "
-                self.broken(record, f"{text}high watermark {own.high_watermark}", Subject(tp, replica))
+        leading = [b for b in self.checker.world.brokers.values() if b.listening and b.leads(tp)]
+        for broker in () if self.facts.is_deleting(tp) else leading:
+            own = self.facts.logs.of(tp, broker.id)
+            for replica in broker.hosted[tp].state.isr:
+                if own.differs(self.facts.logs.of(tp, replica)):
+                    text = f"broker {broker.id} leads {tp} and takes {replica} for in sync, which has not what lies "
+                    text += f"below the high watermark {own.high_watermark}"
+                    self.broken(record, text, Subject(tp, replica))
 
 
 class CommittedIsSomewhere(DataInvariant):
@@ -234,11 +212,9 @@ class CommittedIsSomewhere(DataInvariant):
         self.promised: dict[TopicPartition, list[Acknowledged]] = {}
 
     def answered(self, record: Record) -> None:
-        if record.actor == "producer" and record.topic is not None and record.partition is not None:
-            tp = TopicPartition(record.topic, record.partition)
-            if promised := [p for p in acknowledged(record) if p.acks == "all"]:
-                self.promised.setdefault(tp, []).extend(promised)
-                self._look(record, tp)
+        if record.actor == "producer" and (promised := [p for p in acknowledged(record) if p.acks == "all"]):
+            self.promised.setdefault(record.tp, []).extend(promised)
+            self._look(record, record.tp)
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if new is None:
@@ -249,19 +225,17 @@ class CommittedIsSomewhere(DataInvariant):
             self._look(record, tp)
 
     def process(self, record: Record) -> None:
-        if record.action == "stop-replica" and record.topic is not None:
-            self._look(record, TopicPartition(record.topic, record.partition or 0))
+        if record.action == "stop-replica":
+            self._look(record, record.tp)
         elif record.kind == "fault" and record.action == "start" and "empty" in details.flags(record.detail):
             for tp in list(self.promised):
                 self._look(record, tp)
 
     def _look(self, record: Record, tp: TopicPartition) -> None:
-        promised = self.promised.get(tp)
-        if not promised or tp.topic in self.facts.topics_to_be_deleted:
-            return
+        promised = self.promised.get(tp, [])
         copies = self.facts.logs.copies.get(tp, {}).values()
-        lost = [p for p in promised if not any(copy.has(p) or p.offset < copy.start for copy in copies)]
-        if lost:
+        lost = [p for p in promised if not any(copy.has(p) or copy.has_deleted(p) for copy in copies)]
+        if lost and not self.facts.is_deleting(tp):
             self.promised[tp] = [p for p in promised if p not in lost]
             values = ",".join(str(p.value) for p in lost)
             text = f"no broker has {values} of {tp} any more, acknowledged with acks=all"
@@ -282,14 +256,14 @@ class MaximalIsr(DataInvariant):
         if broker is None or not broker.listening or not broker.leads(tp) or broker.as_leader.is_writing(tp):
             return
         own = broker.hosted[tp].state
-        missing = [replica for replica in state.isr if replica not in own.isr]
-        if own.leader_epoch == state.leader_epoch and missing and tp.topic not in self.facts.topics_to_be_deleted:
+        missing = tuple(replica for replica in state.isr if replica not in own.isr)
+        if own.leader_epoch == state.leader_epoch and missing:
             text = f"broker {state.leader} leads {tp} and counts {list(own.isr)} as its ISR; ZooKeeper has "
-            self.broken(record, f"{text}{list(state.isr)}", Subject(tp, state.leader, brokers=tuple(missing)))
+            self.broken(record, f"{text}{list(state.isr)}", Subject(tp, state.leader, brokers=missing))
 
     def quiescent(self, world: World) -> None:
         for tp, state in self.facts.states.items():
-            self.check(None, tp, state.leader, state)
+            self._check(None, tp, state.leader, state)
 
 
 class FetchesAsAssigned(Invariant):
@@ -309,13 +283,13 @@ class FetchesAsAssigned(Invariant):
     def process(self, record: Record) -> None:
         if record.action == "start":
             self.given = {key: assigned for key, assigned in self.given.items() if key[1] != record.broker}
-        elif record.topic is None or record.broker is None or record.error is not None:
+        elif record.broker is None or record.error is not None:
             return
         elif record.action == "become-follower":
-            key = TopicPartition(record.topic, record.partition or 0), record.broker
-            self.given[key] = -1 if record.leader is None else record.leader, record.leader_epoch or 0
+            leader = -1 if record.leader is None else record.leader
+            self.given[record.tp, record.broker] = leader, record.leader_epoch or 0
         elif record.action in ("become-leader", "stop-replica"):
-            self.given.pop((TopicPartition(record.topic, record.partition or 0), record.broker), None)
+            self.given.pop((record.tp, record.broker), None)
 
     def fetched(self, leader: int, request: FetchRequest) -> None:
         assigned = self.given.get((request.partition, request.replica))
@@ -324,9 +298,3 @@ class FetchesAsAssigned(Invariant):
             epoch = "" if request.leader_epoch == NO_EPOCH else f" in leader epoch {request.leader_epoch}"
             text = f"broker {request.replica} fetches {request.partition} from broker {leader}{epoch}; it was to from "
             self.broken(None, f"{text}{was}", Subject(request.partition, request.replica))
-
-
-INVARIANTS = (
-    *(StrongIsr, ValidHighWatermark, NothingAcknowledgedIsLost, LogsMatch, ReadsAreConsistent, WhoJoinsHasCaughtUp),
-    *(WeakIsr, CommittedIsSomewhere, MaximalIsr, FetchesAsAssigned),
-)

@@ -18,6 +18,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
     ConfigEntityZNode,
     ControllerEpochZNode,
+    IsrChangeNotificationSequenceZNode,
     ReassignPartitionsZNode,
     TopicPartitionStateZNode,
     TopicZNode,
@@ -26,7 +27,7 @@ from kafka_ctl.zookeeper.znodes import (
 T = TypeVar("T")
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state\Z")
 CONTROLLER, EPOCH, REASSIGN = "/controller", "/controller_epoch", "/admin/reassign_partitions"
-TOPIC, DELETION, BROKER = "/brokers/topics/", "/admin/delete_topics/", "/brokers/ids/"
+TOPIC, TO_DELETE, BROKER = "/brokers/topics/", "/admin/delete_topics/", "/brokers/ids/"
 NOTIFICATION, CONFIG = "/isr_change_notification/", "/config/topics/"
 
 
@@ -96,6 +97,20 @@ class Facts:
     def assigned(self, tp: TopicPartition) -> ReplicaAssignment | None:
         return self.assignments.get(tp.topic, {}).get(tp.partition)
 
+    def partitions(self, topic: str | None = None) -> dict[TopicPartition, ReplicaAssignment]:
+        """The assignments of a topic's partitions, or of all, in the order of the znodes."""
+        topics = self.assignments if topic is None else {topic: self.assignments.get(topic, {})}
+        return {TopicPartition(name, number): to for name, numbers in topics.items() for number, to in numbers.items()}
+
+    def moving(self) -> list[TopicPartition]:
+        """The partitions whose replicas are being reassigned, or are asked to be."""
+        moving = {tp for tp, assignment in self.partitions().items() if assignment.is_being_reassigned}
+        return sorted(moving | self.requests.keys())
+
+    def is_deleting(self, tp: TopicPartition) -> bool:
+        """True if the partition's topic is to be deleted."""
+        return tp.topic in self.topics_to_be_deleted
+
     def target(self, tp: TopicPartition) -> tuple[int, ...]:
         """The replicas that are to be in the end."""
         assignment = self.assigned(tp)
@@ -149,18 +164,16 @@ class Facts:
             if gone:
                 del self.assignments[topic]
         elif path == REASSIGN:
-            before, self.requests = (
-                self.requests,
-                {} if gone else decoded(ReassignPartitionsZNode.decode, record) or {},
-            )
+            before = self.requests
+            self.requests = {} if gone else decoded(ReassignPartitionsZNode.decode, record) or {}
             self.requested = {
                 tp: self.requested[tp] if before.get(tp) == target else record.seq
                 for tp, target in self.requests.items()
             }
-        elif path.startswith(DELETION):
-            self.topics_to_be_deleted.pop(path[len(DELETION) :], None)
+        elif path.startswith(TO_DELETE):
+            self.topics_to_be_deleted.pop(path[len(TO_DELETE) :], None)
             if not gone:
-                self.topics_to_be_deleted[path[len(DELETION) :]] = None
+                self.topics_to_be_deleted[path[len(TO_DELETE) :]] = None
         elif path == CONTROLLER:
             self.controller = None if gone else int(record.actor.rpartition("-")[2]) if "-" in record.actor else None
         elif path == EPOCH and not gone:
@@ -187,6 +200,11 @@ class Facts:
                 self.overwritten.pop(tp, None)
             elif partition in before and before[partition] != new.get(partition):
                 self.overwritten.setdefault(tp, before[partition])
+
+
+def notified(made: Record) -> list[TopicPartition]:
+    """The partitions that a notification of changed ISRs names."""
+    return IsrChangeNotificationSequenceZNode.decode((made.detail or "").encode(), "")
 
 
 def decoded(decode: Callable[[bytes], T], record: Record) -> T | None:

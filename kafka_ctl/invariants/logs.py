@@ -38,6 +38,15 @@ class Copy:
         """True if the acknowledged record is at its offset."""
         return promised.offset < len(self.entries) and self.entries[promised.offset].value == promised.value
 
+    def has_deleted(self, promised: Acknowledged) -> bool:
+        """True if the log begins after the acknowledged record."""
+        return promised.offset < self.start
+
+    def differs(self, other: Copy) -> bool:
+        """True if another log has not what lies below this one's high watermark; deleted records do not count."""
+        start, end = max(self.start, other.start), self.high_watermark
+        return other.entries[start:end] != self.entries[start:end]
+
 
 class Logs:
     """Every log, and every promise about one."""
@@ -53,9 +62,17 @@ class Logs:
         """The log of a replica; an empty one where nothing was ever written."""
         return self.copies.get(tp, {}).get(broker) or Copy()
 
-    def changed(self, record: Record, tp: TopicPartition) -> None:
-        """A broker did one of `CHANGES`."""
-        copy = self.copies.setdefault(tp, {}).setdefault(record.broker or 0, Copy())
+    def take(self, record: Record) -> bool:
+        """Take a broker's record into account; True if it is one of `CHANGES`."""
+        changed = record.action in CHANGES and record.topic is not None
+        if changed:
+            self._change(record)
+        elif record.action == "stop-replica" and record.error is None and "delete" in details.flags(record.detail):
+            self.copies.get(record.tp, {}).pop(record.broker or 0, None)
+        return changed
+
+    def _change(self, record: Record) -> None:
+        copy = self.copies.setdefault(record.tp, {}).setdefault(record.broker or 0, Copy())
         fields = details.named(record.detail)
         offset = int(fields["offset"])
         if record.action == "high-watermark":
@@ -71,24 +88,20 @@ class Logs:
         if record.action == "truncate":
             copy.high_watermark, copy.start = min(copy.high_watermark, offset), min(copy.start, offset)
         else:
-            known = self._known.setdefault(tp, {})
+            known = self._known.setdefault(record.tp, {})
             for value, epoch in details.records(fields["records"]):
                 entry = Entry(epoch, value)
                 copy.entries.append(known.setdefault(entry, entry))
-
-    def deleted(self, record: Record, tp: TopicPartition) -> None:
-        """A broker deleted its copy."""
-        self.copies.get(tp, {}).pop(record.broker or 0, None)
 
     def replaced(self, broker: int) -> None:
         """A broker begins with empty disks."""
         for copies in self.copies.values():
             copies.pop(broker, None)
 
-    def answered(self, record: Record, tp: TopicPartition) -> None:
+    def answered(self, record: Record) -> None:
         """A producer has an answer."""
         if promised := acknowledged(record):
-            self.acknowledged.setdefault(tp, []).extend(promised)
+            self.acknowledged.setdefault(record.tp, []).extend(promised)
 
     def forget(self, tp: TopicPartition) -> None:
         """The partition is gone, and every promise about it."""

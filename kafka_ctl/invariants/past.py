@@ -35,7 +35,16 @@ class Past:
             self._by.setdefault(key, []).append(record)
         self._indexed = len(self.records)
 
-    def of(self, kind: str, action: str, about: object = None, after: int = START) -> Iterator[Record]:
+    def of(
+        self,
+        kind: str,
+        action: str,
+        about: object = None,
+        after: int = START,
+        *,
+        broker: int | None = None,
+        actor: str | None = None,
+    ) -> Iterator[Record]:
         """Records of a kind and action after the record `after`, the newest first.
 
         `about` is the path of an operation, the partition, or else the broker of a process's record.
@@ -45,7 +54,12 @@ class Past:
         for record in reversed(self._by.get((kind, action) if about is None else (kind, action, about), ())):
             if record.seq <= after:
                 return
-            yield record
+            if broker in (None, record.broker) and actor in (None, record.actor):
+                yield record
+
+    def wrote(self, action: str, path: str, after: int = START) -> int:
+        """The `seq` of the last operation on a path that succeeded; START if there is none."""
+        return next((record.seq for record in self.of("zk", action, path, after) if record.error is None), START)
 
     def last(self, kind: str, action: str, about: object = None, after: int = START) -> int:
         """The `seq` of the last such record; START if there is none."""
@@ -53,20 +67,23 @@ class Past:
 
     def logged(self, message: str, after: int = START, actor: str | None = None) -> Iterator[tuple[Record, dict]]:
         """The messages of controllers with their fields, the newest first."""
-        for record in self.of("controller", message, after=after):
-            if actor in (None, record.actor):
-                yield record, details.fields(record)
+        return ((record, details.fields(record)) for record in self.of("controller", message, after=after, actor=actor))
 
     def began(self, record: Record) -> int:
         """The record at which the processing of a record's event began; the record itself if it belongs to none."""
         cause = self.records[record.cause] if record.cause is not None else None
         return cause.seq if cause is not None and cause.kind == "event" else record.seq
 
-    def asked(self, record: Record) -> int:
-        """The record at which the request was made that a record follows from; START if from none."""
+    def request(self, record: Record) -> Record | None:
+        """The request that a record follows from."""
         asked: Record | None = record
         while asked is not None and asked.kind != "request":
             asked = self.records[asked.cause] if asked.cause is not None else None
+        return asked
+
+    def asked(self, record: Record) -> int:
+        """The `seq` of the request that a record follows from; START if from none."""
+        asked = self.request(record)
         return asked.seq if asked else START
 
     # Brokers and controllers
@@ -75,19 +92,15 @@ class Past:
         """True if a controller has resigned or its process has ended since a record."""
         broker = int(actor.rpartition("-")[2])
         resigned = any(True for _ in self.logged("resigned", after, actor))
-        return resigned or max(self.last("broker", "start", broker), self._down(broker)) > after
-
-    def _down(self, broker: int) -> int:
-        return max(self.last("fault", "kill", broker), self.last("broker", "stopped", broker))
+        ends = (("broker", "start"), ("fault", "kill"), ("broker", "stopped"))
+        return resigned or any(self.last(kind, action, broker) > after for kind, action in ends)
 
     def life(self, broker: int) -> int:
         """The first registration of the present process of a broker; START if there is none."""
         started = self.last("broker", "start", broker)
         path = f"/brokers/ids/{broker}"
-        made = [
-            r.seq for r in self.of("zk", "create", path, started) if r.error is None and r.actor.startswith("broker")
-        ]
-        return made[-1] if made else START
+        made = (r for r in self.of("zk", "create", path, started) if r.error is None and r.actor.startswith("broker"))
+        return min((r.seq for r in made), default=START)
 
     def term(self, actor: str) -> int:
         """The record at which the acting controller began to read the cluster; START if it never did."""
@@ -103,7 +116,7 @@ class Past:
 
     def sent(self, tp: TopicPartition, broker: int, after: int) -> Iterator[Record]:
         """LeaderAndIsr requests about a partition that went to a broker, the newest first."""
-        made = (r for r in self.of("request", "LeaderAndIsr", tp, after) if r.broker == broker)
+        made = self.of("request", "LeaderAndIsr", tp, after, broker=broker)
         return (r for r in made if not self._unsent(r))
 
     def _unsent(self, request: Record) -> bool:
@@ -115,19 +128,15 @@ class Past:
 
     def ignored_leader(self, tp: TopicPartition, broker: int, state: LeaderAndIsr, after: int = START) -> bool:
         """True if a broker did not become follower in this leader epoch because it took the leader for dead."""
-        became = (r for r in self.of("broker", "become-follower", tp, after) if r.broker == broker)
+        became = self.of("broker", "become-follower", tp, after, broker=broker)
         return next((r.error for r in became if r.leader_epoch == state.leader_epoch), None) == "LEADER_NOT_AVAILABLE"
 
     def announced(self, tp: TopicPartition, broker: int, after: int = START) -> Iterator[Record]:
         """UpdateMetadata requests about a partition that were made out for a broker, the newest first."""
-        return (r for r in self.of("request", "UpdateMetadata", tp, after) if broker in receivers(r))
+        made = self.of("request", "UpdateMetadata", tp, after)
+        return (r for r in made if broker in details.numbers(details.named(r.detail).get("brokers")))
 
 
 def isr_before(record: Record) -> tuple[int, ...]:
     """The ISR that a leader has changed."""
     return details.numbers(details.named(record.detail).get("isr_before"))
-
-
-def receivers(record: Record) -> tuple[int, ...]:
-    """The brokers for which an UpdateMetadata request was made out."""
-    return details.numbers(details.named(record.detail).get("brokers"))

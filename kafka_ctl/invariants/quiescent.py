@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.invariants.base import Invariant, Reports, Subject
-from kafka_ctl.invariants.mechanisms.requests import DELETION, MOVE
+from kafka_ctl.invariants.base import DELETION, MOVE, Invariant, Reports, Subject
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
@@ -24,21 +23,29 @@ def running(world: World) -> list[Broker]:
     return [broker for broker in world.brokers.values() if broker.listening]
 
 
-class MetadataPropagated(Invariant):
+class PartitionsAtRest(Invariant):
+    """The parts that the invariants of this file share: who is there, and which partitions are to stay."""
+
+    def registered(self, world: World) -> dict[int, Broker]:
+        """The brokers that are up and registered."""
+        return {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
+
+    def staying(self) -> dict[TopicPartition, LeaderAndIsr]:
+        """The states of partitions whose topics are to stay."""
+        return {tp: state for tp, state in self.facts.states.items() if not self.facts.is_deleting(tp)}
+
+
+class MetadataPropagated(PartitionsAtRest):
     """Once nothing is under way, every live broker knows the leaders of the partitions it holds."""
 
     id, name = "I14", "metadata-propagated"
     motive = "KAFKA-7235, KAFKA-13407"
 
     def quiescent(self, world: World) -> None:
-        if world.acting() is None:
-            return  # I19 reports that
-        brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
-        for tp, state in self.facts.states.items():
+        brokers = self.registered(world)
+        for tp, state in self.staying().items() if world.acting() else ():  # I19 reports that there is none
             assignment = self.facts.assigned(tp)
-            if assignment is None or state.leader == NO_LEADER or tp.topic in self.facts.topics_to_be_deleted:
-                continue
-            for id in assignment.replicas:
+            for id in assignment.replicas if assignment and state.leader != NO_LEADER else ():
                 if id not in brokers or brokers[id].disk.refuses(tp):
                     continue
                 hosted = brokers[id].hosted.get(tp)
@@ -49,7 +56,7 @@ class MetadataPropagated(Invariant):
                     self.broken(None, text, Subject(tp, id, state=known))
 
 
-class AllAgree(Invariant):
+class AllAgree(PartitionsAtRest):
     """Once nothing is under way, ZooKeeper, the controller and all live brokers have the same state of a partition."""
 
     id, name = "I18", "all-agree"
@@ -59,15 +66,11 @@ class AllAgree(Invariant):
         acting = world.acting()
         if acting is None:
             return
-        stored = {tp: s[:3] for tp, s in self.facts.states.items() if tp.topic not in self.facts.topics_to_be_deleted}
-        own = Subject(controller=f"controller-{acting.id}")
-        views: dict[str, tuple[Subject, dict[TopicPartition, LeaderAndIsr]]]
-        views = {f"controller {acting.id}": (own, acting.context.leadership)}
-        for b in running(world):
-            if b.id in self.facts.registered:
-                views[f"broker {b.id}"] = Subject(broker=b.id), b.metadata
-        for who, (about, known) in views.items():
-            believed = {tp: state[:3] for tp, state in known.items() if tp.topic not in self.facts.topics_to_be_deleted}
+        stored = {tp: state[:3] for tp, state in self.staying().items()}
+        views = [(f"controller {acting.id}", Subject(controller=acting.actor), acting.context.leadership)]
+        views += [(f"broker {id}", Subject(broker=id), b.metadata) for id, b in self.registered(world).items()]
+        for who, about, known in views:
+            believed = {tp: state[:3] for tp, state in known.items() if not self.facts.is_deleting(tp)}
             if believed != stored:
                 for tp in sorted(tp for tp in {*believed, *stored} if believed.get(tp) != stored.get(tp)):
                     has, should = _state_text(believed.get(tp)), _state_text(stored.get(tp))
@@ -79,7 +82,7 @@ def _state_text(state: tuple | None) -> str:
     return f"leader={state[0]} isr={list(state[1])} leader_epoch={state[2]}" if state else "nothing"
 
 
-class AdminRequestsComplete(Invariant):
+class AdminRequestsComplete(PartitionsAtRest):
     """Without faults under way there is a controller, and every partition with a live in-sync replica has a
     leader, and reassignments and deletions whose brokers are all alive come to an end.
     """
@@ -107,50 +110,35 @@ class AdminRequestsComplete(Invariant):
     def _serves(self, live: dict[int, Broker], id: int, tp: TopicPartition) -> bool:
         return id in live and not live[id].disk.refuses(tp)
 
-    def _could_hold(self, live: dict[int, Broker], id: int, tp: TopicPartition) -> bool:
-        """True if a broker has a copy, or a directory that works to make one in, refused or not."""
-        return id in live and not live[id].disk.refuses(tp, is_new=True)
-
     def _leaderless(self, live: dict[int, Broker]) -> Iterator[tuple[str, Subject]]:
-        for tp, state in self.facts.states.items():
+        for tp, state in self.staying().items():
             assigned = self.facts.assigned(tp)
             able = [id for id in state.isr if self._serves(live, id, tp) and assigned and id in assigned.replicas]
-            if able and not self._serves(live, state.leader, tp) and tp.topic not in self.facts.topics_to_be_deleted:
-                yield (
-                    f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could",
-                    Subject(tp, brokers=tuple(able)),
-                )
+            if able and not self._serves(live, state.leader, tp):
+                text = f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could"
+                yield text, Subject(tp, brokers=tuple(able))
 
     def _check_deletions(self, world: World, live: dict[int, Broker]) -> None:
-        moving = {tp.topic for tp in self._moving()}
+        moving = {tp.topic for tp in self.facts.moving()}
         for topic in self.facts.topics_to_be_deleted:
-            copies = self.facts.assignments.get(topic, {}).items()
+            copies = [(tp, id) for tp, assigned in self.facts.partitions(topic).items() for id in assigned.replicas]
             # A topic whose assignment a restoration emptied says no more where its copies are.
-            whole = bool(copies) and all(
-                self._serves(live, id, TopicPartition(topic, n)) for n, assigned in copies for id in assigned.replicas
-            )
+            whole = bool(self.facts.assignments.get(topic)) and all(self._serves(live, id, tp) for tp, id in copies)
             if whole and topic not in moving and world.config["delete.topic.enable"]:
                 text = f"topic {topic} is to be deleted and all its copies are there, but it is not"
                 self.broken(None, text, Subject(topic=topic, aspect=DELETION))
 
     def _check_moves(self, live: dict[int, Broker]) -> None:
-        for tp in self._moving():
+        for tp in self.facts.moving():
             target, state = self.facts.target(tp), self.facts.states.get(tp)
-            able = state is not None and self._serves(live, state.leader, tp)
-            keeping_up = all(self._could_hold(live, id, tp) and live[id].as_follower.will_catch_up(tp) for id in target)
-            if able and keeping_up and tp.topic not in self.facts.topics_to_be_deleted:
+            if state is None or not self._serves(live, state.leader, tp) or self.facts.is_deleting(tp):
+                continue
+            # A broker could hold a copy that it refuses where it has a directory that works to make one in.
+            able = (id in live and not live[id].disk.refuses(tp, is_new=True) for id in target)
+            if all(able) and all(live[id].as_follower.will_catch_up(tp) for id in target):
                 text = f"the reassignment of {tp} to {list(target)} does not end though all of them are alive"
-                joining = tuple(id for id in target if id not in self.facts.states[tp].isr)
+                joining = tuple(id for id in target if id not in state.isr)
                 self.broken(None, text, Subject(tp, aspect=MOVE, brokers=joining))
-
-    def _moving(self) -> list[TopicPartition]:
-        moving = {
-            TopicPartition(topic, n)
-            for topic, numbers in self.facts.assignments.items()
-            for n, assignment in numbers.items()
-            if assignment.is_being_reassigned
-        }
-        return sorted(moving | self.facts.requests.keys())
 
 
 class PreferredLeadersRestored(Invariant):
@@ -174,18 +162,15 @@ class PreferredLeadersRestored(Invariant):
             return
         self.looked = record.time_ms
         facts, share = self.facts, self.checker.config["leader.imbalance.per.broker.percentage"] / 100
-        busy = facts.requests or any(a.is_being_reassigned for p in facts.assignments.values() for a in p.values())
         led: dict[int, list[bool]] = {}
-        for topic, numbers in facts.assignments.items():
-            for n, assignment in numbers.items():
-                tp = TopicPartition(topic, n)
-                state = facts.states.get(tp)
-                if state is not None and topic not in facts.topics_to_be_deleted:
-                    preferred = assignment.replicas[0]
-                    could = preferred in facts.registered and preferred in state.isr
-                    could = could and not self.checker.world.brokers[preferred].disk.refuses(tp)
-                    led.setdefault(preferred, []).append(could and state.leader != preferred)
-        acting = record.actor == f"controller-{facts.controller}" and self.checker.world.is_healthy and not busy
+        for tp, assignment in facts.partitions().items():
+            state = facts.states.get(tp)
+            if state is not None and not facts.is_deleting(tp):
+                preferred = assignment.replicas[0]
+                could = preferred in facts.registered and preferred in state.isr
+                could = could and not self.checker.world.brokers[preferred].disk.refuses(tp)
+                led.setdefault(preferred, []).append(could and state.leader != preferred)
+        acting = record.actor == facts.acting and self.checker.world.is_healthy and not facts.moving()
         for broker, not_preferred in led.items():
             late = acting and sum(not_preferred) / len(not_preferred) > share
             self.not_preferred[broker] = self.not_preferred.get(broker, 0) + 1 if late else 0
@@ -194,24 +179,21 @@ class PreferredLeadersRestored(Invariant):
                 self.broken(record, text, Subject(broker=broker))
 
 
-class NoDeadLeader(Invariant):
+class NoDeadLeader(PartitionsAtRest):
     """Once nothing is under way, whoever leads a partition is registered; a partition nobody can lead has no leader."""
 
     id, name = "I21", "no-dead-leader"
     motive = "KAFKA-3143"
 
     def quiescent(self, world: World) -> None:
-        if world.acting() is None:
-            return
-        for tp, state in self.facts.states.items():
-            known = state.leader == NO_LEADER or state.leader in self.facts.registered
-            if not known and tp.topic not in self.facts.topics_to_be_deleted:
-                self.broken(
-                    None, f"{tp} is led by broker {state.leader}, which is not there", Subject(tp, state.leader)
-                )
+        known = {NO_LEADER, *self.facts.registered}
+        for tp, state in self.staying().items() if world.acting() else ():
+            if state.leader not in known:
+                text = f"{tp} is led by broker {state.leader}, which is not there"
+                self.broken(None, text, Subject(tp, state.leader))
 
 
-class PartitionsGetState(Invariant):
+class PartitionsGetState(PartitionsAtRest):
     """Once nothing is under way, every partition of a topic has a state: its first leader and ISR are in ZooKeeper.
 
     It needs none while its topic is to be deleted, nor before one of its brokers has been there that could lead it.
@@ -224,16 +206,12 @@ class PartitionsGetState(Invariant):
         acting = world.acting()
         if acting is None or self.facts.controller != acting.id:
             return  # I19 reports that
-        live = {b.id for b in running(world) if b.id in self.facts.registered}
-        for topic, numbers in self.facts.assignments.items():
-            if topic in self.facts.topics_to_be_deleted:
-                continue
-            for tp in (TopicPartition(topic, number) for number in numbers):
-                able = [id for id in numbers[tp.partition].replicas if id in live]
-                able = [id for id in able if not world.brokers[id].disk.refuses(tp)]
-                if able and tp not in self.facts.states:
-                    text = f"{tp} has no state in ZooKeeper, though {able} of its brokers are alive"
-                    self.broken(None, text, Subject(tp, brokers=tuple(able)))
+        live = self.registered(world)
+        for tp, assignment in self.facts.partitions().items():
+            able = tuple(id for id in assignment.replicas if id in live and not live[id].disk.refuses(tp))
+            if able and tp not in self.facts.states and not self.facts.is_deleting(tp):
+                text = f"{tp} has no state in ZooKeeper, though {list(able)} of its brokers are alive"
+                self.broken(None, text, Subject(tp, brokers=able))
 
 
 class ProducesAreAnswered(Invariant):
@@ -248,11 +226,15 @@ class ProducesAreAnswered(Invariant):
 
     def sent(self, record: Record) -> None:
         if record.actor == "producer" and record.action == "Produce":
-            self.unanswered[_produced(record)] = record
+            self.unanswered[self._key(record)] = record
 
     def answered(self, record: Record) -> None:
         if record.actor == "producer" and record.action == "Produce":
-            self.unanswered.pop(_produced(record), None)
+            self.unanswered.pop(self._key(record), None)
+
+    def _key(self, record: Record) -> tuple[TopicPartition, str]:
+        """The key of a producer's request: each value is sent once."""
+        return record.tp, details.named(record.detail).get("records", "")
 
     def quiescent(self, world: World) -> None:
         for (tp, values), request in self.unanswered.items():
@@ -260,13 +242,7 @@ class ProducesAreAnswered(Invariant):
             self.broken(None, text, Subject(tp, request.broker, aspect=values))
 
 
-def _produced(record: Record) -> tuple[TopicPartition, str]:
-    """The key of a producer's request: each value is sent once."""
-    tp = TopicPartition(record.topic or "", record.partition or 0)
-    return tp, details.named(record.detail).get("records", "")
-
-
-class AcknowledgedIsEverywhere(Invariant):
+class AcknowledgedIsEverywhere(PartitionsAtRest):
     """Once nothing is under way, every live assigned replica has what was acknowledged and its leader has.
 
     Where it does not know of that leader, I14 says so; what the leader has lost, I4 says.
@@ -276,25 +252,21 @@ class AcknowledgedIsEverywhere(Invariant):
     motive = "EventuallyAcknowledgedValueFullyReplicated in Vanlightly/kafka-tlaplus"
 
     def quiescent(self, world: World) -> None:
-        brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
+        brokers, states = self.registered(world), self.staying()
         for tp, promised in self.facts.logs.acknowledged.items():
-            state, assigned = self.facts.states.get(tp), self.facts.assigned(tp)
-            if state is None or assigned is None or tp.topic in self.facts.topics_to_be_deleted:
-                continue
-            if not self._follows(brokers, state.leader, tp, state):
+            state, assigned = states.get(tp), self.facts.assigned(tp)
+            if state is None or assigned is None or not self._follows(brokers, state.leader, tp, state):
                 continue
             theirs = self.facts.logs.of(tp, state.leader)
-            kept = [p for p in promised if p.offset >= theirs.start and theirs.has(p)]
+            kept = [p for p in promised if theirs.has(p) and not theirs.has_deleted(p)]
             for id in assigned.replicas:
                 if id == state.leader or not self._follows(brokers, id, tp, state):
                     continue
                 own = self.facts.logs.of(tp, id)
-                if lacking := [p for p in kept if p.offset >= own.start and not own.has(p)]:
+                if lacking := [p for p in kept if not own.has(p) and not own.has_deleted(p)]:
                     values = ",".join(str(p.value) for p in lacking)
-                    text = (
-                        f"broker {id} has not {values} of {tp}, which were acknowledged and leader {state.leader} has"
-                    )
-                    self.broken(None, text, Subject(tp, id))
+                    has = f"which were acknowledged and leader {state.leader} has"
+                    self.broken(None, f"broker {id} has not {values} of {tp}, {has}", Subject(tp, id))
 
     def _follows(self, brokers: dict[int, Broker], id: int, tp: TopicPartition, state: LeaderAndIsr) -> bool:
         """True if a live broker takes part in this leader epoch, and keeps up."""
@@ -302,9 +274,3 @@ class AcknowledgedIsEverywhere(Invariant):
         if hosted is None or hosted.state[:1] + hosted.state[2:3] != state[:1] + state[2:3]:
             return False
         return id == state.leader or brokers[id].as_follower.will_catch_up(tp)
-
-
-INVARIANTS = (
-    *(MetadataPropagated, AllAgree, AdminRequestsComplete, PreferredLeadersRestored, NoDeadLeader, PartitionsGetState),
-    *(ProducesAreAnswered, AcknowledgedIsEverywhere),
-)

@@ -11,10 +11,9 @@ from html import escape
 from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.display import Table
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.invariants.logs import CHANGES, Logs
+from kafka_ctl.invariants.logs import Logs
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.view import LogView
 from kafka_ctl.trace import details
@@ -143,12 +142,8 @@ def _logs(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
     """The log of each replica."""
     logs = Logs()
     for record in records:
-        if record.kind == "broker" and record.topic is not None and record.partition is not None:
-            tp = TopicPartition(record.topic, record.partition)
-            if record.action in CHANGES:
-                logs.changed(record, tp)
-            elif record.action == "stop-replica" and record.error is None and "delete" in (record.detail or ""):
-                logs.deleted(record, tp)
+        if record.kind == "broker":
+            logs.take(record)
     for tp, copies in sorted(logs.copies.items()):
         for broker, copy in sorted(copies.items()):
             there = tuple(copy.entries[copy.start :])

@@ -71,6 +71,11 @@ class Record(NamedTuple):
     replicas: tuple[int, ...] | None = None
     detail: str | None = None
 
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition that the record is about; of a record about none, a partition without a name."""
+        return TopicPartition(self.topic or "", self.partition or 0)
+
     def set_columns(self) -> dict[str, object]:
         """The columns that apply, by name."""
         return {name: value for name, value in zip(self._fields, self, strict=True) if value is not None}

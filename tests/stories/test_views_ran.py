@@ -124,7 +124,7 @@ def test_a_deletion_that_must_wait(dying: Lab) -> None:
     assert names(answer) == ["look"]
     assert marked(answer.sources[0])[-3:] == [
         "if topic not in context.topics_to_be_deleted:",
-        "if topic in context.topics_ineligible and not env.generation.deletion.partitions_leave_first:",
+        "if topic in context.topics_ineligible and not leave_first:",
         'env.log("deletion_ineligible", topic=topic)',
     ]
     assert "await _begin(env, topic)" not in marked(answer.sources[0])
@@ -141,12 +141,8 @@ def test_a_step_of_a_reassignment(prose: Prose, dying: Lab) -> None:
         "if state is None:",
         "awaited = _moves(env, env.context.assigned(tp), target).in_sync",
         "missing = [r for r in awaited if r not in state.isr]",
-        "env.log(",
-        '"reassignment_progress",',
-        "partition=str(tp),",
-        "caught_up=len(awaited) - len(missing),",
-        "wanted=len(awaited),",
-        "missing=missing,",
+        'counts = {"caught_up": len(awaited) - len(missing), "wanted": len(awaited), "missing": missing}',
+        'env.log("reassignment_progress", partition=str(tp), **counts)',
     ]
     prose(answer.decided)
     assert dict(answer.inputs)["ISR"] == "[1]"

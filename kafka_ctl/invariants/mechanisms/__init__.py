@@ -12,16 +12,10 @@ or controller that it is about. Where several apply, the first in the order here
 
 from __future__ import annotations
 
-from kafka_ctl.invariants.base import Mechanism
+from kafka_ctl.invariants.base import Mechanism, defined_in
 from kafka_ctl.invariants.mechanisms import controllers, data, deletions, metadata, requests
 
-MECHANISMS: tuple[type[Mechanism], ...] = (
-    *controllers.MECHANISMS,
-    *metadata.MECHANISMS,
-    *deletions.MECHANISMS,
-    *requests.MECHANISMS,
-    *data.MECHANISMS,
-)
+MECHANISMS = defined_in((controllers, metadata, deletions, requests, data), Mechanism, "ticket")
 """All mechanisms."""
 
 

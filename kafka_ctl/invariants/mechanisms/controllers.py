@@ -6,14 +6,12 @@ from collections.abc import Iterator
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.generation import Generation
-from kafka_ctl.invariants.base import Mechanism, Subject
-from kafka_ctl.invariants.facts import CONTROLLER, DELETION, EPOCH, REASSIGN, TOPIC
+from kafka_ctl.invariants.base import MOVE, Mechanism, PartitionMechanism, Subject
+from kafka_ctl.invariants.facts import CONTROLLER, EPOCH, NOTIFICATION, REASSIGN, TO_DELETE, TOPIC, notified
 from kafka_ctl.invariants.past import START
 from kafka_ctl.partition import OFFLINE, ONLINE
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
-    IsrChangeNotificationSequenceZNode,
-    IsrChangeNotificationZNode,
     TopicPartitionStateZNode,
 )
 
@@ -45,12 +43,11 @@ class DeposedControllerWrote(Mechanism):
             yield TopicPartitionStateZNode.path(about.partition)
             yield from self._notifications(about.partition)
         if about.topic is not None:
-            for number in self.facts.assignments.get(about.topic, {}):
-                yield TopicPartitionStateZNode.path(TopicPartition(about.topic, number))
+            yield from map(TopicPartitionStateZNode.path, self.facts.partitions(about.topic))
         if topic is not None:
             yield TOPIC + topic
-            yield DELETION + topic
-        if about.aspect == "move":
+            yield TO_DELETE + topic
+        if about.aspect == MOVE:
             yield REASSIGN
         if about.aspect == "controller":
             yield CONTROLLER
@@ -58,14 +55,10 @@ class DeposedControllerWrote(Mechanism):
 
     def _notifications(self, tp: TopicPartition) -> Iterator[str]:
         """Notifications of the partition's ISR: who deletes one must have sent it to the brokers."""
-        parent = IsrChangeNotificationZNode.path()
         for path in self.facts.deposed:
-            if path.startswith(f"{parent}/"):
-                for made in self.past.of("zk", "create", path):
-                    if made.error is None and tp in IsrChangeNotificationSequenceZNode.decode(
-                        (made.detail or "").encode(), ""
-                    ):
-                        yield path
+            if path.startswith(NOTIFICATION):
+                made = (record for record in self.past.of("zk", "create", path) if record.error is None)
+                yield from (path for record in made if tp in notified(record))
 
 
 class NobodyWatched(Mechanism):
@@ -78,22 +71,18 @@ class NobodyWatched(Mechanism):
     ticket = "KAFKA-13407"
     breaks = ("I19",)
     field = "reports_missed_deletion"
+    aspect = "controller"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.aspect != "controller" or self._written("create") > self._written("delete"):
+        if self.past.wrote("create", CONTROLLER) > self.past.wrote("delete", CONTROLLER):
             return False
         return bool(self.facts.registered) and all(map(self._looked_too_late, self.facts.registered))
 
-    def _written(self, action: str) -> int:
-        """The record at which `/controller` was last made or deleted, by any client."""
-        return next((r.seq for r in self.past.of("zk", action, CONTROLLER) if r.error is None), START)
-
     def _looked_too_late(self, broker: int) -> bool:
         """True if a broker was notified that the znode was made, and not that it was deleted, and found it gone."""
-        actor, gone = f"broker-{broker}", self._written("delete")
-        fired = (r for r in self.past.of("watch", "fired") if r.actor == actor and r.path == CONTROLLER)
-        notified = next(fired, None)
-        looked = (r for r in self.past.of("zk", "exists", CONTROLLER, gone) if r.actor == actor)
+        actor, gone = f"broker-{broker}", self.past.wrote("delete", CONTROLLER)
+        notified = next((r for r in self.past.of("watch", "fired", actor=actor) if r.path == CONTROLLER), None)
+        looked = self.past.of("zk", "exists", CONTROLLER, gone, actor=actor)
         return notified is not None and notified.cause != gone and any(r.error == "NONODE" for r in looked)
 
 
@@ -106,12 +95,11 @@ class ResignedAfterElection(Mechanism):
     ticket = "KAFKA-4229"
     breaks = ("I19",)
     field = "single_threaded"
+    aspect = "controller"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.aspect != "controller" or self.facts.controller is None:
-            return False
         resigned = next((record for record, _ in self.past.logged("resigned", actor=self.facts.acting)), None)
-        if resigned is None or resigned.cause is None:
+        if self.facts.controller is None or resigned is None or resigned.cause is None:
             return False
         return self.past.records[resigned.cause].action == "RegisterBrokerAndReelect"
 
@@ -125,15 +113,14 @@ class NeverWoken(Mechanism):
     ticket = "KAFKA-6879"
     breaks = ("I19",)
     field = "fails_waiters_at_expiry"
+    aspect = "registered"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         last = self.past.last
-        return about.aspect == "registered" and all(
-            last("broker", "session-expired", id) > last("broker", "registered", id) for id in about.brokers
-        )
+        return all(last("broker", "session-expired", id) > last("broker", "registered", id) for id in about.brokers)
 
 
-class DeadLeaderStays(Mechanism):
+class DeadLeaderStays(PartitionMechanism):
     """A leader that leaves the ISR stays leader, and the ISR may become empty.
 
     Kafka before 0.8.0 (commit eb0d5a7f815): controller/KafkaController.scala, removeReplicaFromIsr
@@ -143,11 +130,8 @@ class DeadLeaderStays(Mechanism):
     breaks = ("I2", "I12", "I21")
     field = "resets_dead_leader"
 
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.partition is None or about.aspect == "strangers":
-            return False
-        state = self.facts.states.get(about.partition)
-        return state is not None and state.leader not in state.isr
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        return about.aspect != "strangers" and state.leader not in state.isr
 
 
 class LastMemberLeaves(Mechanism):
@@ -159,15 +143,16 @@ class LastMemberLeaves(Mechanism):
     ticket = "KAFKA-5083"
     breaks = ("I12",)
     field = "keeps_last_isr_member"
+    aspect = "empty"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.aspect != "empty" or about.state is None or about.partition is None or record is None:
+        if about.state is None or about.partition is None or record is None:
             return False
         ours = self.facts.author(record).startswith("controller-")
         return ours and len(about.state.isr) == 1 and self.facts.unclean(about.partition.topic, self.config)
 
 
-class ReadTwice(Mechanism):
+class ReadTwice(PartitionMechanism):
     """A broker that went between two reads of the brokers counts neither as dead nor as alive.
 
     Kafka 0.9.0: controller/ReplicaStateMachine.scala, BrokerChangeListener
@@ -177,15 +162,14 @@ class ReadTwice(Mechanism):
     breaks = ("I19", "I21")
     field = "reads_brokers_once"
 
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        state = self.facts.states.get(about.partition) if about.partition else None
-        if state is None or about.aspect == "move" or state.leader in self.facts.registered:
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        if about.aspect == MOVE or state.leader in self.facts.registered:
             return False
         fields = next((fields for _, fields in self.past.logged("brokers_changed", actor=self.facts.acting)), None)
         return fields is not None and state.leader not in (*fields["live"], *fields["dead"])
 
 
-class DeathMissed(Mechanism):
+class DeathMissed(PartitionMechanism):
     """A broker died before the acting controller took over; replicas of the dead stay as they were in ZooKeeper.
 
     A broker that is asked to follow a dead leader does not.
@@ -197,26 +181,19 @@ class DeathMissed(Mechanism):
     breaks = ("I14", "I21")
     field = "stops_dead_replicas_at_startup"
 
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        state = self.facts.states.get(about.partition) if about.partition else None
-        gone = state is not None and state.leader != NO_LEADER and state.leader not in self.facts.registered
-        if state is None or about.partition is None or not gone:
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        if state.leader in (NO_LEADER, *self.facts.registered):
             return False
         if invariant == "I14":
-            became = (r for r in self.past.of("broker", "become-follower", about.partition) if r.broker == about.broker)
-            first = next(became, None)
+            first = next(self.past.of("broker", "become-follower", tp, broker=about.broker), None)
             if first is None or (first.error, first.leader) != ("LEADER_NOT_AVAILABLE", state.leader):
                 return False
-        acting = self.facts.acting
-        term = self.past.term(acting)
-        found: list[int] = next(
-            (fields["brokers"] for _, fields in self.past.logged("active_brokers", term, acting)), []
-        )
-        died = any(state.leader in fields["dead"] for _, fields in self.past.logged("brokers_changed", term, acting))
+        found: list[int] = next((fields["brokers"] for _, fields in self.messages("active_brokers")), [])
+        died = any(state.leader in fields["dead"] for _, fields in self.messages("brokers_changed"))
         return state.leader not in found and not died
 
 
-class PreferredIsDead(Mechanism):
+class PreferredIsDead(PartitionMechanism):
     """A preferred election marks a partition online whose dead leader is its preferred replica; nobody elects again.
 
     A broker that did not follow the dead leader gets no new request when that returns, and a reassignment waits.
@@ -233,23 +210,20 @@ class PreferredIsDead(Mechanism):
         """Since KAFKA-5692 such partitions are left out before."""
         return super().possible(generation) and not generation.election.skips_needless_elections
 
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        tp = about.partition
-        state = self.facts.states.get(tp) if tp else None
-        if tp is None or state is None or not self._marked(tp, state, self.past.term(self.facts.acting)):
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        if not self._marked(tp, state, self.past.term(self.facts.acting)):
             return False
         if invariant == "I14":
             return self.past.ignored_leader(tp, about.broker or 0, state)
-        return about.aspect != "move" or any(self.past.ignored_leader(tp, id, state) for id in about.brokers)
+        return about.aspect != MOVE or any(self.past.ignored_leader(tp, id, state) for id in about.brokers)
 
     def _marked(self, tp: TopicPartition, state: LeaderAndIsr, term: int) -> bool:
         """True if the partition came online without an election, and there has been none since."""
-        marked = (self.facts.acting, str(OFFLINE), str(ONLINE))
-        moves = self.past.of("partition", "elect", tp, term)
-        last = next((m for m in moves if (m.actor, m.source, m.target) == marked), None)
+        moves = self.past.of("partition", "elect", tp, term, actor=self.facts.acting)
+        last = next((m for m in moves if (m.source, m.target) == (str(OFFLINE), str(ONLINE))), None)
         if last is None or last.leader != state.leader:
             return False
-        sent = (r for r in self.past.of("request", "LeaderAndIsr", tp, last.seq) if r.actor == self.facts.acting)
+        sent = self.past.of("request", "LeaderAndIsr", tp, last.seq, actor=self.facts.acting)
         epochs = {last.leader_epoch, *(r.leader_epoch for r in sent if r.leader == last.leader)}
         held = (e for kind in ("offline", "preferred", "reassign") for e in self.past.of("election", kind, tp, term))
         return state.leader_epoch in epochs and not any(e.leader_epoch in epochs for e in held)
@@ -269,20 +243,18 @@ class AddedBeforeWatch(Mechanism):
     field = "watches_before_reading"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        tp, acting = about.partition, self.facts.acting
+        tp, broker, term = about.partition, f"broker-{self.facts.controller}", self.past.term(self.facts.acting)
         if tp is None:
             return False
-        path, broker, term = TOPIC + tp.topic, f"broker-{self.facts.controller}", self.past.term(acting)
-        reads = [r.seq for r in self.past.of("zk", "get", path, term) if r.actor == broker]
-        logged = self.past.logged("topics_changed", term, acting)
-        new = next(((r.seq, fields["assignment"]) for r, fields in logged if tp.topic in fields["new"]), None)
+        path = TOPIC + tp.topic
+        reads = [r.seq for r in self.past.of("zk", "get", path, term, actor=broker)]
+        logged = ((r.seq, fields) for r, fields in self.messages("topics_changed"))
+        new = next(((seq, fields["assignment"]) for seq, fields in logged if tp.topic in fields["new"]), None)
         if new is not None and str(tp) in new[1]:
             return False
         since = next((seq for seq in reads if seq < new[0]), START) if new else min(reads, default=START)
-        watches = [r.seq for r in self.past.of("zk", "exists", path, new[0] if new else since) if r.actor == broker]
-        until = watches[-1] if watches else len(self.past.records)
-        wrote = next((r.seq for r in self.past.of("zk", "set", path) if r.error is None), START)
-        return START < since < wrote < until
+        watches = [r.seq for r in self.past.of("zk", "exists", path, new[0] if new else since, actor=broker)]
+        return START < since < self.past.wrote("set", path) < min(watches, default=len(self.past.records))
 
 
 class ElectionNeverEnds(Mechanism):
@@ -298,13 +270,5 @@ class ElectionNeverEnds(Mechanism):
     field, value = "halts_deletions_for_elections", True
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        acting = self.facts.acting
-        term = self.past.term(acting)
-        failed = (fields["event"] for _, fields in self.past.logged("error_processing", term, acting))
+        failed = (fields["event"] for _, fields in self.messages("error_processing"))
         return "PreferredReplicaLeaderElection" in failed
-
-
-MECHANISMS = (
-    *(DeposedControllerWrote, NobodyWatched, ResignedAfterElection, NeverWoken, DeadLeaderStays, LastMemberLeaves),
-    *(ReadTwice, DeathMissed, PreferredIsDead, AddedBeforeWatch, ElectionNeverEnds),
-)

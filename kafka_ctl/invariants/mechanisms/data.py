@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.invariants.base import Mechanism, Reports, Subject
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka_ctl.invariants.base import Mechanism, PartitionMechanism, Reports, State, Subject
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
@@ -22,9 +22,7 @@ class OfPartition(Mechanism):
         self.partitions: set[TopicPartition] = set()
         """To which it has happened."""
 
-    def state_written(
-        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
-    ) -> None:
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if record.action == "delete":
             self.partitions.discard(tp)
 
@@ -54,8 +52,8 @@ class UncleanElection(OfPartition):
     ticket = "KIP-106"
 
     def elected(self, record: Record) -> None:
-        if record.target == "unclean" and record.topic is not None and record.partition is not None:
-            self.partitions.add(TopicPartition(record.topic, record.partition))
+        if record.target == "unclean":
+            self.partitions.add(record.tp)
 
 
 class CancelledMove(OfPartition):
@@ -67,13 +65,10 @@ class CancelledMove(OfPartition):
     ticket = "KAFKA-14424"
 
     def process(self, record: Record) -> None:
-        if record.action != "stop-replica" or record.error is not None or record.topic is None:
-            return
-        if "delete" in details.flags(record.detail):
-            tp = TopicPartition(record.topic, record.partition or 0)
-            state, assigned = self.facts.states.get(tp), self.facts.assigned(tp)
+        if record.action == "stop-replica" and record.error is None and "delete" in details.flags(record.detail):
+            state, assigned = self.facts.states.get(record.tp), self.facts.assigned(record.tp)
             if state and assigned and record.broker in state.isr and record.broker not in assigned.replicas:
-                self.partitions.add(tp)
+                self.partitions.add(record.tp)
 
 
 class TruncatedToHighWatermark(OfPartition):
@@ -90,22 +85,18 @@ class TruncatedToHighWatermark(OfPartition):
     def log_changed(self, record: Record, tp: TopicPartition) -> None:
         if record.action not in ("truncate", "copy") or record.leader is None or record.broker is None:
             return
-        logs = self.facts.logs
-        own, theirs = logs.of(tp, record.broker), logs.of(tp, record.leader).entries
+        own, theirs = (self.facts.logs.of(tp, id) for id in (record.broker, record.leader))
         kept, dropped = len(own.entries), own.dropped[:1] if record.action == "truncate" else []
-        needless = dropped and theirs[kept : kept + 1] == dropped
-        if needless or theirs[:kept] != own.entries:
+        needless = dropped and theirs.entries[kept : kept + 1] == dropped
+        if needless or theirs.entries[:kept] != own.entries:
             self.partitions.add(tp)
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        return super().explains(invariant, about, record) or (invariant == "I29" and self._keeps_other(about))
-
-    def _keeps_other(self, about: Subject) -> bool:
-        """True if a follower has records at offsets at which its leader has others."""
-        state = self.facts.states.get(about.partition) if about.partition else None
-        if state is None or about.partition is None or about.broker is None:
-            return False
-        pair = (self.facts.logs.of(about.partition, id).entries for id in (about.broker, state.leader))
+        """True as well if a follower has records at offsets at which its leader has others."""
+        if super().explains(invariant, about, record) or invariant != "I29" or about.partition is None:
+            return about.partition in self.partitions
+        tp, state = about.partition, self.facts.states.get(about.partition)
+        pair = (self.facts.logs.of(tp, id).entries for id in (about.broker or 0, state.leader if state else NO_LEADER))
         return any(own != theirs for own, theirs in zip(*pair, strict=False))
 
 
@@ -118,9 +109,7 @@ class JoinedTooEarly(OfPartition):
     ticket = "KAFKA-7128"
     field = "joins_from_epoch_start"
 
-    def state_written(
-        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
-    ) -> None:
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         super().state_written(record, tp, old, new)
         if old is None or new is None or not self.facts.author(record).startswith("broker-"):
             return
@@ -146,21 +135,17 @@ class ExpansionNotConfirmed(OfPartition):
         self.written_by: dict[TopicPartition, str] = {}
         """The followers whose expansion was written and has not been confirmed yet."""
 
-    def state_written(
-        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
-    ) -> None:
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         super().state_written(record, tp, old, new)
         if old is not None and new is not None and set(new.isr) > set(old.isr):
             self.written_by[tp] = self.facts.author(record)
 
     def process(self, record: Record) -> None:
-        if record.action == "expand-isr" and record.topic is not None:
-            tp = TopicPartition(record.topic, record.partition or 0)
-            if self.written_by.get(tp) == record.actor:
-                if record.error is None:
-                    del self.written_by[tp]
-                else:
-                    self.partitions.add(tp)
+        if record.action == "expand-isr" and self.written_by.get(record.tp) == record.actor:
+            if record.error is None:
+                del self.written_by[record.tp]
+            else:
+                self.partitions.add(record.tp)
 
 
 class StrayLog(OfPartition):
@@ -172,18 +157,16 @@ class StrayLog(OfPartition):
 
     ticket = "KAFKA-7362"
 
-    def state_written(
-        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
-    ) -> None:
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         super().state_written(record, tp, old, new)
         if old is None and new is not None and any(self._has_stray_log(tp, replica) for replica in new.isr):
             self.partitions.add(tp)
 
     def _has_stray_log(self, tp: TopicPartition, broker: int) -> bool:
         """True if a broker has records of the partition from before it registered itself last."""
-        written = (r for action in ("append", "copy") for r in self.past.of("broker", action, tp) if r.broker == broker)
+        written = [r.seq for act in ("append", "copy") for r in self.past.of("broker", act, tp, broker=broker)]
         registered = self.past.last("broker", "registered", broker)
-        return bool(self.facts.logs.of(tp, broker).entries) and all(r.seq < registered for r in written)
+        return bool(self.facts.logs.of(tp, broker).entries) and all(seq < registered for seq in written)
 
 
 class ReplacedDisk(OfPartition):
@@ -201,7 +184,7 @@ class ReplacedDisk(OfPartition):
             self.partitions.update(tp for tp, state in self.facts.states.items() if record.broker in state.isr)
 
 
-class JoinedWhileLeaving(Mechanism):
+class JoinedWhileLeaving(PartitionMechanism):
     """A follower had caught up, and its leader added it to the ISR without knowing that it leaves, or has left.
 
     Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr (the leader does not ask who is alive); the
@@ -213,21 +196,12 @@ class JoinedWhileLeaving(Mechanism):
     ticket = "KAFKA-14140"
     breaks = ("I15",)
 
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        state = self.facts.states.get(about.partition) if about.partition else None
-        if state is None or about.partition is None:
-            return False
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
         epochs = {state.leader_epoch}
-        for followed in self.past.of("broker", "become-follower", about.partition):
-            if followed.broker == about.broker and followed.error is None:
+        for followed in self.past.of("broker", "become-follower", tp, broker=about.broker):
+            if followed.error is None:
                 epochs.add(followed.leader_epoch or 0)
                 if "fetcher=kept" not in (followed.detail or ""):
                     break
-        caught_up = (r for r in self.past.of("broker", "caught-up", about.partition) if r.broker == about.broker)
+        caught_up = self.past.of("broker", "caught-up", tp, broker=about.broker)
         return any(r.leader == state.leader and r.leader_epoch in epochs for r in caught_up)
-
-
-MECHANISMS = (
-    *(LeaderOnly, UncleanElection, CancelledMove, TruncatedToHighWatermark, JoinedTooEarly, ExpansionNotConfirmed),
-    *(StrayLog, ReplacedDisk, JoinedWhileLeaving),
-)

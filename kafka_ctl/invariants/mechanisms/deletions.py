@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.invariants.base import Mechanism, Subject
-from kafka_ctl.invariants.facts import decoded
-from kafka_ctl.invariants.mechanisms.requests import DELETION
+from kafka_ctl.invariants.base import DELETION, Mechanism, Subject
+from kafka_ctl.invariants.facts import TO_DELETE, TOPIC, decoded
 from kafka_ctl.invariants.past import START
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import TopicZNode
@@ -24,11 +21,10 @@ class PartitionsAddedToDeletion(Mechanism):
     ticket = "KAFKA-6612"
     breaks = ("I19",)
     field = "restores_assignments"
+    aspect = DELETION
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.aspect != DELETION:
-            return False
-        asked = self.past.last("zk", "create", f"/admin/delete_topics/{about.topic}")
+        asked = self.past.last("zk", "create", f"{TO_DELETE}{about.topic}")
         return any(fields["topic"] == about.topic for _, fields in self.past.logged("partitions_not_added", asked))
 
 
@@ -41,12 +37,10 @@ class NeverLed(Mechanism):
     ticket = "KAFKA-6650"
     breaks = ("I19",)
     field = "tolerates_missing_state"
+    aspect = DELETION
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        numbers = self.facts.assignments.get(about.topic or "", {})
-        return about.aspect == DELETION and any(
-            TopicPartition(about.topic or "", number) not in self.facts.states for number in numbers
-        )
+        return not self.facts.partitions(about.topic or "").keys() <= self.facts.states.keys()
 
 
 class MoveDropped(Mechanism):
@@ -57,11 +51,11 @@ class MoveDropped(Mechanism):
 
     ticket = "KafkaController.maybeTriggerPartitionReassignment"
     breaks = ("I19",)
+    aspect = DELETION
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         skipped = self.past.logged("reassignment_skipped", self.past.last("controller", "elected"))
-        topics = (fields["partition"].rpartition("-")[0] for _, fields in skipped)
-        return about.aspect == DELETION and about.topic in topics
+        return about.topic in (fields["partition"].rpartition("-")[0] for _, fields in skipped)
 
 
 class StaysIneligible(Mechanism):
@@ -74,22 +68,17 @@ class StaysIneligible(Mechanism):
 
     ticket = "TopicDeletionManager.completeDeleteTopic"
     breaks = ("I19",)
+    aspect = DELETION
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         topic = about.topic
-        deleted = self._last_logged("deletion_completed", lambda fields: fields["topic"] == topic)
-        halted = self._last_logged("deletion_halted", lambda fields: topic in fields["topics"])
-        found = self._last_logged("initializing_deletion", lambda fields: topic in fields["ineligible"])
-        resumed = self._last_logged(
+        deleted = self.last_message("deletion_completed", lambda fields: fields["topic"] == topic)
+        halted = self.last_message("deletion_halted", lambda fields: topic in fields["topics"])
+        found = self.last_message("initializing_deletion", lambda fields: topic in fields["ineligible"])
+        resumed = self.last_message(
             "deletion_can_resume", lambda fields: topic in [name for name, *_ in fields["replicas"]]
         )
-        return about.aspect == DELETION and max(START, resumed) < max(halted, found) < deleted
-
-    def _last_logged(self, message: str, about: Callable[[dict[str, Any]], bool]) -> int:
-        """The last record of this message in the acting controller's term; START if there is none."""
-        acting = self.facts.acting
-        logged = self.past.logged(message, self.past.term(acting), acting)
-        return next((record.seq for record, fields in logged if about(fields)), START)
+        return max(START, resumed) < max(halted, found) < deleted
 
 
 class _StartFails(Mechanism):
@@ -101,24 +90,22 @@ class _StartFails(Mechanism):
     """The controller's message about its failure."""
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        tp = about.partition
         if about.aspect == DELETION:
-            numbers = self.facts.assignments.get(about.topic or "", {})
-            started = self._failed("broker_startup", "brokers", *(id for a in numbers.values() for id in a.replicas))
-            return self.past.last("zk", "create", f"/admin/delete_topics/{about.topic}") < started
-        state = self.facts.states.get(tp) if tp else None
+            copies = self.facts.partitions(about.topic or "").values()
+            started = self._failed("broker_startup", "brokers", *(id for a in copies for id in a.replicas))
+            return self.past.last("zk", "create", f"{TO_DELETE}{about.topic}") < started
+        state = self.facts.states.get(about.partition) if about.partition else None
         if state is None or about.aspect != "":
             return False
         return self._failed("brokers_changed", "dead", state.leader) > START
 
     def _failed(self, message: str, word: str, *brokers: int) -> int:
         """The last record of this message about one of these brokers; START if the controller did not fail by it."""
-        acting = self.facts.acting
-        for logged, fields in self.past.logged(message, self.past.term(acting), acting):
-            if not set(fields[word]).isdisjoint(brokers):
-                errors = self.past.logged("error_processing", logged.seq, acting)
-                failed = any(e.cause == logged.cause and self.failure.match(text["error"]) for e, text in errors)
-                return logged.seq if failed else START
+        about = ((r, fields) for r, fields in self.messages(message) if not set(fields[word]).isdisjoint(brokers))
+        for logged, _ in about:
+            errors = self.past.logged("error_processing", logged.seq, self.facts.acting)
+            failed = any(e.cause == logged.cause and self.failure.match(text["error"]) for e, text in errors)
+            return logged.seq if failed else START
         return START
 
 
@@ -164,21 +151,12 @@ class MoveOutlivesTopic(Mechanism):
     field, value = "incremental_reassignment", True
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        acting = self.facts.acting
-        deleted = self.past.logged("deletion_completed", self.past.term(acting), acting)
-        return any(self._moved(fields["topic"], logged.seq) for logged, fields in deleted)
+        return any(self._moved(f["topic"], logged.seq) for logged, f in self.messages("deletion_completed"))
 
     def _moved(self, topic: str, deleted: int) -> bool:
         """True if a partition of the topic moved when it was deleted, as its znode said."""
-        path = TopicZNode.path(topic)
-        written = (r for action in ("set", "create") for r in self.past.of("zk", action, path))
+        written = (r for action in ("set", "create") for r in self.past.of("zk", action, TOPIC + topic))
         before = [r for r in written if r.error is None and r.seq < deleted]
         last = max(before, key=lambda r: r.seq, default=None)
         assigned = decoded(lambda data: TopicZNode.decode(data, topic), last) if last else None
         return any(assignment.is_being_reassigned for assignment in (assigned or {}).values())
-
-
-MECHANISMS = (
-    *(PartitionsAddedToDeletion, NeverLed, MoveDropped, StaysIneligible, StartFailsOverDeletedTopic),
-    *(StartFailsOverMove, MoveOutlivesTopic),
-)

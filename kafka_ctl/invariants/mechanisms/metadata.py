@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from kafka_ctl.cluster import LEADER_DURING_DELETE, TopicPartition
-from kafka_ctl.invariants.base import Mechanism, Subject
-from kafka_ctl.invariants.facts import CONFIG
+import math
+
+from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+from kafka_ctl.invariants.base import MOVE, Mechanism, PartitionMechanism, Subject
+from kafka_ctl.invariants.facts import BROKER, CONFIG, TOPIC, notified
 from kafka_ctl.invariants.past import START
 from kafka_ctl.trace.record import Record
-from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, IsrChangeNotificationSequenceZNode
-
-MOVE = "move"
+from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 
 
 class NoControllerEpochs(Mechanism):
@@ -26,36 +26,6 @@ class NoControllerEpochs(Mechanism):
         return about.aspect.endswith(" controller")
 
 
-class BumpNotCached(Mechanism):
-    """The leader epoch was raised for a reassignment in ZooKeeper, but not in the controller's cache.
-
-    What the controller says of the partition has the old epoch, until something else makes it read the state again.
-    Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpoch
-    """
-
-    ticket = "KAFKA-9212"
-    breaks = ("I14", "I18")
-    field = "caches_bumped_epoch"
-
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        tp, believed = about.partition, about.state
-        stored = self.facts.states.get(tp) if tp else None
-        if stored is None or believed is None or tp is None:
-            return False
-        raised = (
-            (logged, fields["leader_epoch"])
-            for logged, fields in self.past.logged("leader_epoch_updated")
-            if fields["partition"] == str(tp)
-        )
-        bumped = next(raised, None)
-        if bumped is None or not believed.leader_epoch < bumped[1] == stored.leader_epoch:
-            return False
-        if invariant == "I18":
-            return True
-        sent = self.past.sent(tp, about.broker or 0, bumped[0].seq)
-        return any(request.leader_epoch == believed.leader_epoch for request in sent)
-
-
 class ReadsConfigAfterCheck(Mechanism):
     """A request is compared with the broker's epoch when it arrives; then its topics' configurations are read.
 
@@ -65,14 +35,12 @@ class ReadsConfigAfterCheck(Mechanism):
 
     ticket = "KafkaApis.handleLeaderAndIsrRequest"
     breaks = ("I9",)
+    aspect = "LeaderAndIsr broker"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.aspect != "LeaderAndIsr broker":
-            return False
-        registered = self.past.last("zk", "create", f"{BrokerIdsZNode.path()}/{about.broker}")
+        registered, actor = self.past.last("zk", "create", f"{BROKER}{about.broker}"), f"broker-{about.broker}"
         topics = {**self.facts.assignments, **self.facts.topic_configs}  # also those that have been deleted since
-        reads = (r for topic in topics for r in self.past.of("zk", "get", CONFIG + topic, registered))
-        return any(r.actor == f"broker-{about.broker}" for r in reads)
+        return any(True for t in topics for _ in self.past.of("zk", "get", CONFIG + t, registered, actor=actor))
 
 
 class NoBrokerEpochs(Mechanism):
@@ -128,43 +96,36 @@ class NoBrokerEpochs(Mechanism):
     def _not_announced(self, tp: TopicPartition, broker: int) -> bool:
         """True if the present process of a broker was sent no metadata with the partition's state."""
         state = self.facts.states.get(tp)
-        if not self._unnoticed(broker):
-            return False
         sent = self.past.announced(tp, broker, self.past.life(broker))
-        return not any(state is not None and request.leader_epoch == state.leader_epoch for request in sent)
+        arrived = any(state is not None and request.leader_epoch == state.leader_epoch for request in sent)
+        return not arrived and self._unnoticed(broker)
 
     def _sent_late(self, tp: TopicPartition, broker: int) -> bool:
         """True if the last state of a partition that a broker received was sent before it registered itself anew."""
-        cached = next((r for r in self.past.of("broker", "cached", tp) if r.broker == broker), None)
+        cached = next(self.past.of("broker", "cached", tp, broker=broker), None)
         if cached is None:
             return False
-        asked = self.past.asked(cached)
-        made = (r for r in self.past.of("zk", "create", f"/brokers/ids/{broker}", asked) if r.error is None)
-        return any(r.seq < cached.seq for r in made)
+        made = self.past.of("zk", "create", f"{BROKER}{broker}", self.past.asked(cached))
+        return any(r.error is None and r.seq < cached.seq for r in made)
 
     def _announcement_lost(self, tp: TopicPartition) -> bool:
         """True if a leader changed the ISR last, and ended unnoticed before it announced that."""
         state = self.facts.states.get(tp)
-        wrote = next(self.past.of("zk", "set", f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"), None)
+        wrote = next(self.past.of("zk", "set", TopicPartitionStateZNode.path(tp)), None)
         if state is None or wrote is None or not self.facts.author(wrote).startswith("broker-"):
             return False
-        leader = state.leader
-        if self.past.last("broker", "start", leader) < wrote.seq or not self._unnoticed(leader):
+        if self.past.last("broker", "start", state.leader) < wrote.seq or not self._unnoticed(state.leader):
             return False
-        return not any(self._announces(made, tp) for made in self.facts.notifications if made.seq > wrote.seq)
-
-    def _announces(self, made: Record, tp: TopicPartition) -> bool:
-        return tp in IsrChangeNotificationSequenceZNode.decode((made.detail or "").encode(), "")
+        return not any(tp in notified(made) for made in self.facts.notifications if made.seq > wrote.seq)
 
     def _lost_disk(self, topic: str) -> bool:
         """True if a topic is not deleted because of a disk that works again."""
-        copies = self.facts.assignments.get(topic, {}).items()
-        return any(self._disk_works_again(TopicPartition(topic, n), id) for n, a in copies for id in a.replicas)
+        copies = self.facts.partitions(topic).items()
+        return any(self._disk_works_again(tp, id) for tp, assignment in copies for id in assignment.replicas)
 
     def _disk_works_again(self, tp: TopicPartition, broker: int) -> bool:
         """True if an earlier process had lost the partition's disk, which the controller still takes for lost."""
-        life = self.past.life(broker)
-        logged = self.past.logged("replicas_offline", self.past.term(self.facts.acting), self.facts.acting)
+        life, logged = self.past.life(broker), self.messages("replicas_offline")
         lost = (r for r, fields in logged if fields["broker"] == broker and str(tp) in fields["partitions"])
         return any(r.seq < life or self._answered(r) < life for r in lost) and self._unnoticed(broker)
 
@@ -176,7 +137,28 @@ class NoBrokerEpochs(Mechanism):
         return offline.seq if answer is None else answer
 
 
-class BrokersUnknown(Mechanism):
+class BumpNotCached(PartitionMechanism):
+    """The leader epoch was raised for a reassignment in ZooKeeper, but not in the controller's cache.
+
+    What the controller says of the partition has the old epoch, until something else makes it read the state again.
+    Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpoch
+    """
+
+    ticket = "KAFKA-9212"
+    breaks = ("I14", "I18")
+    field = "caches_bumped_epoch"
+
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        updated = self.past.logged("leader_epoch_updated")
+        raised = ((r.seq, fields["leader_epoch"]) for r, fields in updated if fields["partition"] == str(tp))
+        seq, epoch = next(raised, (START, START))
+        if about.state is None or not about.state.leader_epoch < epoch == state.leader_epoch:
+            return False
+        sent = self.past.sent(tp, about.broker or 0, seq)
+        return invariant == "I18" or any(request.leader_epoch == about.state.leader_epoch for request in sent)
+
+
+class BrokersUnknown(PartitionMechanism):
     """A broker got LeaderAndIsr before the UpdateMetadata that lists its leader as live, and ignored it.
 
     Kafka 0.10.1.1: controller/KafkaController.scala, onControllerFailover
@@ -186,11 +168,8 @@ class BrokersUnknown(Mechanism):
     breaks = ("I14",)
     field = "introduces_brokers_first"
 
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.partition is None:
-            return False
-        state = self.facts.states.get(about.partition)
-        return state is not None and self.past.ignored_leader(about.partition, about.broker or 0, state)
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        return self.past.ignored_leader(tp, about.broker or 0, state)
 
 
 class BatchNotCleared(Mechanism):
@@ -204,16 +183,12 @@ class BatchNotCleared(Mechanism):
     field = "clears_batches"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        acting = self.facts.acting
-        term = self.past.term(acting)
-        return any(
-            "batch is not empty" in fields.get("error", "")
-            for message in ("error_processing", "error_moving_partitions", "error_moving_replicas")
-            for _, fields in self.past.logged(message, term, acting)
-        )
+        failures = ("error_processing", "error_moving_partitions", "error_moving_replicas")
+        logged = (fields for message in failures for _, fields in self.messages(message))
+        return any("batch is not empty" in fields.get("error", "") for fields in logged)
 
 
-class OwnIsrNotAccepted(Mechanism):
+class OwnIsrNotAccepted(PartitionMechanism):
     """A leader's ISR was written, the answer was lost, and the leader takes its own write for somebody else's.
 
     Kafka 0.8.1.1: cluster/Partition.scala, updateIsr
@@ -223,15 +198,12 @@ class OwnIsrNotAccepted(Mechanism):
     breaks = ("I18",)
     field = "accepts_own_isr"
 
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        tp = about.partition
-        state = self.facts.states.get(tp) if tp else None
-        if tp is None or state is None:
-            return False
-        changes = (r for action in ("shrink-isr", "expand-isr") for r in self.past.of("broker", action, tp))
-        wrote = next(self.past.of("zk", "set", f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"), None)
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        acts = ("shrink-isr", "expand-isr")
+        changes = (r for act in acts for r in self.past.of("broker", act, tp, broker=state.leader))
+        wrote = next(self.past.of("zk", "set", TopicPartitionStateZNode.path(tp)), None)
         own = wrote is not None and self.facts.author(wrote) == f"broker-{state.leader}"
-        return own and any(r.error == "BADVERSION" and r.broker == state.leader for r in changes)
+        return own and any(r.error == "BADVERSION" for r in changes)
 
 
 class DeletionMissed(Mechanism):
@@ -248,23 +220,17 @@ class DeletionMissed(Mechanism):
         tp, broker = about.partition, about.broker
         if tp is None or broker is None or tp in self.facts.states or about.state is None:
             return False
-        cached = next((r.seq for r in self.past.of("broker", "cached", tp) if r.broker == broker), -1)
-        path = f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
-        deleted = self.past.last("zk", "delete", path)
-        if deleted < 0:
+        cached = next((r.seq for r in self.past.of("broker", "cached", tp, broker=broker)), START)
+        if self.past.last("zk", "delete", TopicPartitionStateZNode.path(tp)) == START:
             return False
-        logged = [r for r in self.past.of("request", "UpdateMetadata", tp) if r.leader == LEADER_DURING_DELETE]
-        if not logged:
+        if not any(r.leader == LEADER_DURING_DELETE for r in self.past.of("request", "UpdateMetadata", tp)):
             return False
-        return not any(
-            self._arrives(r, tp, broker, cached)
-            for r in self.past.announced(tp, broker, cached)
-            if r.leader == LEADER_DURING_DELETE
-        )
+        sent = (r for r in self.past.announced(tp, broker, cached) if r.leader == LEADER_DURING_DELETE)
+        return not any(self._arrives(r, broker) for r in sent)
 
-    def _arrives(self, request: Record, tp: TopicPartition, broker: int, cached: int) -> bool:
+    def _arrives(self, request: Record, broker: int) -> bool:
         """True if nothing kept a request from a broker: neither of the two has ended or been cut off since."""
-        if self.past.ended(request.actor, request.seq) or self.facts.registered.get(broker, -1) > request.seq:
+        if self.past.ended(request.actor, request.seq) or self.facts.registered.get(broker, START) > request.seq:
             return False
         return self.past.last("broker", "start", broker) < request.seq
 
@@ -286,22 +252,17 @@ class CreationNotAccepted(Mechanism):
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         if about.partition is not None:
             return self.has_happened(about.partition)
-        numbers = self.facts.assignments.get(about.topic or "", {})
         stuck = not self.generation.isr.tolerates_missing_state  # its replicas cannot go offline, and are not deleted
-        return stuck and any(self.has_happened(TopicPartition(about.topic or "", number)) for number in numbers)
+        return stuck and any(map(self.has_happened, self.facts.partitions(about.topic or "")))
 
     def has_happened(self, tp: TopicPartition) -> bool:
         """True if the acting controller has made the partition's state and does not know it."""
-        acting = self.facts.acting
-        path = f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
-        term = self.past.term(acting)
-        tries = [r for r in self.past.of("zk", "create", path, term) if self.facts.author(r) == acting]
-        made = any(r.error is None for r in tries)
-        refused = any(
-            r.actor == acting and r.error == "NodeExists" for r in self.past.of("partition", "refuse", tp, term)
-        )
-        moved = any(r.actor == acting for r in self.past.of("partition", "initialize", tp, term))
-        return made and refused and not moved
+        acting, term = self.facts.acting, self.past.term(self.facts.acting)
+        tries = self.past.of("zk", "create", TopicPartitionStateZNode.path(tp), term)
+        made = any(r.error is None and self.facts.author(r) == acting for r in tries)
+        refused = self.past.of("partition", "refuse", tp, term, actor=acting)
+        moved = any(True for _ in self.past.of("partition", "initialize", tp, term, actor=acting))
+        return made and any(r.error == "NodeExists" for r in refused) and not moved
 
 
 class OldCopyStays(Mechanism):
@@ -320,35 +281,22 @@ class OldCopyStays(Mechanism):
         tp = about.partition
         if tp is None:
             return False
-        path = f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
-        for wrote in self.past.of("zk", "set", path, self._made(tp.topic)):
+        made = self.past.wrote("create", TOPIC + tp.topic)
+        for wrote in self.past.of("zk", "set", TopicPartitionStateZNode.path(tp), made):
             author = self.facts.author(wrote)
-            if author.startswith("broker-") and self._is_old(tp, int(author.removeprefix("broker-")), wrote):
+            if author.startswith("broker-") and self._is_old(tp, int(author.removeprefix("broker-")), wrote.seq):
                 return True
         brokers = about.brokers if about.aspect == MOVE else (about.broker or 0,) * (invariant == "I14")
         return any(self._is_old(tp, broker) and self._refused(tp, broker) for broker in brokers)
 
-    def _is_old(self, tp: TopicPartition, broker: int, before: Record | None = None) -> bool:
-        """True if the request to make a broker's copy is older than the topic."""
-        made = self._made(tp.topic)
-        started = self.past.last("broker", "start", broker)
-        became = (r for role in ("leader", "follower") for r in self.past.of("broker", f"become-{role}", tp, started))
-        accepted = [r for r in became if r.broker == broker and r.error is None]
-        asked = [self.past.asked(r) for r in accepted if before is None or r.seq < before.seq]
-        return START < max(asked, default=START) < made
-
-    def _made(self, topic: str) -> int:
-        """The record at which the topic was made."""
-        return next((r.seq for r in self.past.of("zk", "create", f"/brokers/topics/{topic}") if r.error is None), START)
+    def _is_old(self, tp: TopicPartition, broker: int, before: float = math.inf) -> bool:
+        """True if the request to make a broker's copy, accepted before a record, is older than the topic."""
+        started, acts = self.past.last("broker", "start", broker), ("become-leader", "become-follower")
+        became = (r for act in acts for r in self.past.of("broker", act, tp, started, broker=broker))
+        asked = max((self.past.asked(r) for r in became if r.error is None and r.seq < before), default=START)
+        return START < asked < self.past.wrote("create", TOPIC + tp.topic)
 
     def _refused(self, tp: TopicPartition, broker: int) -> bool:
         """True if it has refused metadata of the new topic."""
-        made = self._made(tp.topic)
-        ignored = (r for r in self.past.of("broker", "ignored", tp, made) if r.broker == broker)
+        ignored = self.past.of("broker", "ignored", tp, self.past.wrote("create", TOPIC + tp.topic), broker=broker)
         return next((r.error for r in ignored), None) == "STALE_CONTROLLER_EPOCH"
-
-
-MECHANISMS = (
-    *(NoControllerEpochs, ReadsConfigAfterCheck, NoBrokerEpochs, BumpNotCached, BrokersUnknown, BatchNotCleared),
-    *(OwnIsrNotAccepted, DeletionMissed, CreationNotAccepted, OldCopyStays),
-)

@@ -1,0 +1,32 @@
+"""Kafka's error messages of the controller: a name in `failures.txt`, and the values of its fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+from kafka_ctl.errors import StateChangeFailed
+
+
+@cache
+def _templates() -> dict[str, str]:
+    """The messages by name: a line begins one, indented lines go on."""
+    rows = re.findall(r"^(\S+)\n((?: +\S.*\n)+)", files(__package__).joinpath("failures.txt").read_text("utf-8"), re.M)
+    return {name: " ".join(message.split()) for name, message in rows}
+
+
+def text(message: str, /, **fields: object) -> str:
+    """A message with its fields filled in."""
+    return _templates()[message].format(**fields)
+
+
+def failure(message: str, kind: type[StateChangeFailed] = StateChangeFailed, /, **fields: object) -> StateChangeFailed:
+    """The error with this message."""
+    return kind(text(message, **fields))
+
+
+def joined(values: Iterable[object], mark: str = ", ") -> str:
+    """Values as Scala's `mkString` joins them."""
+    return mark.join(map(str, values))
