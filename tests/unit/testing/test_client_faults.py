@@ -60,7 +60,7 @@ def test_a_leader_dies_in_mid_write(cluster: KafkaCluster) -> None:
     cluster.wait_until(lambda: cluster.lab.partition("orders", 0).leader not in (leader, -1))
     assert cluster.lab.story.splitlines()[-1] == f"kill {leader}"
     cluster.assert_kept("orders", ["v0", "v1"])
-    with pytest.raises(AssertionError, match="lost 1 of 2 .* b'v2'"):
+    with pytest.raises(AssertionError, match=r"lost 1 of 2 .* b'v2'"):
         cluster.assert_kept("orders", ["v0", "v2"])
     assert [record.offset for record in cluster.records("orders")] == [0, 1]
 
