@@ -19,6 +19,7 @@ import click
 from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.reassign import reassign
+from kafka_ctl.cli.serve import serve
 from kafka_ctl.cli.site import site
 from kafka_ctl.cli.terminal import INT32, echo
 from kafka_ctl.cli.wire import wire
@@ -29,7 +30,7 @@ SECTIONS = {
     "Learn": ("lab", "demo", "exercises"),
     "Stories": ("run", "render", "museum", "explore"),
     "Large histories": ("history",),
-    "Tools": ("zookeeper", "reassign", "wire"),
+    "Tools": ("serve", "zookeeper", "reassign", "wire"),
     "This project": ("test", "diagrams", "docs", "site"),
 }
 """The commands as `--help` groups them."""
@@ -48,6 +49,7 @@ Examples:
   kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
   kafka-ctl history import /var/log/kafka --out mine
                                           the logs of a real cluster, as tables for questions
+  kafka-ctl serve                         a small Kafka at 9092 for the tests of your programs
   kafka-ctl zookeeper --port 2181         a ZooKeeper that runs until Ctrl-C
 """
 
@@ -251,6 +253,7 @@ app.add_command(reassign)
 app.add_command(explore)
 app.add_command(history)
 app.add_command(wire)
+app.add_command(serve)
 app.add_command(site)
 
 

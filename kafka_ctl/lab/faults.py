@@ -32,9 +32,9 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.menu import ZOOKEEPER
-from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.zookeeper.memory.server import MemoryStore
 from kafka_ctl.zookeeper.memory.session import AFTER, BEFORE, DOWN, READ_TIMEOUT_FRACTION, UP, MemorySession
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerZNode
@@ -142,7 +142,7 @@ class Faults(Commands):
 
         When that is longer than its session timeout, ZooKeeper takes it for dead; it learns so when it resumes.
         """
-        self._require_memory_world("pause")
+        self._memory_store("pause")
         process, wait = self._broker(broker, "pause", running=True), validate.seconds("a pause", seconds)
         self._fault("pause", broker, lambda: process.pause(wait), detail=details.write(seconds=f"{wait:g}"))
 
@@ -213,15 +213,13 @@ class Faults(Commands):
                 if not one_way:
                     self._world.network.cut(other, one)
             else:
-                sends, receives = self._require_memory_world("disconnect").store.cut.get(
-                    f"broker-{first}", (True, True)
-                )
+                sends, receives = self._memory_store("disconnect").cut.get(f"broker-{first}", (True, True))
                 sends &= one_way and one is None
                 receives &= one_way and one is not None
-                self._require_memory_world("disconnect").store.cut_off(f"broker-{first}", sends, receives)
+                self._memory_store("disconnect").cut_off(f"broker-{first}", sends, receives)
 
         if one is None or other is None:
-            self._require_memory_world("disconnect from ZooKeeper")
+            self._memory_store("disconnect from ZooKeeper")
         detail = details.link(source, target, one_way)
         self._fault("disconnect", first, cut, detail=detail)
 
@@ -234,7 +232,7 @@ class Faults(Commands):
         (one, other), wait = self._ends(source, target, "delay"), validate.seconds("a delay", seconds)
         first = one if one is not None else other
         if one is None or other is None:
-            store = self._require_memory_world("delay").store
+            store = self._memory_store("delay")
             most = self._world.config["zookeeper.session.timeout.ms"] / 1000 * READ_TIMEOUT_FRACTION
             if wait >= most:
                 raise BadInput(f"a delay of ZooKeeper cannot be {wait:g}; from {most:g} s on it is a cut: disconnect")
@@ -270,7 +268,7 @@ class Faults(Commands):
         def end_faults() -> None:
             world = self._world
             world.network.heal()
-            if isinstance(world, MemoryWorld):
+            if isinstance(world.store, MemoryStore):
                 world.store.heal()
             for process in world.brokers.values():
                 process.as_follower.set_fetch_delay(0.0)
@@ -287,12 +285,12 @@ class Faults(Commands):
     def stop_zookeeper(self) -> None:
         """Let ZooKeeper not answer any more, until `start_zookeeper` or `heal`; no session expires meanwhile."""
         self._needs_zookeeper("stop_zookeeper")
-        self._fault("stop_zookeeper", None, self._require_memory_world("stop_zookeeper").store.stop)
+        self._fault("stop_zookeeper", None, self._memory_store("stop_zookeeper").stop)
 
     @command
     def start_zookeeper(self) -> None:
         """Let ZooKeeper answer again."""
-        store = self._require_memory_world("start_zookeeper").store
+        store = self._memory_store("start_zookeeper")
         if store.up:
             raise BadInput("start_zookeeper: ZooKeeper is up")
         self._fault("start_zookeeper", None, store.start)
@@ -332,6 +330,11 @@ class Faults(Commands):
                 raise BadInput(f"{name}: ZooKeeper answers {answer.error} for {op.path}")
 
         self._ask(write, name, path=None if name == "delete_controller" else op.path)
+
+    def _memory_store(self, asked: str) -> MemoryStore:
+        """The ZooKeeper in this process; BadInput where it is another program."""
+        store = self._world.store
+        return store if isinstance(store, MemoryStore) else self._require_memory_world(asked).store
 
     def _ends(self, source: int | str, target: int | str, asked: str) -> tuple[int | None, int | None]:
         """Both ends of a connection: a broker's id, or None for ZooKeeper."""

@@ -67,7 +67,7 @@ class Lab(Faults):
     begins with an empty chroot. `join=True` lets it take part in what others have there, and change that; with
     `wire=True`, too, their brokers may be alive. `elections` and `rules` are functions of your own that take part, see
     `kafka_ctl.plugins`. With `wire=True` the brokers speak Kafka's protocol on 127.0.0.1 (`bootstrap_servers`), on real
-    time, also where ZooKeeper is in memory.
+    time, also where ZooKeeper is in memory; at free ports or, with `wire=9092`, at this port and those after it.
     Raises UnknownName, BadInput or Unavailable, naming what is wrong.
     """
 
@@ -87,7 +87,7 @@ class Lab(Faults):
         join: bool = False,
         elections: Mapping[str, Callable[..., object]] | None = None,
         rules: Mapping[str, Callable[..., object]] | None = None,
-        wire: bool = False,
+        wire: bool | int = False,
         fresh: bool = False,
     ) -> None:
         self.closed = True
@@ -101,7 +101,8 @@ class Lab(Faults):
         self._described = None if described is None else _checked(described, self._racks)
         table = None if costs is None else costs if isinstance(costs, Costs) else Costs.of(costs)
         validate.name("history", history)
-        flags = validate.flag("join", join), validate.flag("wire", wire), validate.flag("fresh", fresh)
+        port = None if isinstance(wire, bool) else validate.integer("wire, a port,", wire, 1, 65536 - len(self._racks))
+        flags = validate.flag("join", join), wire is not False, validate.flag("fresh", fresh)
         options = WorldOptions(self.generation, settings, seed, table, history, Trace)
         world = _open_world(zookeeper, options, *flags)
         world.plug(plugins)
@@ -109,7 +110,7 @@ class Lab(Faults):
         self._run = RunState(world, checker, new_admin(world), Producer(world), _keep(world), [])
         self.closed, self._settled_first, self._costs = False, settle, table or Costs()
         try:
-            self._open(wire)
+            self._open(wire is not False, port)
             self._run.opened = len(self.trace)
             if settle:
                 self._world.settle()
@@ -129,10 +130,10 @@ class Lab(Faults):
         described = parse_description(path_or_text)
         return cls(**{"brokers": described.brokers} | options, described=described)
 
-    def _open(self, wire: bool) -> None:
+    def _open(self, wire: bool, port: int | None) -> None:
         """Start every broker, in a random order of arrival."""
         if wire:
-            self._listen()
+            self._listen(port)
         for number, rack in self._racks.items():
             self._world.add_broker(number, rack)
         if self._described is not None:
@@ -141,12 +142,12 @@ class Lab(Faults):
         for broker in self._world.brokers.values():
             self._world.clock.call(functools.partial(broker.start, self._world.boot_delay()))
 
-    def _listen(self) -> None:
-        """Let the brokers that are about to be made listen to clients."""
+    def _listen(self, port: int | None) -> None:
+        """Let the brokers that are about to be made listen to clients, at free ports or from this one on."""
         from kafka_ctl.wire.attach import attach
 
         try:
-            attach(self._world, self._run.admin)
+            attach(self._world, self._run.admin, port)
         except BaseException:
             self.close()
             raise

@@ -319,16 +319,17 @@ class RecordedRun:
         join: bool = False,
         elections: Mapping[str, Callable[..., object]] | None = None,
         rules: Mapping[str, Callable[..., object]] | None = None,
+        wire: bool | int = False,
     ) -> Self:
         """Open a story (text or file) and run its commands; with `until`, no further than that record of the trace.
 
-        `zookeeper`, `join`, `elections` and `rules` are those of `Lab`; functions that the story names, which it cannot
-        hold, have to be given again. What was not reached when the story was made (ConditionNotMet) is not
+        `zookeeper`, `join`, `elections`, `rules` and `wire` are those of `Lab`; functions that the story names, which
+        it cannot hold, have to be given again. What was not reached when the story was made (ConditionNotMet) is not
         reached again, and the run goes on as it did then, unless that was its last command. Raises BadInput for a line
         that cannot be run, and when there is no record `until`.
         """
         last = None if until is None else validate.integer("until", until)
-        return cls._replayed(text, last, None, zookeeper, join, Plugins(elections, rules), raises=True)
+        return cls._replayed(text, last, None, zookeeper, join, Plugins(elections, rules), True, wire)
 
     @classmethod
     def _replayed(
@@ -340,11 +341,12 @@ class RecordedRun:
         join: bool = False,
         plugins: Plugins | None = None,
         raises: bool = False,
+        wire: bool | int = False,
     ) -> Self:
         lines = list(story.parse(story.read(text)))
         if not lines:
             raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
-        opening = story.opening(lines[0], plugins) | {"zookeeper": zookeeper, "join": join}
+        opening = story.opening(lines[0], plugins) | {"zookeeper": zookeeper, "join": join, "wire": wire}
         lab = cls._played(opening, list(parts(lines[1:], until)), progress, raises)
         if until is not None and len(lab.trace) <= until:
             lab.close()

@@ -103,7 +103,7 @@ class Clock:
         raise NotImplementedError
 
     def hold(self, process: int) -> None:
-        """Let the tasks of a broker's process stand still until it is released; on virtual time only."""
+        """Let the tasks of a broker's process stand still until it is released."""
         raise NotImplementedError
 
     def release(self, process: int) -> None:
@@ -282,6 +282,12 @@ class RealClock(Clock):
         if (left := when - self.now()) <= 0:
             return self.loop.call_soon(callback, *args, context=context)
         return self.loop.call_later(left, callback, *args, context=context)
+
+    def hold(self, process: int) -> None:
+        """Its tasks go on, but it hears nothing: its session stands still, and requests to it wait."""
+
+    def release(self, process: int) -> None:
+        """Nothing was held."""
 
     async def sleep(self, seconds: float, background: bool = False) -> None:
         self.pending += not background

@@ -5,7 +5,11 @@ Apart from `lab.py` because only a lab with `wire=True` loads it.
 
 from __future__ import annotations
 
-from kafka_ctl.errors import needed_for
+import sys
+
+from kafka_ctl.brokers.log import Log
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import Unavailable, needed_for
 from kafka_ctl.simulation.world import World
 from kafka_ctl.wire import (
     configs,
@@ -17,6 +21,8 @@ from kafka_ctl.wire import (
     topics,
     transaction_requests,
 )
+from kafka_ctl.wire.batches import CONTROL, Record, read_batch, read_records
+from kafka_ctl.wire.client_faults import ClientFaults
 from kafka_ctl.wire.groups import Groups
 from kafka_ctl.wire.listeners import HOST, WireListeners
 from kafka_ctl.wire.network import WireNetwork
@@ -70,15 +76,41 @@ HANDLERS: dict[str, Handler] = {
 assert HANDLERS.keys() == VERSIONS.keys()
 
 
-def attach(world: World, admin: Administrator) -> None:
-    """Let the brokers that this world will have listen on 127.0.0.1, and send each other Kafka's bytes."""
+def attach(world: World, admin: Administrator, first_port: int | None = None) -> None:
+    """Let the brokers that this world will have listen on 127.0.0.1, and send each other Kafka's bytes.
+
+    They listen at free ports, or at `first_port` and those after it.
+    """
     with needed_for("wire=True"):
         import crc32c
     del crc32c
     apis()
     shared = Shared(world, admin, Groups())
     world.network = WireNetwork(world, shared)
-    world.listeners = WireListeners(shared, HANDLERS)
+    world.listeners = WireListeners(shared, HANDLERS, first_port)
+
+
+def client_faults(world: World) -> ClientFaults:
+    """The faults between the clients and the brokers of a world whose brokers listen."""
+    assert isinstance(world.listeners, WireListeners)
+    return world.listeners.shared.client_faults
+
+
+def committed_records(world: World, tp: TopicPartition) -> list[Record]:
+    """The records of a partition up to its leader's high watermark; Unavailable where no broker leads it."""
+    assert isinstance(world.listeners, WireListeners)
+    contents = world.listeners.shared.contents
+
+    def look() -> list[Record]:
+        leader = next((one for one in world.brokers.values() if one.listening and one.leads(tp)), None)
+        if leader is None:
+            raise Unavailable(f"no broker leads {tp}")
+        log = leader.disk.logs.get(tp, Log())
+        found = contents.read(tp, log, log.start, log.high_watermark, sys.maxsize)
+        batches = [read_batch(data) for _, data in found]
+        return [record for one in batches if not one.attributes & CONTROL for record in read_records(one)]
+
+    return world.clock.call(look)
 
 
 def bootstrap_servers(world: World) -> str:

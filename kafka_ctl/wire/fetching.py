@@ -46,6 +46,8 @@ class Reading:
         self.min_bytes: int = request["min_bytes"]
         self.most = min(request.get("max_bytes", MOST), MOST)
         self.holding: Holding = request["holding"]
+        self.error: str | None = request.get("error")
+        """An error that somebody has demanded for this request."""
 
     @property
     def is_follower(self) -> bool:
@@ -133,6 +135,7 @@ class Reading:
     def _read(self, tp: TopicPartition, asked: Asked, most: int, first: bool) -> Message:
         """The data of one partition; at least one batch where no other was found (KIP-74)."""
         log, error = readable(self.service, tp, asked.leader_epoch)
+        error = self.error or error
         if error is None and not log.start <= asked.offset <= log.end:
             error = "OFFSET_OUT_OF_RANGE"
         if error is not None:

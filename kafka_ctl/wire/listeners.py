@@ -170,16 +170,17 @@ class Server:
 class WireListeners:
     """The servers of all brokers of a lab."""
 
-    def __init__(self, shared: Shared, handlers: dict[str, Handler]) -> None:
-        self.shared, self.handlers = shared, handlers
+    def __init__(self, shared: Shared, handlers: dict[str, Handler], first_port: int | None = None) -> None:
+        self.shared, self.handlers, self.first_port = shared, handlers, first_port
         self._ports: dict[BrokerProcess, int] = {}
         self._bound: dict[BrokerProcess, socket.socket] = {}
         self._servers: dict[BrokerProcess, Server] = {}
 
     def port(self, broker: BrokerProcess) -> int:
-        """The port of a broker: a free one that is taken when it is first asked for."""
+        """The port of a broker: a free one, or the next from `first_port` on; taken when it is first asked for."""
         if broker not in self._ports:
-            bound = self._bound[broker] = _bind(0)
+            wanted = 0 if self.first_port is None else self.first_port + len(self._ports)
+            bound = self._bound[broker] = _bind(wanted)
             self._ports[broker] = bound.getsockname()[1]
         self.shared.ports[broker.id] = self._ports[broker]
         return self._ports[broker]

@@ -43,7 +43,9 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
     names = sorted(known) if every else dict.fromkeys(topic["name"] for topic in asked or ())
     found = []
     for name in names:
-        if name in known:
+        if request.get("error"):  # somebody has demanded it
+            found.append({"name": name, "error_code": number_of(request["error"])})
+        elif name in known:
             partitions = _partitions(service, known[name])
             found.append({"name": name, "is_internal": name in INTERNAL, "partitions": partitions})
         else:

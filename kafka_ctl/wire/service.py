@@ -7,12 +7,15 @@ Kafka 2.0.1: common/requests/RequestContext.java, parseRequest; network/SocketSe
 
 from __future__ import annotations
 
+import asyncio
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.wire.client_faults import ClientFaults, error_response
 from kafka_ctl.wire.codec import Message, decode_message, encode_message
 from kafka_ctl.wire.contents import Contents
 from kafka_ctl.wire.error_codes import number_of
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from kafka_ctl.wire.groups import Groups
 
 API_VERSIONS = 18
+LOOK = 0.02
+"""Seconds between two looks whether a paused process has resumed."""
 MOST_UNSENT = 64 << 20
 """Bytes of answers on their way from one broker; with more, fetches are answered without records."""
 MOST_REFUSALS = 1000
@@ -66,6 +71,8 @@ class Holding:
 
     def __init__(self, unsent: Unsent) -> None:
         self.unsent, self.size = unsent, 0
+        self.muted_until = 0.0
+        """The time until which the connection is muted because it was throttled."""
 
     def hold(self, size: int) -> None:
         """So many bytes are to be sent, and no others."""
@@ -120,6 +127,7 @@ class Shared:
         self.answered: dict[int, int] = {}
         """By correlation id: the record of the answer to it."""
         self.transaction_log = TransactionLog()
+        self.client_faults = ClientFaults()
 
 
 class Service:
@@ -158,10 +166,40 @@ class Service:
         number = header["correlation_id"]
         CAUSE.set(self.shared.causes.pop(number, None))
         request |= {"correlation_id": number, "client_id": header.get("client_id"), "holding": holding}
-        response = await self.handlers[name](self, version, request)
+        await self._resumed()
+        if number in self.shared.answered:  # another broker of this lab asks
+            response = await self.handlers[name](self, version, request)
+        else:
+            response = await self._client_answer(name, version, request)
+        await self._resumed()
         if response is None:
             return None
         return encode_message(message_type(key, version, RESPONSE), {"correlation_id": number}, response)
+
+    async def _resumed(self) -> None:
+        """Wait while this process is paused."""
+        while self.broker.paused_since != math.inf:
+            await self.broker.clock.sleep(LOOK, background=True)
+
+    async def _client_answer(self, name: str, version: int, request: Message) -> Message | None:
+        """The answer to a client, subject to the faults between clients and this broker."""
+        faults, clock, holding = self.shared.client_faults, self.broker.clock, request["holding"]
+        if holding.muted_until > clock.now():
+            await asyncio.sleep(holding.muted_until - clock.now())
+        await faults.reached(self.broker.id)
+        request["error"] = error = faults.error_for(name, self.broker.id)
+        if error is None or name in ("Fetch", "Metadata"):  # they heed it themselves
+            response = await self.handlers[name](self, version, request)
+        elif request.get("acks") == 0:
+            raise RefusedFrame(error, "error during produce request with ack=0")
+        else:
+            response = error_response(name, version, request, error)
+        await asyncio.sleep(faults.delays.get(self.broker.id, 0.0))
+        await faults.reached(self.broker.id)
+        if response is not None and (seconds := faults.throttles.get(self.broker.id)):
+            response["throttle_time"] = int(seconds * 1000)
+            holding.muted_until = clock.now() + seconds
+        return response
 
     def _versions_unsupported(self, frame: bytes) -> bytes:
         """Kafka 2.4.1: common/requests/ApiVersionsRequest.java, getErrorResponse (KIP-511); before, without versions"""

@@ -45,7 +45,7 @@ ORDER = """
     views history museum explore
     exercises
     __init__
-    jupyter browser
+    jupyter browser testing
     course
     cli
     __main__

@@ -1,0 +1,161 @@
+"""The control endpoint of a cluster for tests, over HTTP on 127.0.0.1.
+
+    GET  /                       the calls, with their arguments
+    GET  /state                  brokers, partitions, faults, as JSON
+    GET  /story                  the commands so far, as a story that a lab can replay
+    POST /kill?broker=1          any call, its arguments in the address or as JSON in the body
+    POST /stop                   end the cluster
+
+The answer to a call is JSON: `{"result": ...}` with status 200, or `{"error": "..."}` with 400 for a call that cannot
+be, 404 for one that there is not, 503 for what did not come about. Pages in a browser are refused.
+
+Apart from `cli/serve.py` because that one only reads options.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from collections.abc import Callable
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
+
+from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName, short
+from kafka_ctl.lab.lab import COMMANDS, Lab
+from kafka_ctl.lab.story import plain
+from kafka_ctl.testing.cluster import CALLS, KafkaCluster
+from kafka_ctl.wire.listeners import HOST, reason
+
+LARGEST = 1 << 20
+"""Bytes of a body, at most."""
+
+
+class Server(ThreadingHTTPServer):
+    """Listens at once; answers from `begin` on."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int) -> None:
+        self.stopped = threading.Event()
+        self.cluster: KafkaCluster
+        try:
+            super().__init__((HOST, port), Handler)
+        except OSError as error:
+            raise Unavailable(f"port {port} of {HOST} cannot be listened at: {reason(error)}") from None
+
+    def begin(self, cluster: KafkaCluster) -> str:
+        """Answer about this cluster; the address."""
+        self.cluster = cluster
+        threading.Thread(target=self.serve_forever, name="kafka-ctl-control", daemon=True).start()
+        return f"http://{HOST}:{self.server_address[1]}"
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        """Show what there is."""
+        cluster = self.server.cluster
+        shown: dict[str, Callable[[], object]] = {
+            "": usage,
+            "state": cluster.state,
+            "story": lambda: cluster.lab.story,
+        }
+        name = urlsplit(self.path).path.strip("/")
+        if name in (*CALLS, *COMMANDS, "stop"):
+            self._answer(405, {"error": f"{name} is a call; send it with POST"})
+        else:
+            self._attempt(lambda: shown[name]() if name in shown else _unknown(name, shown))
+
+    def do_POST(self) -> None:
+        """Carry out a call."""
+        name = urlsplit(self.path).path.strip("/")
+        self._attempt(lambda: {"result": self._called(name)})
+
+    def _called(self, name: str) -> object:
+        if "Origin" in self.headers:
+            raise BadInput("a page in a browser cannot call a cluster for tests")
+        arguments = self._arguments()
+        if name == "stop":
+            self.server.stopped.set()
+            return "stopped"
+        return _plain(self.server.cluster.do(name, **arguments))
+
+    def _arguments(self) -> dict[str, object]:
+        size = self.headers.get("Content-Length", "0")
+        if not size.isdecimal() or int(size) > LARGEST:
+            raise BadInput(f"a body of {short(size)} bytes cannot be read; {LARGEST} at most")
+        given: dict[str, object] = {name: _value(text) for name, text in parse_qsl(urlsplit(self.path).query)}
+        text = self.rfile.read(int(size)).decode("utf-8", "replace").strip()
+        try:
+            body = json.loads(text or "{}")
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"the body is no JSON: {error}") from None
+        if not isinstance(body, dict):
+            raise BadInput(f'the body cannot be {short(body)}; it is an object such as {{"broker": 1}}')
+        return given | body
+
+    def _attempt(self, call: Callable[[], object]) -> None:
+        try:
+            self._answer(200, call())
+        except KafkaCtlError as error:
+            unknown = isinstance(error, UnknownName) and error.what in ("call", "page")
+            self._answer(404 if unknown else 400 if isinstance(error, BadInput) else 503, {"error": str(error)})
+
+    def _answer(self, status: int, content: object) -> None:
+        text = content if isinstance(content, str) else json.dumps(content, default=str) + "\n"
+        kind = "text/plain" if isinstance(content, str) else "application/json"
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal belongs to whoever started the cluster."""
+
+
+def usage() -> str:
+    """The calls with their arguments, as text."""
+    functions = {name: getattr(KafkaCluster if name in CALLS else Lab, name) for name in sorted({*CALLS, *COMMANDS})}
+    lines = ["GET  /state", "GET  /story", "POST /stop"]
+    for name, function in functions.items():
+        arguments = list(inspect.signature(function).parameters.values())[1:]
+        lines.append(f"POST /{name:<24} {', '.join(map(_argument, arguments))}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _argument(parameter: inspect.Parameter) -> str:
+    optional = parameter.default is not inspect.Parameter.empty
+    return f"{parameter.name}={parameter.default}" if optional else parameter.name
+
+
+def _unknown(name: str, known: dict[str, Callable[[], object]]) -> object:
+    raise UnknownName("page", name, [*filter(None, known)])
+
+
+def _value(text: str) -> object:
+    """A value in an address: as JSON, or as itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _plain(result: object) -> object:
+    """A result as JSON holds it; a structure by its fields."""
+    fields = getattr(result, "_asdict", partial(getattr, result, "__dict__", None))()
+    try:
+        return plain(fields if isinstance(fields, dict) else result)
+    except (TypeError, ValueError):
+        return str(result)
