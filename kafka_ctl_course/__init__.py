@@ -3,6 +3,7 @@
     lesson_NN.py        exercises and guesses of a lesson; `kafka_ctl.exercises` judges the answers
     rolling_restart.py  a kind of exercise: may this broker be stopped?
     widgets.py          controls of the notebooks
+    quiet.py            the cluster that most lessons begin with, in one call
     figures/            single pictures, each with a text that says the same
     wheel_film.py       the timing wheel as a film
     kraft.py            each ticket of the museum: gone with ZooKeeper, or still there in KRaft
@@ -19,8 +20,9 @@ from pathlib import Path
 
 from kafka_ctl.exercises import check, counterexample, hint, trouble
 from kafka_ctl.exercises.checking import EXERCISES, GUESSES, LESSONS, register
+from kafka_ctl_course.quiet import quiet_lab
 
-__all__ = ["EXERCISES", "GUESSES", "LESSONS", "check", "counterexample", "hint", "trouble"]
+__all__ = ["EXERCISES", "GUESSES", "LESSONS", "check", "counterexample", "hint", "quiet_lab", "trouble"]
 
 for _file in sorted(Path(__file__).parent.glob("lesson_*.py")):
     register(_file.stem.removeprefix("lesson_"), import_module(f"{__name__}.{_file.stem}"))
