@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import copies, engines
+from benchmarks import against, copies, engines
 from benchmarks.controller import TASKS, cost, trips_a_partition
 from benchmarks.figures import Figure, figures
 from benchmarks.mutants import PAGE, Cell, caught, cell, figure, page, played
@@ -192,3 +192,19 @@ def test_the_command_runs_what_it_is_reported() -> None:
     assert "rewind a run of " in reported.stdout
     wrong = subprocess.run([*base, "speed"], cwd=ROOT, capture_output=True, text=True)
     assert (wrong.returncode, "no benchmark speed" in wrong.stderr) == (2, True)
+
+
+def test_two_checkouts_are_compared_round_by_round() -> None:
+    """By name and unit; a figure without a number, or that one of them lacks, has no ratio."""
+    line = "  {:60} {:>24}   {}".format
+    here = line("a broker fails", "3,000 records/s", "aim: 9") + "\n" + line("lost", "not measured", "no Java")
+    there = line("a broker fails", "1,500 records/s", "") + "\n" + line("import", "-1.5 ms", "") + "\nPython 3.11"
+    rounds = [(against.numbers(here), against.numbers(there)), (against.numbers(there), against.numbers(there))]
+    ratio, alone = against.compared(rounds)
+    assert (ratio.name, ratio.result) == ("a broker fails", "1.50") and "1.00 to 2.00 in 2 rounds" in ratio.beside
+    assert (alone.name, alone.result) == ("import", "not compared")
+
+
+def test_an_unknown_commit_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--against", "no-such-commit", "importing"])
+    assert command.main() == 2 and "no commit 'no-such-commit'" in capsys.readouterr().err
