@@ -126,7 +126,8 @@ class Controller(ControllerProcess):
         if self.generation.gauges.counts_after_events:
             self.gauges.update()
         self.state = "Idle"
-        detail = details.write(waited=f"{waited.seconds * 1000:.3g}ms" if waited.seconds else None)
+        seconds = sum(waited)
+        detail = details.write(waited=f"{seconds * 1000:.3g}ms" if seconds else None)
         self.trace.add(
             self.actor, "event", event.name, source="started", target="done", error=error, detail=detail, **about
         )
