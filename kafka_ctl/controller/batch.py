@@ -1,7 +1,7 @@
 """The request batch: the requests to brokers, gathered while states change and sent at once.
 
-LeaderAndIsr by broker first, then one UpdateMetadata for all, then StopReplica by broker; a `PackedBatch` sends what a
-function that was plugged into the lab makes of the changes (rule `batch`, see `kafka_ctl.plugins`).
+LeaderAndIsr by broker first, then one UpdateMetadata for all, then StopReplica by broker; or what a function that was
+plugged into the lab makes of the changes (rule `batch`, see `kafka_ctl.plugins`).
 Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestBatch
 """
 
@@ -26,6 +26,8 @@ from kafka_ctl.requests import (
 from kafka_ctl.trace import details
 
 V = TypeVar("V")
+States = dict[TopicPartition, PartitionState]
+Pack = Callable[[list[Change]], list[Request]]
 
 
 class RequestBatch:
@@ -101,7 +103,14 @@ class RequestBatch:
             self._stop.setdefault(broker, []).append((partition, delete, callback))
 
     def send(self) -> None:
-        """Hand everything to the channels and be empty again."""
+        """Hand everything to the channels, as Kafka or as a plug-in packs it, and be empty again."""
+        pack: Pack | None = self.process.plugins.rule("batch", None)
+        if pack is None:
+            self._send_all()
+        else:
+            self._send_packed(pack)
+
+    def _send_all(self) -> None:
         self._send_leader_and_isr()
         self._send_metadata()
         self._send_stop()
@@ -177,20 +186,7 @@ class RequestBatch:
                 groups.append((tuple(members), wanted, callback))
         return groups
 
-
-States = dict[TopicPartition, PartitionState]
-Sent = dict[int, States]
-Pack = Callable[[list[Change]], list[Request]]
-
-
-class PackedBatch(RequestBatch):
-    """The requests of one round of state changes, as the rule `batch` packs them."""
-
-    def __init__(
-        self, process: ControllerProcess, channels: Channels, leader_and_isr_answered: Callback, pack: Pack
-    ) -> None:
-        super().__init__(process, channels, leader_and_isr_answered)
-        self._pack = pack
+    # Requests that a plug-in packs
 
     def changes(self) -> list[Change]:
         """The contents of the batch: for each kind of request and partition, the receivers."""
@@ -202,14 +198,14 @@ class PackedBatch(RequestBatch):
             receivers[kind, tp] = (*receivers.get((kind, tp), ()), broker)
         return [(kind, tp, brokers) for (kind, tp), brokers in receivers.items()]
 
-    def send(self) -> None:
+    def _send_packed(self, pack: Pack) -> None:
         """Ask for the requests and hand them to the channels one by one; what no request mentions is not sent."""
         if not self._metadata and self._metadata_to:
             self._send_metadata()  # only which brokers are there, which is no partition's change
         changes = self.changes()
         sent, metadata, stops = self._leader_and_isr, self._metadata, self._stop
         self._leader_and_isr, self._metadata, self._metadata_to, self._stop = {}, self.context.empty_map(), {}, {}
-        for kind, broker, partitions in self._pack(changes) if changes else ():
+        for kind, broker, partitions in pack(changes) if changes else ():
             if kind == "LeaderAndIsr":
                 meant = (sent.get(broker, {}), *sent.values())  # where none was meant for it, that of another
                 found = {tp: next((s[tp] for s in meant if tp in s), None) for tp in partitions}
@@ -219,4 +215,4 @@ class PackedBatch(RequestBatch):
                 self._metadata_to = {broker: None}
             else:
                 self._stop = {broker: [stop for stop in stops.get(broker, ()) if stop[0] in partitions]}
-            super().send()
+            self._send_all()

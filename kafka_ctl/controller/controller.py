@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events
-from kafka_ctl.controller.batch import Pack, PackedBatch, RequestBatch
+from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Channels
 from kafka_ctl.controller.gauges import Gauges
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
@@ -59,16 +59,11 @@ class Controller(ControllerProcess):
         self.threads: list[Thread] = []
         """Background threads of the active controller."""
         self.channels = Channels(self)
-        self.partition_machine = PartitionStateMachine(self, self._batch())
-        self.replica_machine = ReplicaStateMachine(self, self._batch())
-        self.batch = self._batch()
+        batches = [RequestBatch(self, self.channels, self.leader_and_isr_answered) for _ in range(3)]
+        self.batch = batches[0]
+        self.partition_machine = PartitionStateMachine(self, batches[1])
+        self.replica_machine = ReplicaStateMachine(self, batches[2])
         self.gauges = Gauges(self.context, self.generation, lambda: self.is_active)
-
-    def _batch(self) -> RequestBatch:
-        pack: Pack | None = self.plugins.rule("batch", None)
-        if pack is not None:
-            return PackedBatch(self, self.channels, self.leader_and_isr_answered, pack)
-        return RequestBatch(self, self.channels, self.leader_and_isr_answered)
 
     # Life
 
@@ -126,7 +121,8 @@ class Controller(ControllerProcess):
         if self.generation.gauges.counts_after_events:
             self.gauges.update()
         self.state = "Idle"
-        detail = details.write(waited=f"{waited.seconds * 1000:.3g}ms" if waited.seconds else None)
+        seconds = sum(waited)
+        detail = details.write(waited=f"{seconds * 1000:.3g}ms" if seconds else None)
         self.trace.add(
             self.actor, "event", event.name, source="started", target="done", error=error, detail=detail, **about
         )

@@ -58,7 +58,9 @@ async def elect_leaders(
     env.log("election_starting", partitions=[str(tp) for tp in electable], type=kind)
     failures = await env.partition_machine.handle(electable, ONLINE, STRATEGIES[kind])
     for tp in electable:
-        answers[tp] = _refusal(kind, failures[tp]) if tp in failures else env.context.leader_of(tp)
+        error = failures.get(tp)
+        code = UNAVAILABLE[kind] if isinstance(error, StateChangeFailed) else "UNKNOWN_SERVER_ERROR"
+        answers[tp] = ApiError(code, str(error)) if error is not None else env.context.leader_of(tp)
     env.log("election_results", type=kind, results={str(tp): _printed(answer) for tp, answer in answers.items()})
     if not reply.done():
         reply.set_result(answers)
@@ -80,12 +82,6 @@ def _needs_election(env: Controller, kind: ElectionType, tp: TopicPartition) -> 
 
 def _printed(answer: ApiError | int) -> str:
     """An answer as Scala prints it."""
-    return (
-        f"Right({answer})" if isinstance(answer, int) else f"Left(ApiError(error={answer.code}, message={answer.text}))"
-    )
-
-
-def _refusal(kind: ElectionType, error: Exception) -> ApiError:
-    if isinstance(error, StateChangeFailed):
-        return ApiError(UNAVAILABLE[kind], str(error))
-    return ApiError("UNKNOWN_SERVER_ERROR", str(error))
+    if isinstance(answer, int):
+        return f"Right({answer})"
+    return f"Left(ApiError(error={answer.code}, message={answer.text}))"

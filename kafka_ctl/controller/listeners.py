@@ -14,15 +14,14 @@ from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import Handler
 from kafka_ctl.zookeeper.store import CREATED, DATA_CHANGED, DELETED
 
-CHILDREN: tuple[tuple[str, Callable[[], events.Event]], ...] = (
-    (znodes.BrokerIdsZNode.path(), events.BrokerChange),
-    (znodes.TopicsZNode.path(), events.TopicChange),
-    (znodes.DeleteTopicsZNode.path(), events.TopicDeletion),
-    (znodes.LogDirEventNotificationZNode.path(), events.LogDirEventNotification),
-    (znodes.IsrChangeNotificationZNode.path(), events.IsrChangeNotification),
-)
+CHILDREN: dict[str, Callable[[], events.Event]] = {
+    znodes.BrokerIdsZNode.path(): events.BrokerChange,
+    znodes.TopicsZNode.path(): events.TopicChange,
+    znodes.DeleteTopicsZNode.path(): events.TopicDeletion,
+    znodes.LogDirEventNotificationZNode.path(): events.LogDirEventNotification,
+    znodes.IsrChangeNotificationZNode.path(): events.IsrChangeNotification,
+}
 """Parents whose children are watched, and the event a change of them makes."""
-EVENTS = dict(CHILDREN)
 
 
 async def watch_controller(env: Controller) -> None:
@@ -35,29 +34,30 @@ async def watch_controller(env: Controller) -> None:
 
 
 async def register(env: Controller) -> None:
-    """Subscribe a new controller; a watch on children is armed by the first read of them."""
-    if not env.generation.zookeeper.watches_before_reading:
-        await _subscribe(env)
+    """Subscribe a new controller; a watch on children is armed by the first read of them.
+
+    In 0.10 a listener is armed when it is registered, and none listens for log directories.
+    """
+    if env.generation.zookeeper.watches_before_reading:
+        for path in CHILDREN:
+            _watch_children(env, path)
+        await watch_preferred(env)
+        await watch_reassignment(env)
         return
-    for path, event in CHILDREN:
-        env.zk.handle_children(path, _enqueue(env, event))
-    await watch_preferred(env)
     await watch_reassignment(env)
-
-
-async def _subscribe(env: Controller) -> None:
-    """The same in 0.10: there a listener is armed when it is registered, and none listens for log directories."""
-    await watch_reassignment(env)
-    await _subscribe_children(env, znodes.IsrChangeNotificationZNode.path())
+    await _subscribe_children(env, znodes.IsrChangeNotificationZNode)
     await watch_preferred(env)
-    await _subscribe_children(env, znodes.TopicsZNode.path())
-    await _subscribe_children(env, znodes.DeleteTopicsZNode.path())
-    await _subscribe_children(env, znodes.BrokerIdsZNode.path())
+    for znode in (znodes.TopicsZNode, znodes.DeleteTopicsZNode, znodes.BrokerIdsZNode):
+        await _subscribe_children(env, znode)
 
 
-async def _subscribe_children(env: Controller, path: str) -> None:
-    env.zk.handle_children(path, _enqueue(env, EVENTS[path]))
-    await env.zk.read_children(path)
+def _watch_children(env: Controller, path: str) -> None:
+    env.zk.handle_children(path, lambda kind: env.queue.put(CHILDREN[path]()))
+
+
+async def _subscribe_children(env: Controller, znode: type[znodes.FixedZNode]) -> None:
+    _watch_children(env, znode.path())
+    await env.zk.read_children(znode.path())
 
 
 def unregister_requests(env: Controller) -> None:
@@ -69,7 +69,7 @@ def unregister_requests(env: Controller) -> None:
 
 def unregister(env: Controller) -> None:
     """Everything else it listened to."""
-    for path, _ in CHILDREN:
+    for path in CHILDREN:
         env.zk.forget_children(path)
     for tp in env.context.reassigning:
         forget_state(env, tp)
@@ -79,26 +79,24 @@ def unregister(env: Controller) -> None:
 
 async def watch_reassignment(env: Controller) -> bool:
     """Watch for `/admin/reassign_partitions` to be created; whether it is there."""
-    return await _watch_request(env, znodes.ReassignPartitionsZNode.path(), events.PartitionReassignment())
+    return await _watch_request(env, znodes.ReassignPartitionsZNode, events.PartitionReassignment())
 
 
 async def watch_preferred(env: Controller) -> bool:
     """Watch for `/admin/preferred_replica_election` to be created; whether it is there."""
-    return await _watch_request(
-        env, znodes.PreferredReplicaElectionZNode.path(), events.PreferredReplicaLeaderElection()
-    )
+    return await _watch_request(env, znodes.PreferredReplicaElectionZNode, events.PreferredReplicaLeaderElection())
 
 
-async def _watch_request(env: Controller, path: str, event: events.Event) -> bool:
+async def _watch_request(env: Controller, znode: type[znodes.FixedZNode], event: events.Event) -> bool:
     """A request is noticed when it is created; in 0.10 at every change, and its end, which arms the watch again."""
     kinds = (CREATED,) if env.generation.reassignment.requests_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
-    return await env.zk.handle_node_and_check(path, _on(env, kinds, event))
+    return await env.zk.handle_node_and_check(znode.path(), _on(env, event, kinds))
 
 
 def watch_state(env: Controller, tp: TopicPartition) -> None:
     """Listen to the ISR of a partition on the move; the next read of its state arms the watch."""
     event = events.PartitionReassignmentIsrChange(tp)
-    env.zk.handle_node(znodes.TopicPartitionStateZNode.path(tp), _on(env, (DATA_CHANGED,), event))
+    env.zk.handle_node(znodes.TopicPartitionStateZNode.path(tp), _on(env, event))
 
 
 def forget_state(env: Controller, tp: TopicPartition) -> None:
@@ -108,16 +106,14 @@ def forget_state(env: Controller, tp: TopicPartition) -> None:
 def watch_topics(env: Controller, topics: Iterable[str]) -> None:
     """Listen to the assignments of these topics; the next read of each arms its watch."""
     for topic in topics:
-        env.zk.handle_node(
-            znodes.TopicZNode.path(topic), _on(env, (DATA_CHANGED,), events.PartitionModifications(topic))
-        )
+        env.zk.handle_node(znodes.TopicZNode.path(topic), _on(env, events.PartitionModifications(topic)))
 
 
 async def subscribe_topics(env: Controller, topics: Iterable[str]) -> None:
     """The same in 0.10, where the watch is armed at once."""
     for topic in topics:
-        event = events.PartitionModifications(topic)
-        await env.zk.handle_node_and_check(znodes.TopicZNode.path(topic), _on(env, (DATA_CHANGED,), event))
+        handler = _on(env, events.PartitionModifications(topic))
+        await env.zk.handle_node_and_check(znodes.TopicZNode.path(topic), handler)
 
 
 def forget_topics(env: Controller, topics: Iterable[str]) -> None:
@@ -128,8 +124,8 @@ def forget_topics(env: Controller, topics: Iterable[str]) -> None:
 async def watch_brokers(env: Controller, brokers: Iterable[int]) -> None:
     """Listen to changes of the endpoints of these brokers."""
     for broker in brokers:
-        path = znodes.BrokerIdZNode.path(broker)
-        await env.zk.handle_node_and_check(path, _on(env, (DATA_CHANGED,), events.BrokerModifications(broker)))
+        handler = _on(env, events.BrokerModifications(broker))
+        await env.zk.handle_node_and_check(znodes.BrokerIdZNode.path(broker), handler)
 
 
 def forget_brokers(env: Controller, brokers: Iterable[int]) -> None:
@@ -137,11 +133,7 @@ def forget_brokers(env: Controller, brokers: Iterable[int]) -> None:
         env.zk.forget_node(znodes.BrokerIdZNode.path(broker))
 
 
-def _enqueue(env: Controller, event: Callable[[], events.Event]) -> Handler:
-    return lambda kind: env.queue.put(event())
-
-
-def _on(env: Controller, kinds: Collection[str], event: events.Event) -> Handler:
+def _on(env: Controller, event: events.Event, kinds: Collection[str] = (DATA_CHANGED,)) -> Handler:
     def changed(kind: str) -> None:
         if kind in kinds:
             env.queue.put(event)

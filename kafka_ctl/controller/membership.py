@@ -7,11 +7,11 @@ Apart from `dispatch.py` because each procedure has a file, and that one lists t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
-from kafka_ctl.cluster import Broker, Replica, TopicPartition
+from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental, topics
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
@@ -27,6 +27,7 @@ from kafka_ctl.zookeeper.znodes import (
     sequence_number,
 )
 
+T = TypeVar("T")
 STORAGE_ERROR: Final = "KAFKA_STORAGE_ERROR"
 
 
@@ -134,20 +135,15 @@ async def on_replicas_offline(env: Controller, replicas: Iterable[Replica], dead
 
     Before 1.0 only those that one of the `dead` brokers led do.
     """
-    context, to_be_deleted, every = (
-        env.context,
-        env.context.topics_to_be_deleted,
-        env.generation.election.follows_missing_leaders,
-    )
-    leaderless = filtered(
-        context.leadership,
-        lambda tp, state: (
-            tp.topic not in to_be_deleted and (state.leader in dead or (every and not context.online(state.leader, tp)))
-        ),
-    )
+    context, to_be_deleted, gone = env.context, env.context.topics_to_be_deleted, list(replicas)
+
+    def is_leaderless(tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        missing = env.generation.election.follows_missing_leaders and not context.online(state.leader, tp)
+        return tp.topic not in to_be_deleted and (state.leader in dead or missing)
+
+    leaderless = filtered(context.leadership, is_leaderless)
     await env.partition_machine.handle(leaderless, OFFLINE_PARTITION)
     await env.partition_machine.trigger_online()
-    gone = list(replicas)
     await env.replica_machine.handle([r for r in gone if r.topic not in to_be_deleted], OFFLINE)
     await deletion.fail(env, [r for r in gone if r.topic in to_be_deleted])
     if not leaderless:
@@ -166,17 +162,22 @@ async def isr_change_notification(env: Controller) -> None:
     names = await env.zk.read_children(parent)
     async with env.locked():
         try:
-            partitions: dict[TopicPartition, None] = {}
-            for name, answer in zip(names, await env.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
-                if answer.error is None and isinstance(answer.value, bytes):
-                    with suppress(NotJson):
-                        decoded = IsrChangeNotificationSequenceZNode.decode(answer.value, sequence_number(name))
-                        partitions |= dict.fromkeys(decoded)
-            if partitions:
+            found = await _decoded(env, parent, names, IsrChangeNotificationSequenceZNode.decode)
+            if partitions := dict.fromkeys(tp for named in found for tp in named):
                 await topics.refresh_leadership(env, partitions)
                 await env.send_update_metadata(partitions)
         finally:
             await env.zk.delete_children(parent, names)
+
+
+async def _decoded(env: Controller, parent: str, names: list[str], decode: Callable[[bytes, str], T]) -> list[T]:
+    """The notifications that are there and can be read."""
+    found = []
+    for name, answer in zip(names, await env.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
+        if answer.error is None and isinstance(answer.value, bytes):
+            with suppress(NotJson):
+                found.append(decode(answer.value, sequence_number(name)))
+    return found
 
 
 async def log_dir_event_notification(env: Controller) -> None:
@@ -187,11 +188,7 @@ async def log_dir_event_notification(env: Controller) -> None:
     parent = LogDirEventNotificationZNode.path()
     names = await env.zk.read_children(parent)
     try:
-        brokers = []
-        for name, answer in zip(names, await env.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
-            if answer.error is None and isinstance(answer.value, bytes):
-                with suppress(NotJson):
-                    brokers.append(LogDirEventNotificationSequenceZNode.decode(answer.value, sequence_number(name)))
+        brokers = await _decoded(env, parent, names, LogDirEventNotificationSequenceZNode.decode)
         await env.replica_machine.handle(env.context.replicas_on(brokers), ONLINE)
     finally:
         await env.zk.delete_children(parent, names)

@@ -61,34 +61,26 @@ class ControllerProcess:
         self.record("controller", message, broker=self.id, controller_epoch=epoch, detail=detail)
 
 
-class Waited:
-    """The time that the processing of one event has waited for locks, in seconds."""
-
-    seconds = 0.0
-
-
-_waited: ContextVar[Waited | None] = ContextVar("waited", default=None)
-
-
 class Lock(asyncio.Lock):
     """A lock that measures how long the current event waited for it: `async with lock: ...`."""
+
+    _waited: ContextVar[list[float]] = ContextVar("waited")
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self.clock = clock
 
-    @staticmethod
-    def count() -> Waited:
-        """Begin to count the waiting of this task."""
-        waited = Waited()
-        _waited.set(waited)
+    @classmethod
+    def count(cls) -> list[float]:
+        """Begin to count the waiting of this task: the seconds of each wait are added to the list."""
+        waited: list[float] = []
+        cls._waited.set(waited)
         return waited
 
     async def __aenter__(self) -> None:
-        asked, waited = self.clock.now(), _waited.get()
+        asked = self.clock.now()
         await self.acquire()
-        if waited is not None:
-            waited.seconds += self.clock.now() - asked
+        self._waited.get([]).append(self.clock.now() - asked)
 
 
 class Thread:

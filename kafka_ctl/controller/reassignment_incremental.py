@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.failures import joined, text
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
@@ -86,23 +87,16 @@ def _problem(env: Controller, tp: TopicPartition, target: Sequence[int] | None) 
     current = env.context.assignment(tp)
     if target is None:
         return None if current.is_being_reassigned else NONE_RUNS
-    listed = f"ArrayBuffer({', '.join(map(str, target))})"
     adding = current.reassign_to(target).adding
-    if not target:
-        text = "Empty replica list specified in partition reassignment."
-    elif len(set(target)) != len(target):
-        text = f"Duplicate replica ids in partition reassignment replica list: {listed}"
-    elif min(target) < 0:
-        text = f"Invalid broker id in replica list: {listed}"
-    elif not set(adding) <= env.context.live:
-        live = ", ".join(map(str, sorted(env.context.live)))
-        text = (
-            "Replica assignment has brokers that are not alive. Replica list: "
-            f"ArrayBuffer({', '.join(map(str, adding))}), live broker list: Set({live})"
-        )
-    else:
-        return None
-    return ApiError("INVALID_REPLICA_ASSIGNMENT", text)
+    problems = {
+        "no_replicas": not target,
+        "duplicate_replicas": len(set(target)) != len(target),
+        "invalid_replicas": min(target, default=0) < 0,
+        "replicas_not_alive": not set(adding) <= env.context.live,
+    }
+    row = next((name for name, found in problems.items() if found), None)
+    fields = {"replicas": joined(target), "adding": joined(adding), "live": joined(sorted(env.context.live))}
+    return ApiError("INVALID_REPLICA_ASSIGNMENT", text(row, **fields)) if row else None
 
 
 async def _apply(env: Controller, targets: Targets) -> Refusals:
@@ -169,7 +163,9 @@ async def on_reassignment(env: Controller, tp: TopicPartition, assignment: Repli
     await reassignment.move_leader(env, tp, done.replicas, done.replicas)
     await reassignment.stop_replicas(env, tp, assignment.removing)
     await _write(env, tp, done)
-    await _forget(env, tp, done)
+    listeners.forget_state(env, tp)
+    await _drop_requests(env, lambda other, replicas: other == tp and replicas == done.replicas)
+    env.context.reassigning.pop(tp, None)
     await env.send_update_metadata([tp])
     await deletion.resume(env, [tp.topic])
 
@@ -189,19 +185,8 @@ async def _update_current(env: Controller, tp: TopicPartition, assignment: Repli
 async def _write(env: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     env.context.update_assignment(tp, assignment)
     await reassignment.write_assignment(env, tp.topic)
-    env.log(
-        "full_assignment_updated",
-        partition=str(tp),
-        replicas=list(assignment.replicas),
-        adding=list(assignment.adding),
-        removing=list(assignment.removing),
-    )
-
-
-async def _forget(env: Controller, tp: TopicPartition, done: ReplicaAssignment) -> None:
-    listeners.forget_state(env, tp)
-    await _drop_requests(env, lambda other, replicas: other == tp and replicas == done.replicas)
-    env.context.reassigning.pop(tp, None)
+    fields = {name: list(replicas) for name, replicas in assignment._asdict().items()}
+    env.log("full_assignment_updated", partition=str(tp), **fields)
 
 
 async def _drop_requests(env: Controller, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:

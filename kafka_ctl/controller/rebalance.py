@@ -35,16 +35,12 @@ async def _requested(env: Controller) -> list[TopicPartition]:
 
 async def pending(env: Controller) -> list[TopicPartition]:
     """At failover: the elections that the last controller did not get to and that are still wanted."""
-    context, requested = env.context, await _requested(env)
-    done = [tp for tp in requested if not context.assigned(tp) or _leads(env, tp)]
-    to_be_deleted = [tp for tp in requested if tp not in done and tp.topic in context.topics_to_be_deleted]
+    requested, deleting = await _requested(env), env.context.topics_to_be_deleted
+    done = [tp for tp in requested if not env.context.assigned(tp) or _leads(env, tp)]
+    to_be_deleted = [tp for tp in requested if tp not in done and tp.topic in deleting]
     rest = [tp for tp in requested if tp not in done and tp not in to_be_deleted]
-    for message, partitions in (
-        ("preferred_undergoing", requested),
-        ("preferred_completed", done),
-        ("preferred_skipped", to_be_deleted),
-        ("preferred_resuming", rest),
-    ):
+    found = {"preferred_undergoing": requested, "preferred_completed": done, "preferred_skipped": to_be_deleted}
+    for message, partitions in (found | {"preferred_resuming": rest}).items():
         env.log(message, partitions=[str(tp) for tp in partitions])
     return rest
 
@@ -67,17 +63,15 @@ async def preferred_election(env: Controller) -> None:
 
 
 async def _elect_requested(env: Controller, requested: list[TopicPartition]) -> None:
+    skips = env.generation.election.skips_needless_elections
     to_be_deleted = [tp for tp in requested if tp.topic in env.context.topics_to_be_deleted]
-    unknown = []
-    if env.generation.election.skips_needless_elections:
-        unknown = [tp for tp in requested if tp not in to_be_deleted and not env.context.assigned(tp)]
+    rest = [tp for tp in requested if tp not in to_be_deleted]
+    unknown = [tp for tp in rest if skips and not env.context.assigned(tp)]
     if to_be_deleted:
         env.log("preferred_deleting", partitions=[str(tp) for tp in to_be_deleted])
     if unknown:
         env.log("preferred_unknown", partitions=[str(tp) for tp in unknown])
-    electable = [tp for tp in requested if tp not in to_be_deleted and tp not in unknown]
-    if env.generation.election.skips_needless_elections:
-        electable = [tp for tp in electable if not _leads(env, tp)]
+    electable = [tp for tp in rest if tp not in unknown and not (skips and _leads(env, tp))]
     await elect(env, electable, MANUAL)
 
 
@@ -158,26 +152,24 @@ async def auto_rebalance(env: Controller) -> None:
 
 
 async def _check(env: Controller) -> None:
-    context = env.context
+    context, share = env.context, env.config["leader.imbalance.per.broker.percentage"] / 100
     env.log("checking_balance")
     choose: Callable[..., list[TopicPartition]] | None = env.plugins.rule("rebalance", None)
-    if choose is not None:
-        async with env.locked():
+    async with env.locked():
+        if choose is not None:
             if chosen := choose(*_seen(env)):
                 await elect(env, chosen, AUTOMATIC)
-        return
-    async with env.locked():
+            return
         kept = [tp for tp in context.partitions_without(context.topics_to_be_deleted) if context.assigned(tp)]
         by_preferred = grouped(kept, lambda tp: context.assigned(tp)[0])
     for broker, preferring in by_preferred.items():
         partitions = context.walked(preferring)
         async with env.locked():
-            not_preferred = [
-                tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker
-            ]
+            led = {tp: context.leadership[tp].leader for tp in partitions if tp in context.leadership}
+            not_preferred = [tp for tp, leader in led.items() if leader != broker]
             ratio = len(not_preferred) / len(partitions)
             env.log("imbalance", broker=broker, ratio=ratio)
-        if ratio > env.config["leader.imbalance.per.broker.percentage"] / 100:
+        if ratio > share:
             await _rebalance(env, broker, not_preferred)
 
 

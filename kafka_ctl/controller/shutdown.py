@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from kafka_ctl.cluster import Replica, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import text
 from kafka_ctl.controller.partition_machine import Strategy
@@ -39,20 +39,14 @@ async def controlled_shutdown(env: Controller, broker: int, broker_epoch: int, r
 
 
 async def _move_away(env: Controller, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
+    def stays(tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        return state.leader == broker and len(env.context.assigned(tp)) > 1 and tp.topic not in _skipped(env)
+
     async with env.locked():
         _begin(env, broker, broker_epoch)
-    if env.generation.zookeeper.pipelined:
-        await _move_together(env, broker)
-    else:
-        await move_one_by_one(env, broker)
+    await (_move_together if env.generation.zookeeper.pipelined else move_one_by_one)(env, broker)
     async with env.locked():
-        remaining = filtered(
-            env.context.leadership,
-            lambda tp, state: (
-                state.leader == broker and len(env.context.assigned(tp)) > 1 and tp.topic not in _skipped(env)
-            ),
-        )
-        return tuple(env.context.as_set(remaining))
+        return tuple(env.context.as_set(filtered(env.context.leadership, stays)))
 
 
 def _begin(env: Controller, broker: int, broker_epoch: int) -> None:

@@ -24,28 +24,23 @@ async def topic_change(env: Controller) -> None:
     """The children of `/brokers/topics` changed: drop the deleted topics, bring the new ones online."""
     now = await env.zk.read_children(TopicsZNode.path())
     async with env.locked():
-        await _topics_are(env, now)
-
-
-async def _topics_are(env: Controller, now: list[str]) -> None:
-    context = env.context
-    known = context.all_topics
-    new = [t for t in context.in_order(now) if t not in known]
-    deleted = [t for t in known if t not in now]
-    if env.generation.zookeeper.watches_before_reading:
-        listeners.watch_topics(env, new)
-    assignments = await read_assignments(env, new)
-    context.remove_topics(deleted)
-    for topic in new:
-        context.topics.setdefault(topic, {})
-    context.revived.difference_update(new)
-    partitions = _take(env, assignments, "topics_changed", new=new, deleted=deleted)
-    if new and not env.generation.zookeeper.watches_before_reading:
-        env.log("topic_creation", partitions=[str(tp) for tp in partitions])
-        await listeners.subscribe_topics(env, new)
-        await on_new_partitions(env, partitions)
-    elif partitions:
-        await on_new_partitions(env, partitions)
+        context, at_once = env.context, env.generation.zookeeper.watches_before_reading
+        known = context.all_topics
+        new = [topic for topic in context.in_order(now) if topic not in known]
+        deleted = [topic for topic in known if topic not in now]
+        if at_once:
+            listeners.watch_topics(env, new)
+        assignments = await read_assignments(env, new)
+        context.remove_topics(deleted)
+        for topic in new:
+            context.topics.setdefault(topic, {})
+        context.revived.difference_update(new)
+        partitions = _take(env, assignments, "topics_changed", new=new, deleted=deleted)
+        if new and not at_once:
+            env.log("topic_creation", partitions=[str(tp) for tp in partitions])
+            await listeners.subscribe_topics(env, new)
+        if partitions or (new and not at_once):
+            await on_new_partitions(env, partitions)
 
 
 async def read_assignments(env: Controller, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
@@ -58,30 +53,26 @@ async def read_assignments(env: Controller, topics: Iterable[str]) -> dict[str, 
 async def partition_modifications(env: Controller, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
     async with env.locked():
-        assignment = (await read_assignments(env, [topic])).get(topic, {})
-        walked = env.context.walked(TopicPartition(topic, n) for n in assignment)
-        await _partitions_are(env, topic, {tp.partition: assignment[tp.partition] for tp in walked})
-
-
-async def _partitions_are(env: Controller, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
-    added = {n: a for n, a in assignment.items() if not env.context.assigned(TopicPartition(topic, n))}
-    if topic in env.context.topics_to_be_deleted:
-        if added and not env.generation.deletion.restores_assignments:
-            env.log("partitions_not_added", topic=topic, partitions=list(added))
-        elif added:
-            await _restore(env, topic, assignment, added)
-        else:
+        read = (await read_assignments(env, [topic])).get(topic, {})
+        walked = env.context.walked(TopicPartition(topic, number) for number in read)
+        assignment = {tp.partition: read[tp.partition] for tp in walked}
+        added = {tp.partition: read[tp.partition] for tp in walked if not env.context.assigned(tp)}
+        if topic not in env.context.topics_to_be_deleted:
+            if added:
+                await on_new_partitions(env, _take(env, {topic: added}, "partitions_added"))
+        elif not added:
             env.log("partition_change_ignored")
-    elif added:
-        await on_new_partitions(env, _take(env, {topic: added}, "partitions_added"))
+        else:
+            env.log("partitions_not_added", topic=topic, partitions=list(added))
+            if env.generation.deletion.restores_assignments:
+                await _restore(env, topic, assignment)
 
 
-async def _restore(env: Controller, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]) -> None:
+async def _restore(env: Controller, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
     """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612).
 
     Since KIP-455 as the controller knows it, for whoever added the partitions may not know what is on its way.
     """
-    env.log("partitions_not_added", topic=topic, partitions=list(added))
     env.log("restoring_assignment", topic=topic)
     existing = await env.zk.read_children(TopicPartitionsZNode.path(topic))
     kept = {n: a for n, a in assignment.items() if str(n) in existing}

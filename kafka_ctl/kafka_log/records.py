@@ -1,8 +1,8 @@
 """Which record of the trace a template's line stands for: the other half of reading, beside the templates themselves.
 
 A line of a message that controllers log (`trace/catalogue.txt`) stands for that message, with those of its fields that
-the line prints. All other lines are in `RECORDS`, which make columns of what a line holds, or in `NO_RECORD`: they
-follow from what other records hold, and are read as text (action `says`).
+the line prints. All other lines are in `RECORDS`, mostly from `records.txt`, which make columns of what a line holds,
+or in `NO_RECORD`: they follow from what other records hold, and are read as text (action `says`).
 Kafka 0.10.2.2, 2.0.1, 2.4.1: controller/*.scala, server/ReplicaManager.scala, server/MetadataCache.scala
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import resources
 from typing import NamedTuple, TypeAlias
 
 from kafka_ctl.kafka_log.shapes import Value
@@ -37,12 +38,14 @@ STATE = "leader isr leader_epoch zk_version controller_epoch replicas"
 """The columns of a partition's state in a request."""
 
 
-def row(kind: str, action: str, taken: str = "", error: str | None = None) -> Reading:
+def row(kind: str, action: str, *taken: str) -> Reading:
     """Lines of this kind and action; columns are the partition, `detail` and those of `taken` that the line has.
 
-    `epoch=controller_epoch` takes the field `epoch` as that column.
+    `epoch=controller_epoch` takes the field `epoch` as that column, `state` is `STATE`; `!` begins an error.
     """
-    pairs = [(name, column or name) for name, _, column in (word.partition("=") for word in taken.split())]
+    error = next((word[1:] for word in taken if word.startswith("!")), None)
+    words = " ".join(STATE if word == "state" else word for word in taken if not word.startswith("!"))
+    pairs = [(name, column or name) for name, _, column in (word.partition("=") for word in words.split())]
     fixed: Columns = {"kind": kind, "action": action}
     if error:
         fixed["error"] = error
@@ -151,86 +154,31 @@ def _one_topic(values: Values) -> Columns:
 
 
 SAYS = Reading(lambda _: {"action": "says"}, frozenset())
-PARTITION_MOVED = beside(row("partition", "move", f"source target {STATE}"), _moved, "")
+PARTITION_MOVED = beside(row("partition", "move", "source", "target", "state"), _moved, "")
 REMOVED, DISABLED = message("reassignment_removed"), message("deletion_disabled")
 STOPS = beside(row("request", "StopReplica", "to=broker"), _stops, "deleted kept")
-RECORDS: dict[str, Reading] = {
-    # Transitions and elections
-    "partition_new": PARTITION_MOVED,
-    "partition_online": PARTITION_MOVED,
-    "partition_moved": PARTITION_MOVED,
-    "partition_failed": row("partition", "refuse", "source target", "StateChangeFailed"),
-    "replica_moved": beside(row("replica", "move", "source target replica=broker"), _replica_moved, ""),
-    "replica_failed": row("replica", "refuse", "source target replica=broker", "StateChangeFailed"),
-    "election": row("election", "started"),
-    "elected_leader": row("election", "offline", "leader"),
-    "partition_creation_failed": row("partition", "refuse", "", "StateChangeFailed"),
-    "election_failed_with": row("election", "offline", "", "StateChangeFailed"),
-    # Requests and responses
-    "sending_leader_and_isr": beside(row("request", "LeaderAndIsr", f"{STATE} to=broker"), _new, "is_new"),
-    "sending_metadata": beside(row("request", "UpdateMetadata", STATE), _receivers, "brokers offline"),
-    "stopping_replicas": STOPS,
-    "stopping_deleted": STOPS,
-    "stopping_kept": STOPS,
-    "answered": beside(row("response", "other", "to=broker response=error"), _answered, "api correlation_id"),
-    # What a broker does with LeaderAndIsr: it writes step by step what is one record in a lab
-    "received": row("broker", "received", STATE),
-    "lead_handling": row("broker", "become-leader", "epoch=controller_epoch"),
-    "lead_stopped": row("broker", "stopped-fetcher"),
-    "lead_skipped": row("broker", "skipped"),
-    "lead_completed": row("broker", "done", "epoch=controller_epoch"),
-    "follow_handling": row("broker", "become-follower", "leader epoch=controller_epoch"),
-    "follow_skipped": row("broker", "skipped"),
-    "follow_unavailable": row("broker", "ignored", "leader", "LEADER_NOT_AVAILABLE"),
-    "follow_stopped": row("broker", "stopped-fetcher", "leader"),
-    "follow_truncated": row("broker", "truncated", "leader"),
-    "follow_started": row("broker", "started-fetcher", "leader"),
-    "follow_leaving": row("broker", "skipped"),
-    "follow_completed": row("broker", "done", "leader epoch=controller_epoch"),
-    "not_higher": row("broker", "ignored", "leader_epoch", "STALE_CONTROLLER_EPOCH"),
-    "not_higher_smaller": row("broker", "ignored", "leader_epoch", "STALE_CONTROLLER_EPOCH"),
-    "not_higher_same": row("broker", "ignored", "leader_epoch", "STALE_CONTROLLER_EPOCH"),
-    "not_assigned": row("broker", "ignored", "", "UNKNOWN_TOPIC_OR_PARTITION"),
-    "log_offline": row("broker", "ignored", "", "KAFKA_STORAGE_ERROR"),
-    "stale_leader_and_isr": row("broker", "ignored", "", "STALE_CONTROLLER_EPOCH"),
-    # ... with StopReplica, and with UpdateMetadata
+TABLE = [
+    line.split()
+    for line in resources.files(__package__).joinpath("records.txt").read_text("utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+RECORDS: dict[str, Reading] = {name: row(*words) for name, *words in TABLE if name != "-"} | {
+    **dict.fromkeys(("partition_new", "partition_online", "partition_moved"), PARTITION_MOVED),
+    "replica_moved": beside(row("replica", "move", "source", "target", "replica=broker"), _replica_moved, ""),
+    "sending_leader_and_isr": beside(row("request", "LeaderAndIsr", "state", "to=broker"), _new, "is_new"),
+    "sending_metadata": beside(row("request", "UpdateMetadata", "state"), _receivers, "brokers offline"),
+    **dict.fromkeys(("stopping_replicas", "stopping_deleted", "stopping_kept"), STOPS),
+    "answered": beside(row("response", "other", "to=broker", "response=error"), _answered, "api correlation_id"),
     "stop_handling": beside(row("broker", "stop-replica"), _deletes, "delete"),
     "stop_handled": beside(row("broker", "done"), _deletes, "delete"),
-    "stop_absent": row("broker", "skipped"),
-    "stop_absent_delete": row("broker", "skipped"),
-    "stale_stop": row("broker", "ignored", "", "STALE_CONTROLLER_EPOCH"),
-    "cached": row("broker", "cached", STATE),
-    "uncached": row("broker", "uncached"),
-    "stale_metadata": row("broker", "ignored", "", "STALE_CONTROLLER_EPOCH"),
-    # Messages under names of their own
     "partition_machine_started": beside(row("controller", "partition_states"), _machine_started, "states"),
     "isr_changes": message("isr_changes"),
     "reassignment_removed": Reading(lambda values: REMOVED.make(_with_partitions(values)), REMOVED.fields),
-    "deletion_disabled": beside(DISABLED, _one_topic, "topic"),
-    "deletion_disabled_at_failover": beside(DISABLED, _one_topic, "topic"),
+    **dict.fromkeys(("deletion_disabled", "deletion_disabled_at_failover"), beside(DISABLED, _one_topic, "topic")),
     "reassignment_progress_done": message("reassignment_progress", missing=[]),
 }
 """By template, other than those of a controller's messages: the columns that the line holds."""
-
-NO_RECORD = frozenset(
-    # A thread, a channel, a connection, a handler begins or ends with what it belongs to.
-    "startup_begun startup_done thread_started thread_stopped channel_added channel_started channel_removed connected "
-    "unreachable fails_to_send handlers_registered handlers_added handlers_dropped handlers_unregistered resigning "
-    "machines_stopped "
-    "deletion_thread_started deletion_thread_stopped deletion_awaited "
-    # A listener has fired: the records are the watch and the event.
-    "session_over log_dir_failure broker_change_fired topic_change_fired isr_change_fired "
-    "partition_modification_fired preferred_fired "
-    "reassignment_fired reassignment_isr_fired deletions_fired rebalance_started "
-    # What a controller knows, or is about to do, printed once more.
-    "replica_machine_started leaders_updated all_leaders preferred_by_broker not_preferred all_deleted live_replicas "
-    "leader_initialized leader_epoch_updating path_updated assignment_updating isr_removing "
-    # How an election or a shrinking ISR ends: the records are the move, and the write to ZooKeeper.
-    "isr_removed isr_absent isr_not_removed elected_clean elected_nobody elected_unclean elected_controlled_shutdown "
-    "elected_preferred election_error elections_done "
-    # How the deletion of replicas goes on: the records are their moves, and the responses.
-    "delete_answered deletion_begun deletion_successful deletion_failed dead_replicas".split()
-)
+NO_RECORD = frozenset(word for words in TABLE if words[0] == "-" for word in words[1:])
 """The templates whose lines stand for no record."""
 
 

@@ -1,7 +1,7 @@
 """The bug museum: famous bugs of the controller, each with a story that shows it, and the same story with the fix.
 
     exhibit.py     what an exhibit is, and how it is shown
-    exhibits.py    the collection: EXHIBITS
+    exhibits.py    the collection: EXHIBITS, of the rows of exhibits.txt
     questions.py   what is asked of both runs where no invariant is broken
     report.py      an exhibit as text
     page.py        docs/museum.md

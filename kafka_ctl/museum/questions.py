@@ -41,15 +41,11 @@ def fruitless_elections(lab: Lab) -> str:
     return str(sum(r.kind == "election" and r.error is not None for r in lab.trace))
 
 
-def requests(name: str) -> Callable[[Lab], str]:
-    """The number of requests of this name from controllers, and of those that named no partition."""
-
-    def ask(lab: Lab) -> str:
-        sent = [r for r in lab.trace if r.kind == "request" and r.action == name and r.target == "sent"]
-        empty = sum("partitions=0 " in (r.detail or "") for r in sent)
-        return f"{len(sent)}" + f", {empty} of them empty" * bool(empty)
-
-    return ask
+def stop_replicas(lab: Lab) -> str:
+    """The number of StopReplica requests from controllers, and of those that named no partition."""
+    sent = [r for r in lab.trace if r.kind == "request" and r.action == "StopReplica" and r.target == "sent"]
+    empty = sum("partitions=0 " in (r.detail or "") for r in sent)
+    return f"{len(sent)}" + f", {empty} of them empty" * bool(empty)
 
 
 def double_leadership(lab: Lab) -> str:
@@ -59,8 +55,8 @@ def double_leadership(lab: Lab) -> str:
     for r in lab.trace:
         if r.kind != "broker" or r.broker is None:
             continue
-        if r.topic is not None and r.partition is not None and r.action in ("become-leader", "become-follower"):
-            since = leads.setdefault(TopicPartition(r.topic, r.partition), {})
+        if r.action in ("become-leader", "become-follower"):
+            since = leads.setdefault(r.tp, {})
             if r.action == "become-leader":
                 since[r.broker] = r.time_ms
             ended = [since] if r.action == "become-follower" else []
@@ -70,3 +66,8 @@ def double_leadership(lab: Lab) -> str:
             if since.pop(r.broker, None) is not None and since:
                 double += r.time_ms - max(since.values())
     return f"{double:.1f} ms"
+
+
+ASKED = (leaders, leader_epochs, in_sync, replicas, fruitless_elections, stop_replicas, double_leadership)
+QUESTIONS = {ask.__name__: ask for ask in ASKED}
+"""By name, as `exhibits.txt` has it."""
