@@ -151,7 +151,6 @@ EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="06.1",
         title="Who writes, and which number rises?",
-        core=True,
         hints=(
             "Which process can know that a follower has *caught up*?",
             "Which process is notified when a session ends? Does a session end in all three cases?",
@@ -199,6 +198,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="06.4",
         title="An ISR of one",
+        core=True,
         hints=(
             "Which of the two missing brokers is up, and cannot fetch?",
             "What does the leader need from each of them?",

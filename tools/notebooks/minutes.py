@@ -31,14 +31,16 @@ EXERCISE_MINUTES = {"predict": 3, "operate": 5, "repair": 6, "implement": 7}
 HEADING = re.compile(r"^## (.+?)(?: · \d+ min)?$", re.MULTILINE)
 UNTIMED = ("The words", "Summary")
 """Sections without minutes of their own: they are counted to the next section with minutes, or to the last one."""
-TIME = re.compile(r"\*Time\*: .*?;")
+TIME = re.compile(r"\*Time\*: [^.]*\.")
+WRITTEN = re.compile(r" \*(?:Core|Stretch), \d+ min\.\*| · \d+ min$|\*Time\*: [^.]*\.", re.MULTILINE)
+"""The text that `write` adds, which is not counted."""
 HEAD = re.compile(r"^\*\*(\d)\. (.+?)\*\*(?: \*(?:Core|Stretch), \d+ min\.\*)?", re.MULTILINE)
 """The head of an exercise: its number and its title."""
 
 
 def words(book: NotebookNode) -> int:
     """The words of prose that a learner reads."""
-    return sum(len(WORD.findall(cell.source)) for cell in book.cells if _is_prose(cell))
+    return sum(len(WORD.findall(WRITTEN.sub("", cell.source))) for cell in book.cells if _is_prose(cell))
 
 
 def write(book: NotebookNode, number: str) -> NotebookNode:
@@ -52,8 +54,8 @@ def write(book: NotebookNode, number: str) -> NotebookNode:
         if _is_prose(cell):
             cell.source = HEADING.sub(lambda head: _heading(head[1], sections, about["exercises"]), cell.source)
             cell.source = HEAD.sub(lambda head: _head(head, EXERCISES.get(f"{number}.{head[1]}")), cell.source)
-    apart = f"{about['core']} for the core exercises ({about['exercises']} for all)"
-    book.cells[0].source = TIME.sub(f"*Time*: {about['minutes']} minutes, and {apart};", book.cells[0].source)
+    time = f"*Time*: {about['minutes']} minutes, core exercises {about['core']} (all {about['exercises']})."
+    book.cells[0].source = TIME.sub(time, book.cells[0].source)
     return book
 
 
