@@ -163,6 +163,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Compute(
         name="01.2",
         title="Who won?",
+        core=True,
         hints=(
             "Which operation on ZooKeeper can succeed once only?",
             "Which column says that it did not succeed?",
@@ -187,6 +188,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="01.3",
         title="One controller in the znode, none in the cluster",
+        core=True,
         hints=(
             "What makes brokers compete, and not only look?",
             "Which event do their watches need to see: data changed, or node deleted?",

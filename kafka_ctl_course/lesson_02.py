@@ -166,6 +166,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Compute(
         name="02.2",
         title="Which brokers are stale?",
+        core=True,
         hints=(
             "Which of a broker's two memories do clients see?",
             "`lab.partition` reads ZooKeeper. What does a broker's `metadata` have?",
@@ -180,6 +181,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="02.3",
         title="Clients that are sent to the wrong broker",
+        core=True,
         hints=(
             "Why did the replicas ignore what the metadata took over?",
             "Which number would have to be higher?",

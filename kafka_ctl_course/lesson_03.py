@@ -187,6 +187,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="03.1",
         title="What a new controller finds",
+        core=True,
         hints=(
             "For which of the four is the leader's broker alive? The new controller elects for the others.",
             "Who else holds each partition?",
@@ -239,6 +240,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="03.4",
         title="New, and never Online",
+        core=True,
         hints=(
             "Which replica does alone-0 have, and what do you know of its broker?",
             "What would the first leader have to have? Which broker has that?",

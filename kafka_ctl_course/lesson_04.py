@@ -138,6 +138,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Implement(
         name="04.2",
         title="Leader and ISR without a replica",
+        core=True,
         hints=(
             "Three questions: was it the leader? Was it the last in the ISR? What about the other members?",
             "Which replica is in the ISR of a partition whose last replica has died, and what is that good for?",
@@ -159,6 +160,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="04.3",
         title="A topic that will not go away",
+        core=True,
         hints=(
             "Which of its replicas has not been deleted, and in which state is it?",
             "Who has to answer before the controller can forget the topic?",

@@ -270,6 +270,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Implement(
         name="05.2",
         title="Your own election, in a running cluster",
+        core=True,
         hints=(
             "Write in one line when a replica is *fit* to lead.",
             "Go along the assignment and take the first that is fit. What if none is, and unclean election is off?",
@@ -314,6 +315,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="05.4",
         title="Offline: bring it back without a loss",
+        core=True,
         hints=(
             "What does the ISR of orders-0 say, and who of it is alive?",
             "Which broker has all the records that were acknowledged?",

@@ -151,6 +151,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="06.1",
         title="Who writes, and which number rises?",
+        core=True,
         hints=(
             "Which process can know that a follower has *caught up*?",
             "Which process is notified when a session ends? Does a session end in all three cases?",
@@ -166,6 +167,7 @@ EXERCISES: tuple[Exercise, ...] = (
     RollingRestart(
         name="06.2",
         title="Safe to stop?",
+        core=True,
         hints=(
             "Say first what has to be true of each partition after the broker has stopped.",
             "Where is the ISR of now, and not the one of seven seconds ago? `lab.partitions()` reads ZooKeeper.",

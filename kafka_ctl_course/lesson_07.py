@@ -186,6 +186,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Compute(
         name="07.2",
         title="The controller's plan",
+        core=True,
         hints=(
             "There are three groups of partitions on this broker: led, followed, and those with one replica.",
             "Who of the ISR may lead when two brokers leave?",
@@ -204,6 +205,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="07.3",
         title="Stop broker 1, and keep pair-0 led",
+        core=True,
         hints=(
             "What would the answer to broker 1 name as remaining?",
             "What must become true of replica 2, so that it may lead?",

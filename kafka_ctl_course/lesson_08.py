@@ -152,6 +152,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Implement(
         name="08.2",
         title="Which controller does a broker obey?",
+        core=True,
         hints=(
             "Which two epochs meet when one controller sends its second request?",
             "Write down when a broker refuses, then turn it round.",
@@ -182,6 +183,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="08.4",
         title="A controller that no broker obeys",
+        core=True,
         hints=(
             "What do the brokers answer to the controller's requests? See the trace, or their logs.",
             "With which number do they compare, and where do they keep it?",

@@ -275,6 +275,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Place(
         name="09.2",
         title="Your own assignment, and each broker dies",
+        core=True,
         hints=(
             "Write down the lists that begin with broker 1. Who comes second in them?",
             "Let the distance of the followers depend on the round, `p // len(brokers)`.",
@@ -295,6 +296,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="09.4",
         title="A broker that stays empty",
+        core=True,
         hints=(
             "What does the new broker lack: leaderships, or copies?",
             "Who may change `/brokers/topics/orders`? Not the controller of its own accord.",

@@ -203,6 +203,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Implement(
         name="10.2",
         title="What next?",
+        core=True,
         hints=(
             "Begin with the one case in which the znodes may be deleted.",
             "When is it useless to send anything now? There are two reasons.",
@@ -223,6 +224,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="10.3",
         title="A deletion that is stuck",
+        core=True,
         hints=(
             "Which answer is the controller waiting for?",
             "Can anything else give this answer?",

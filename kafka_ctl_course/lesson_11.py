@@ -211,6 +211,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Ends(
         name="11.1",
         title="After the move",
+        core=True,
         hints=(
             "Which step looks at the leader, and in which list does it look for another one?",
             "Which steps of the controller write the `state` znode? Each write raises the leader epoch by one.",
@@ -264,6 +265,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="11.4",
         title="Back, without broker 4",
+        core=True,
         hints=(
             "In how many places is the plan? One of them is no znode.",
             "Which of them survives what? What empties a controller's memory?",

@@ -232,6 +232,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Implement(
         name="12.2",
         title="Begin, change, cancel: one function",
+        core=True,
         hints=(
             "First get the origin: two of the four arguments are enough.",
             "Two subtractions give you what is added and what is removed.",
@@ -274,6 +275,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="12.4",
         title="A throttled move that hangs",
+        core=True,
         hints=(
             "What did the tool write when it began, and into how many znodes?",
             "Which of the three verbs removes throttles, when, and from which brokers?",

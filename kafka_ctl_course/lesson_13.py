@@ -221,6 +221,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Rebalance(
         name="13.2",
         title="What does a check elect?",
+        core=True,
         hints=(
             "Whose ratio is it? Write the grouping first: `p.replicas[0]`.",
             "Which comparison is *more than*? And how many are elected once it is true?",
@@ -253,6 +254,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="13.4",
         title="Four, four, four",
+        core=True,
         hints=(
             "Is it the election that does not work, or is there no request for one? See `lab.balance()`.",
             "What does a check look at before it holds an election?",

@@ -205,6 +205,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="14.1",
         title="How many round trips?",
+        core=True,
         hints=(
             "Write down the phases: what has to be known before the next can begin?",
             "Which operations of one phase can share a round trip, and how many of them?",
@@ -250,6 +251,7 @@ EXERCISES: tuple[Exercise, ...] = (
     GracePeriod(
         name="14.4",
         title="300 milliseconds to stop",
+        core=True,
         hints=(
             "What does the broker wait for? Thirty partitions, times how many operations?",
             "Which of the two rewrites takes these waits away?",

@@ -164,6 +164,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="15.1",
         title="Three logs",
+        core=True,
         hints=(
             "Which set does the leader wait for before it answers?",
             "A follower learns the high watermark from the answer to a fetch. To which fetch?",
@@ -180,6 +181,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Implement(
         name="15.2",
         title="Your own high watermark",
+        core=True,
         hints=(
             "Say in one sentence who must have a record before it is committed.",
             "`ends` has every assigned replica. Which of them count?",

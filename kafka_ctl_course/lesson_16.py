@@ -267,6 +267,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Places(
         name="16.1",
         title="Three places",
+        core=True,
         hints=(
             "When is the task due? Buckets are counted from time 0.",
             "Which is the finest wheel that reaches 450 ms ahead: 20, 400 or 8,000 ms?",
@@ -277,6 +278,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Placing(
         name="16.2",
         title="Which bucket?",
+        core=True,
         hints=(
             "Divide by the width of a bucket. From which zero is time counted?",
             "When does the bucket begin? It expires at its beginning, in milliseconds.",

@@ -247,6 +247,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Compute(
         name="17.2",
         title="Pack a request",
+        core=True,
         hints=(
             "`(16).to_bytes(4, 'big')` are four bytes, the largest first.",
             "What counts towards the length? Everything behind it.",
@@ -281,6 +282,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="17.4",
         title="Two ids on one machine",
+        core=True,
         hints=(
             "Which places say who this broker is? `lab.identity(3)` shows all of them.",
             "`lab.trace.slice(actor='broker-3', action='stopped')[-1].detail` says which two disagree.",

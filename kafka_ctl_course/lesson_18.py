@@ -141,6 +141,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="18.1",
         title="Clients get an old leader epoch",
+        core=True,
         hints=(
             "The invariant's text names both numbers.",
             "Which of the two was written by the controller, and which did it forget to send?",
@@ -166,6 +167,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Compute(
         name="18.3",
         title="Leaders that do not lead",
+        core=True,
         hints=(
             "`lab.partitions()` has ZooKeeper's leader, `lab.brokers[3].leads` what the broker itself leads.",
             "A pair can be compared with a TopicPartition; a partition's first two fields are such a pair.",

@@ -120,6 +120,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Condition(
         name="19.2",
         title="Ask it in SQL",
+        core=True,
         hints=("Compare `intervals` with a number.", "At least twice: is twice enough?"),
         columns=("history", "topic", "partition", "intervals"),
         rows=(
@@ -140,6 +141,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="19.3",
         title="A cluster that is well looked after",
+        core=True,
         hints=("All rates are multiplied by this number.", "It is 6 now."),
         story="lab brokers=1\n",
         ask=tenth,

@@ -126,6 +126,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Compute(
         name="20.2",
         title="Never led",
+        core=True,
         hints=(
             "Each record has `topic`, `partition` and `leader`; where no broker can lead, `leader` is None.",
             "A partition may be refused three times, and elected at the fourth.",
@@ -140,6 +141,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="20.3",
         title="Bring it back",
+        core=True,
         hints=(
             "Count by partition: which replicas do all of them name?",
             "Is there a broker with this id? What does it need in order to start?",

@@ -239,6 +239,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Compute(
         name="21.2",
         title="Moments of disagreement",
+        core=True,
         hints=(
             "`found` is a list; each moment is a dictionary from holder to copy.",
             "Copies are tuples, so they can be put into a set.",
@@ -253,6 +254,7 @@ EXERCISES: tuple[Exercise, ...] = (
     Timeouts(
         name="21.3",
         title="Failover is instant, so we set one second",
+        core=True,
         hints=(
             "Which of the two failures is meant by instant: a controller's or a broker's?",
             "How old can the last heartbeat of a healthy broker be, if one is lost on the way?",

@@ -59,15 +59,18 @@ class Lesson(NamedTuple):
     title: str
     question: str
     minutes: int
+    core: int
+    exercises: int
 
 
 def lesson(path: Path, book: NotebookNode) -> Lesson:
     """A lesson's line in the map; BadInput where the notebook does not say what it needs."""
     found = HEADING.search(book.cells[0].source)
     about = book.metadata.get("lesson", {})
-    if found is None or not {"question", "minutes"} <= about.keys():
-        raise BadInput(f"{path.name} needs a title, and `lesson` with `question` and `minutes` in its metadata")
-    return Lesson(path.name[:2], path.name, found[2], about["question"], about["minutes"])
+    wanted = ("question", "minutes", "core", "exercises")
+    if found is None or not {*wanted} <= about.keys():
+        raise BadInput(f"{path.name} needs a title, and `lesson` with {', '.join(wanted)} in its metadata")
+    return Lesson(path.name[:2], path.name, found[2], *(about[each] for each in wanted))
 
 
 # Starters
@@ -85,7 +88,9 @@ def starter(book: NotebookNode) -> NotebookNode:
 def dotted(source: str) -> str:
     """The code of an answer with dots in its place: the values that are assigned, what functions return.
 
-    Comments, names, parameters and docstrings stay. Raises BadInput where nothing is left to answer.
+    Comments, names, parameters, docstrings and the call of `check` stay.
+
+    Raises BadInput where nothing is left to answer.
     """
     lines = source.splitlines()
     parts: list[tuple[Sequence[ast.expr | ast.stmt], str]] = []
@@ -95,7 +100,7 @@ def dotted(source: str) -> str:
         elif isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             parts.append((body, "return ..."))
-        elif not isinstance(node, ast.Import | ast.ImportFrom):
+        elif not (isinstance(node, ast.Import | ast.ImportFrom) or _is_check(node)):
             parts.append(([node], "..."))
     if not parts:
         raise BadInput(f"an exercise without an answer: {source!r}")
@@ -106,6 +111,12 @@ def dotted(source: str) -> str:
         after = lines[end].encode()[last.end_col_offset or 0 :].decode()
         lines[start : end + 1] = [before + text + after]
     return "\n".join(lines)
+
+
+def _is_check(node: ast.stmt) -> bool:
+    """True if a statement has the answer judged."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "check"
 
 
 def _is_pair(node: ast.Assign, source: str) -> bool:
@@ -153,7 +164,7 @@ def exercise_plan(number: str) -> str:
     found = [each for name, each in EXERCISES.items() if name.startswith(f"{number}.")]
     lines = ["## Exercises and hints", ""]
     for each in found:
-        lines += [f"**{each.name} {each.title}** ({each.kind})", ""]
+        lines += [f"**{each.name} {each.title}** ({each.kind}, {'core' if each.core else 'stretch'})", ""]
         lines += [f"{place}. {text}" for place, text in enumerate(each.hints, 1)] + [""]
     if not found:
         lines.append("The answers are in the notebook of the same name one folder up.")
@@ -180,18 +191,20 @@ def summary_page(book: NotebookNode) -> str:
 def course_map(found: Sequence[Lesson]) -> str:
     """All lessons as a table."""
     rows = [
-        f"| {each.number} | [{each.title}](starter/{each.file}) | {each.question} | {each.minutes} |" for each in found
+        f"| {each.number} | [{each.title}](starter/{each.file}) | {each.question} "
+        f"| {each.minutes} | {each.core} | {each.exercises} |"
+        for each in found
     ]
-    head = ["## The lessons", "", "| | lesson | question | minutes |", "| --- | --- | --- | --- |"]
-    return "\n".join([*head, *rows])
+    head = ["## The lessons", "", "| | lesson | question | minutes | core exercises | all exercises |"]
+    return "\n".join([*head, "| --- | --- | --- | --- | --- | --- |", *rows])
 
 
 def routes(found: Sequence[Lesson]) -> str:
-    """The ways through the course."""
+    """The ways through the course; their hours are those of the lessons and their core exercises."""
     lines = ["## Which way?", ""]
     for name, numbers in ROUTES.items():
         chosen = [each for each in found if numbers is None or each.number in numbers]
-        hours = sum(each.minutes for each in chosen) / 60
+        hours = sum(each.minutes + each.core for each in chosen) / 60
         links = " → ".join(f"[{each.number}](starter/{each.file} '{each.title}')" for each in chosen)
         lines.append(f"- **{name}** ({hours:.1f} hours): {links}")
     return "\n".join(lines)

@@ -63,7 +63,7 @@ def check(name: str, answer: object) -> None:
         return
     verdict = _judged(exercise, answer)
     if verdict is None:
-        print("No answer yet: put yours in place of the dots, then run both cells.")
+        print("No answer yet: put yours in place of the dots, then run the cell again.")
         return
     _last[name] = verdict
     progress_file.note_check(name, verdict.right)

@@ -44,12 +44,16 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """One exercise. `name` is lesson and number, `05.1`; `hints` go from a nudge to the last step but one."""
+    """One exercise. `name` is lesson and number, `05.1`; `hints` go from a nudge to the last step but one.
+
+    `core` marks the two exercises of a lesson that everybody does; the others stretch.
+    """
 
     kind: ClassVar[str]
     name: str
     title: str
     hints: tuple[str, ...]
+    core: bool = False
 
     def judge(self, answer: object) -> Verdict:
         """The verdict on this answer; it may raise whatever the learner's own code raises."""

@@ -1,4 +1,7 @@
-"""The command `python -m tools.notebooks`: runs and saves notebooks; `editions` makes the editions, `run` runs them."""
+"""The command `python -m tools.notebooks`: runs and saves notebooks, with their minutes.
+
+`minutes` writes the minutes alone, `editions` makes the editions, `run` runs them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 
 from kafka_ctl.errors import BadInput
 from tools import editions
-from tools.notebooks import notebooks, run_editions, save
+from tools.notebooks import minutes, notebooks, run_editions, save
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -19,15 +22,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return editions.main(given[1:])
     if given[:1] == ["run"]:
         return run_editions.main(given[1:])
+    alone, given = given[:1] == ["minutes"], given[1:] if given[:1] == ["minutes"] else given
     parser = argparse.ArgumentParser(
         prog="python -m tools.notebooks",
-        description="Run notebooks and save them; `editions` makes what learners and instructors open.",
+        description="Run notebooks and save them with their minutes; `minutes` first writes the minutes alone, "
+        "`editions` makes what learners and instructors open.",
     )
     parser.add_argument("notebook", nargs="*", type=Path, help="which ones (default: all)")
     chosen: Iterable[Path] = [path.resolve() for path in parser.parse_args(given).notebook] or notebooks()
     try:
         for path in chosen:
-            save(path)
+            if not alone:
+                save(path)
+            minutes.save(path)
     except BadInput as problem:
         print(f"kafka_ctl: {problem}", file=sys.stderr)
         return 2
