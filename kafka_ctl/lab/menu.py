@@ -208,13 +208,15 @@ class Button(NamedTuple):
     hint: str
     fields: tuple[Field, ...] = ()
     when: str = ""
-    """The state that the broker must be in, `up` or `down`; empty when it does not matter."""
+    """The state that the thing must be in, such as `up` or `leaderless`; empty when it does not matter."""
     call: Callable[[Form], Call] | None = None
     """The method that makes the call, where that does not get just the thing and then the fields, in their order."""
     needs: str = ""
     """`memory`, or a field of the generation, without which it is not offered."""
     do: str = ""
     """The value of a click, where the thing has another button of the same method."""
+    group: str = ""
+    """What it touches, such as `network`; empty for the usual ones."""
 
     def made(self, name: str, given: Given) -> Call:
         """The arguments for the thing of this name; BadInput for a field that cannot be read."""
@@ -237,7 +239,8 @@ class Button(NamedTuple):
         """The button of a command, as data for the browser."""
         fields = [{key: value for key, value in field._asdict().items() if key != "read"} for field in self.fields]
         do = self.do or command
-        return {"do": do, "label": self.label, "hint": self.hint, "when": self.when, "fields": fields}
+        words = {"label": self.label, "hint": self.hint, "when": self.when, "group": self.group}
+        return {"do": do, **words, "fields": fields}
 
 
 # Draws
@@ -368,7 +371,8 @@ def _button(line: str) -> Button:
     call = getattr(Form, given["call"]) if "call" in given else None
     listed = tuple(FIELDS[name] for name in fields.split())
     thing = "" if thing == CLUSTER else thing
-    return Button(thing, label, hint, listed, when, call, given.get("needs", ""), given.get("do", ""))
+    more = (given.get(name, "") for name in ("needs", "do", "group"))
+    return Button(thing, label, hint, listed, when, call, *more)
 
 
 def _drawn(words: Sequence[str]) -> Drawn:

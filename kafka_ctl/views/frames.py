@@ -105,12 +105,21 @@ class Token(NamedTuple):
     rest: float = 0.75
     """The share of the way where it stands in a still picture."""
     beside: Point | None = None
-    """The place beside a line as short as itself, which it would hide."""
+    """The place beside its line."""
+    width: float = 0.0
+    """Pixels of its pill, where these are bounded."""
+    ends: tuple[str, str] = ("", "")
+    """The parts between which it is on its way, where a browser moves them."""
 
     @property
     def place(self) -> Point:
         """The place in a still picture."""
         return self.beside or point_at(self.line, self.rest)
+
+    @property
+    def wide(self) -> float:
+        """Pixels of its pill."""
+        return self.width or pill_width(self.label)
 
 
 def pill_width(label: str) -> float:
@@ -121,14 +130,15 @@ def pill_width(label: str) -> float:
 class Picture(NamedTuple):
     """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words.
 
-    `differs` says who has something else than ZooKeeper; `detail` is what a counted picture does not draw: (broker,
-    partition) -> how the replica stands (in a film: the new).
+    `differs` says who has something else than ZooKeeper; `gauges` are those of `views/gauges.py`; `detail` is what a
+    counted picture does not draw: (broker, partition) -> how the replica stands (in a film: the new).
     """
 
     looks: dict[str, PartState]
     tokens: tuple[Token, ...] = ()
     summary: str = ""
     differs: str = ""
+    gauges: Sequence[tuple[str, str, str]] = ()
     detail: Mapping[tuple[int, str], str] = MappingProxyType({})
 
 
@@ -257,7 +267,7 @@ def film(
     if start is not None:
         first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
     found = steps(records, is_relevant or kind.is_relevant, limit, first)
-    builder = FilmBuilder(view, kind(supergraph(records), records, found, **options), records, first)
+    builder = FilmBuilder(view, kind(supergraph(records), records, found, **options), records, first, gauged=True)
     builder.add(records, found)
     interpolate_positions(builder.film.frames)
     return builder.film
@@ -266,7 +276,8 @@ def film(
 class FilmBuilder:
     """A film that can grow: the model it has reached, and how every part was shown last."""
 
-    def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int) -> None:
+    def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int, gauged: bool = False) -> None:
+        self.gauges = import_module("kafka_ctl.views.gauges").Gauges(records) if gauged else None
         self.drawing, self.place, self.records = drawing, first, records
         self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
         self.detail: Mapping[tuple[int, str], str] = {}
@@ -304,7 +315,9 @@ class FilmBuilder:
         detail = {key: style for key, style in picture.detail.items() if self.detail.get(key) != style}
         detail.update(dict.fromkeys(self.detail.keys() - picture.detail.keys(), ""))
         self.detail = picture.detail
-        return picture._replace(looks=new, detail=detail)
+        now = step.time_ms if step else self.model.time_ms
+        gauges = self.gauges.at(self.model, now) if self.gauges else ()
+        return picture._replace(looks=new, detail=detail, gauges=gauges)
 
 
 def interpolate_positions(made: Sequence[Frame]) -> None:

@@ -29,6 +29,7 @@ REPLICAS = (
     Entry("plate offline", "cross", "offline"),
     Entry("plate new", "plus", "new"),
     Entry("plate deleting", "minus", "being deleted"),
+    Entry("plate offline leaderless", "cross", "its partition has no leader"),
 )
 HOT = Entry("plate hot", "none", "in this step")
 EPHEMERAL = Entry("zoo ephemeral", "none", "ephemeral znode")
@@ -106,10 +107,11 @@ MACHINE = (
 
 def add_legend(scene: Scene, entries: Iterable[Entry], pinned: bool = False) -> None:
     """Put a legend below a picture, in lines as wide as the picture; `pinned` where the picture scrolls above it."""
+    scene.entries = tuple(entries)
     left, top = 8.0 - scene.offset[0], scene.height - scene.offset[1] + 6
     right, x, y = scene.width - scene.offset[0] - 8, left, top
     parts: list[Part] = []
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(scene.entries):
         wide = _width(entry)
         if x > left and x + wide > right:
             x, y = left, y + HIGH + 6

@@ -33,6 +33,8 @@ class Text(NamedTuple):
     size: float = 11.0
     anchor: str = "middle"
     bold: bool = False
+    room: float = 0.0
+    """Pixels that it has, where a browser shortens it; 0 elsewhere."""
 
 
 class Shape(NamedTuple):
@@ -80,19 +82,25 @@ class Part:
 
 
 class Row(NamedTuple):
-    """Parts side by side that wrap where there is less room, `apart` pixels between two lines; a `frame` around all."""
+    """Parts side by side that stretch, shrink and wrap with the room there is.
+
+    `apart` are the pixels between two lines, `frame` is around all, `columns` are those inside of a part, `least` and
+    `most` bound its width.
+    """
 
     blocks: tuple[str, ...]
     apart: float = 8.0
     frame: str = ""
+    columns: int = 1
+    least: float = 80.0
+    most: float = 260.0
 
 
 @dataclass
 class Scene:
     """All parts in drawing order; `width` and `height` are what is seen, `offset` where 0,0 is in it.
 
-    A drawing with `rows` is laid out anew in the browser where it is wider than the room there is (`flow.js`); `wires`
-    are the lines that then run from a row's frame to a block: the id of each, and the ids of its two ends.
+    A drawing with `rows` is laid out in the browser for the room there is (`flow.js`).
     """
 
     width: float
@@ -100,9 +108,10 @@ class Scene:
     offset: Point = (0.0, 0.0)
     legend: float = 0.0
     """Pixels of the height that the legend takes, at the bottom."""
+    entries: tuple[Any, ...] = ()
+    """The entries of the legend, in the order of its parts."""
     parts: dict[str, Part] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
-    wires: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, *parts: Part) -> None:
         self.parts.update((part.id, part) for part in parts)

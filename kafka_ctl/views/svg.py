@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from html import escape
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
+from kafka_ctl.views.frames import Film, Frame, PartState, Token
 from kafka_ctl.views.legend import PREFIX
 from kafka_ctl.views.palette import THEMES, inline
-from kafka_ctl.views.scene import Part, Point, glyph_svg, point_at, shape_svg, svg_head, text_svg
+from kafka_ctl.views.scene import Part, Point, glyph_svg, point_at, shape_svg, shorten, svg_head, text_svg
 from kafka_ctl.views.steps import LESSONS
 
 CAPTION, DIFFERS = 46, 30
@@ -123,12 +123,12 @@ def texts_svg(part: Part, look: PartState | None, attributes: str = "") -> list[
 def token_svg(token: Token, theme: str) -> str:
     """Something under way: its line and, at its place of rest, a label in a pill."""
     x, y = token.place
-    width = pill_width(token.label)
+    width, label = token.wide, shorten(token.label, int((token.wide - 10) / 6))
     return (
         f'<path d="{token.line}"{inline(token.styles, "wire", theme)}/>'
         f'<rect x="{x - width / 2:.1f}" y="{y - 9:.1f}" width="{width:.1f}" height="18" rx="9"'
         f'{inline(token.styles, "body", theme)}/><text x="{x:.1f}" y="{y + 3.9:.1f}" text-anchor="middle" '
-        f'font-size="11.5"{inline(token.styles, "label", theme)}>{escape(printable(token.label))}</text>'
+        f'font-size="11.5"{inline(token.styles, "label", theme)}>{escape(printable(label))}</text>'
     )
 
 

@@ -76,8 +76,12 @@ def does(page: Any, thing: str, action: str, **given: str) -> None:
     """Choose a thing, click a button, fill in the form if one is shown; the call must come into the script."""
     count = f"document.querySelector('.kc .script pre').textContent.split('lab.{action}(').length"
     before = page.evaluate(f"() => {count}")
-    page.select_option(".kc .actions select", thing)
-    page.click(f".kc .actions [data-act='{action}']:enabled")
+    if page.locator(f".kc .time [data-act='{action}']").count() and not thing:
+        page.click(f".kc .time [data-act='{action}']")
+    else:
+        page.select_option(".kc .actions select", thing if thing != "tool" else "")
+        page.click(".kc .actions .open")
+        page.click(f".kc .menu [data-act='{action}']")
     for name, value in given.items():
         field = page.locator(f".kc .form [name='{name}']")
         field.select_option(value) if field.evaluate("e => e.tagName") == "SELECT" else field.fill(value)
@@ -85,6 +89,7 @@ def does(page: Any, thing: str, action: str, **given: str) -> None:
         page.click(".kc .form .go")
     page.wait_for_function(f"() => {count} > {before} || document.querySelector('.kc .reply.refused')")
     assert page.locator(".kc .reply.refused").count() == 0, page.inner_text(".kc .reply")
+    page.wait_for_selector(".kc .form", state="hidden")
 
 
 def says(page: Any, selector: str, text: str) -> None:
@@ -122,13 +127,16 @@ def test_a_broker_is_killed_by_clicking_it(opened: Any) -> None:
 
 def test_what_is_refused_is_reported(opened: Any) -> None:
     """The form keeps nobody from asking for nonsense; the lab says what is wrong with it."""
-    opened.select_option(".kc .actions select", "partition:orders-0")
-    opened.click(".kc .actions [data-act='reassign']")
+    opened.click(".kc [data-id='replica:orders-0@2']")
+    opened.click(".kc .menu [data-act='reassign']")
     opened.fill(".kc .form input[name='replicas']", "two")
     picture(opened, "form")
     opened.press(".kc .form input[name='replicas']", "Enter")
     opened.wait_for_selector(".kc .reply.refused")
     assert "reassign" not in opened.inner_text(".kc .script pre")
+    assert "cannot be read" in opened.inner_text(".kc .form .error")
+    assert opened.input_value(".kc .form input[name='replicas']") == "two", "what was typed is kept"
+    opened.press(".kc .form input[name='replicas']", "Escape")
     picture(opened, "refused")
 
 
@@ -173,8 +181,7 @@ def test_a_view_that_is_open_grows_too(opened: Any) -> None:
     """Also one that is drawn anew for every moment."""
     opened.click(".kc [data-tab='spacetime']")
     opened.wait_for_selector(".kc [data-view='spacetime'] svg .part:visible")
-    opened.select_option(".kc .actions select", "broker:1")
-    opened.click(".kc .actions [data-act='start']")
+    does(opened, "broker:1", "start")
     says(opened, ".kc .script pre", "lab.start(1)")
     opened.click(".kc .time [data-act='settle']")
     says(opened, ".kc .script pre", "lab.start(1)\nlab.settle()")
@@ -206,7 +213,9 @@ def test_the_keyboard_reaches_everything(opened: Any) -> None:
     """A broker is started without any pointer, and every control has a name."""
     opened.focus(".kc .actions select")
     opened.select_option(".kc .actions select", "broker:1")
-    opened.focus(".kc .actions [data-act='start']")
+    opened.focus(".kc .actions .open")
+    opened.keyboard.press("Enter")
+    opened.wait_for_function("() => document.activeElement.dataset.act === 'start'")
     opened.keyboard.press("Enter")
     says(opened, ".kc .script pre", "lab.start(1)")
     unnamed = opened.evaluate(
@@ -220,7 +229,7 @@ def test_a_right_click_opens_the_menu_of_the_thing(opened: Any) -> None:
     """On a partition, with the pointer or the keyboard; JupyterLab's own menu stays away."""
     opened.click(".kc [data-id='replica:orders-1@2']", button="right")
     opened.wait_for_selector(".kc .menu [data-act='reassign']:visible")
-    assert opened.inner_text(".kc .menu .of") == "Partition orders-1"
+    assert opened.inner_text(".kc .menu .head") == "Partition orders-1"
     assert opened.locator(".lm-Menu:visible").count() == 0
     opened.keyboard.press("ArrowDown")
     first, second = (opened.locator(".kc .menu button").nth(n).inner_text() for n in (0, 1))

@@ -94,12 +94,12 @@ def test_the_log_is_the_one_that_has_something_to_say(opened: Any, paused: Lab) 
 
 
 def test_step_0_of_a_page_shows_a_cluster(paused: Lab, tmp_path: Path) -> None:
-    """Brokers, a controller and its epoch, in the picture and in the line below it."""
+    """Brokers, a controller and its epoch, in the picture and in the gauges above it."""
     path = paused.export(tmp_path / "film.html")
     with browser.page(viewport={"width": 1024, "height": 860}) as page:
         page.goto(path.as_uri())
         page.wait_for_selector(".kc[data-step='0']")
-        assert "Controller: broker 2, epoch 1. Brokers up: 1, 2, 3" in page.inner_text(".kc .summary")
+        assert "2, epoch 1 controller" in page.inner_text(".kc .gauges")
         heads = [page.text_content(f".kc [data-id='head:{broker}']") for broker in (1, 2, 3)]
         assert "controller, epoch 1" in heads[1] and all("up" in heads[n] for n in (0, 2))
         assert page.locator(".kc [data-id='crown']:not(.s-gone)").count() == 1

@@ -10,18 +10,19 @@ have something else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster.travel import LateReplicas, Waits, apart, lag_text, tokens, with_waits, znode_of
+from kafka_ctl.views.cluster.street import STREET, arranged, session
+from kafka_ctl.views.cluster.travel import LateReplicas, Waits, lag_text, tokens, with_waits, znode_of
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
 from kafka_ctl.views.frames import PartState, Picture
-from kafka_ctl.views.legend import COUNTED, MARKS, PREFIX, REPLICAS, add_legend
+from kafka_ctl.views.gauges import Leaderless, seconds
+from kafka_ctl.views.legend import COUNTED, MARKS, REPLICAS, add_legend
 from kafka_ctl.views.palette import graph_attributes
-from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Text, box, parse, point_at, shorten, stroke
+from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Text, box, shorten
 from kafka_ctl.views.status import GLYPHS, Differences, broker_state, replica_state, role, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
 
@@ -40,13 +41,18 @@ COUNTS = {
     "differs": "differ",
 }
 """The order in which replicas are counted in a large cluster, and the words for it."""
-CHIP, ROLE = 0.29, 0.21
-"""Inches: how high a replica is, and the line below it with what its broker was sent."""
+CHIP, ROLE, APART = 21.0, 15.0, 5.0
+"""Pixels: how high a replica is, the line below it with what its broker was sent, and the room between two."""
+HEAD = 68.0
+"""Pixels of a broker above its replicas."""
+CELL, NARROW = 184.0, 78.0
+"""Pixels of a broker with one column: as it is drawn, and the least in a browser."""
 ROW = 8
-"""The most brokers side by side."""
+"""The most brokers side by side in a drawing without script."""
 ALIGNED = 12
 """Up to so many partitions a partition stands on the same line in every broker."""
-GAP = 0.14
+GAP, EDGE = 8.0, 6.0
+"""Pixels between two brokers, and around a picture."""
 GRAPH = {"rankdir": "TB", "newrank": "true", "compound": "true", "splines": "line"}
 
 Key = tuple[str, int]
@@ -73,23 +79,74 @@ class Layout:
             most = len(self.partitions)
         longest = max((len(name) for name in self.names.values()), default=8)
         self.columns = self._columns(most)
-        self.width = min(1.75, max(0.95, 0.6 + longest * 0.088))
-        if counted or self.columns == 1:
-            self.width = 1.75
-        self.has_roles = not counted and self.columns == 1
+        self.cell = CELL if self.columns == 1 else min(140.0, max(84.0, 44 + longest * 6.3))
+        self.has_roles = not counted and most <= 6
         """True if there is room below each replica for the state that its broker was sent."""
+        self.pitch = CHIP + ROLE * self.has_roles + APART
         self.rows = -(-(len(COUNTS) if counted else most) // self.columns)
+        self.width, self.height = self.columns * self.cell, HEAD + self.rows * self.pitch + 3
 
     def _columns(self, most: int) -> int:
+        """As few as make a broker no list without end, and no more than let all brokers stand side by side."""
         if self.counted or most <= 6:
             return 1
-        return 2 if most <= 16 else 3 if most <= 40 else 4
+        wanted, most_beside = 2 if most <= 16 else 3 if most <= 40 else 4, 9 // max(len(self.brokers), 1)
+        return min(wanted, max(most_beside, 1 if most <= 16 else 2))
+
+    def place(self, broker: int) -> Box:
+        """The place of a broker: several lines of them where there are many."""
+        line, place = divmod(self.brokers.index(broker), ROW)
+        top = ENSEMBLE.y + ENSEMBLE.height + STREET
+        return Box(EDGE + place * (self.width + GAP), top + line * (self.height + STREET), self.width, self.height)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the whole."""
+        beside, lines = min(len(self.brokers), ROW), -(-len(self.brokers) // ROW)
+        width = max(2 * EDGE + beside * (self.width + GAP) - GAP, 4 * 150 + LABELLED + 2 * EDGE)
+        return width, ENSEMBLE.y + ENSEMBLE.height + lines * (STREET + self.height) + EDGE
+
+    def parts(self) -> Iterator[Part]:
+        """Everything that stands still, in drawing order."""
+        width = self.size[0]
+        label = Text(EDGE + 10, ENSEMBLE.y + 30, "ZooKeeper", 12, "start")
+        frame = ENSEMBLE._replace(width=width - 2 * EDGE)
+        yield Part("zookeeper", frame, (box(*frame),), (label,), "frame")
+        for broker in self.brokers:
+            yield session(self.place(broker), broker)
+        each = (frame.width - LABELLED - 8 - 3 * GAP) / len(ZNODES)
+        for number, (path, name) in enumerate(ZNODES.items()):
+            where = Box(frame.x + LABELLED + number * (each + GAP), frame.y + 8, each, frame.height - 16)
+            x, room = where.middle[0], each - 8
+            texts = Text(x, where.y + 15, name, 12, bold=True, room=room), Text(x, where.y + 29, "", 12, room=room)
+            yield Part(f"znode:{path}", where, (box(*where),), texts, "zoo", title=path)
+        for broker in self.brokers:
+            yield from self._broker_parts(broker)
+
+    def _broker_parts(self, broker: int) -> Iterator[Part]:
+        place, of = self.place(broker), f"broker:{broker}"
+        x, y, room = place.x + 9, place.y, place.width - 16
+        yield Part(of, place, (box(*place),), (), "up")
+        lines = [Text(x, y + 34, "", 12, "start", room=room), Text(x, y + 48, "", 12, "start", room=room - 16)]
+        name = Text(x, y + 18, f"Broker {broker}", 14, "start", bold=True, room=room)
+        yield Part(f"head:{broker}", place._replace(height=HEAD), (), (name, *lines), "bare", of=of)
+        words, sign = Text(x + 17, y + 62, "", 12, "start", room=room - 17), (x + 7, y + 58, 0.9)
+        title = "How many partitions are otherwise in ZooKeeper"
+        yield Part(
+            f"differ:{broker}", place._replace(height=HEAD), (), (words,), "badge gone", sign, "differs", title, of
+        )
+        for number, (_, part, text) in enumerate(self._cells(broker)):
+            row, column = divmod(number, self.columns)
+            pad = 5 if self.columns == 1 else 3
+            chip = Box(place.x + column * self.cell + pad, y + HEAD + row * self.pitch, self.cell - 2 * pad, CHIP)
+            if part:
+                yield from _chip(part, chip, text, self.has_roles)
 
     def digraph(self, looks: Mapping[str, PartState] | None = None) -> Digraph:
         """The union of all frames as a graph; with a frame's looks, its texts and colours instead of placeholders."""
         graph = Digraph(
             "cluster",
-            graph_attr=GRAPH | {"nodesep": str(GAP), "ranksep": "0.09", "fontname": FONT},
+            graph_attr=GRAPH | {"nodesep": "0.14", "ranksep": "0.09", "fontname": FONT},
             node_attr={"shape": "box", "style": "rounded", "fixedsize": "true", "fontname": FONT, "fontsize": "11.5"},
             edge_attr={"arrowhead": "none"},
         )
@@ -108,15 +165,15 @@ class Layout:
         return graph
 
     def _broker(self, box: Digraph, broker: int, looks: Mapping[str, PartState] | None) -> None:
-        width = max(self.columns * self.width + (self.columns - 1) * GAP, 1.95)
+        cell = self.cell / 72
+        width = max(self.columns * (cell + 0.14), 1.95)
         box.attr(id=f"broker:{broker}", margin="8")
         head = _node(f"head:{broker}", f"Broker {broker}\nx\nx\nx", looks)
         box.node(f"b{broker}", id=f"head:{broker}", width=f"{width:.2f}", height="0.86", **head)
         above = [f"b{broker}"] * self.columns
         for place, (name, part, text) in enumerate(self._cells(broker)):
             look = {"id": encode_id(part), **_node(part, text, looks)} if part else {"style": "invis"}
-            high = CHIP + ROLE * self.has_roles
-            box.node(name, width=f"{self.width:.2f}", height=f"{high:.2f}", **look)
+            box.node(name, width=f"{cell:.2f}", height=f"{(self.pitch - APART) / 72:.2f}", **look)
             box.edge(above[place % self.columns], name, style="invis", weight="100")
             above[place % self.columns] = name
 
@@ -159,15 +216,9 @@ def _node(part: str, placeholder: str, looks: Mapping[str, PartState] | None) ->
     return {"label": label("\n".join(filter(None, texts)) or placeholder), **graph_attributes(look.styles)}
 
 
-BETWEEN, CLOSE = 58.0, 26.0
-"""Pixels between two lines of brokers: room for what travels among them, or as little as an overview needs."""
-SPARED = 8.0, 21.0, 27.0
-"""Pixels below ZooKeeper: where a session's line stops for its words, their baseline, where it goes on."""
+ENSEMBLE, LABELLED = Box(EDGE, 4.0, 0.0, 52.0), 84.0
+"""The place of ZooKeeper; and the pixels of it that its name takes."""
 AWAY: Point = (-100.0, -100.0)
-BELOW = ROLE * 72
-"""Pixels: the line below a replica."""
-
-
 MARKED, UNMARKED = PartState("badge", (), "differs"), PartState("badge gone", (), "differs")
 UNSENT = PartState("sent gone", ("",))
 NO_STAR, NO_PREFERRED = PartState("star gone", (), "star"), PartState("preferred gone", (), "star")
@@ -206,6 +257,9 @@ class ClusterView:
         self._drawn: set[Key] = set()
         """Partitions that were drawn; those of `_touched` were marked as what the step is about."""
         self._touched: set[Key] = set()
+        self.leaderless = Leaderless()
+        self._lost: dict[Key, float] = {}
+        """Since when partitions were without a leader in the last picture."""
         self._lagged: dict[Key, dict[int, float]] = {}
         """Since when followers were behind in the last picture."""
         self._of: ClusterModel | None = None
@@ -218,7 +272,7 @@ class ClusterView:
             if (part := self.drawn.parts.get(name)) is not None:
                 (left, middle), width = (part.box.x, part.box.middle[1]), part.box.width
                 mark, line = (name.replace("replica:", other, 1) for other in ("differs:", "role:"))
-                found[broker] = Chip(name, mark, line, (left + 11, middle), (left + width - 9, middle))
+                found[broker] = Chip(name, mark, line, (left + 11, middle), (left + width - 9, middle + CHIP / 2))
         return found
 
     @staticmethod
@@ -229,29 +283,22 @@ class ClusterView:
         return self.drawn
 
     def _scene(self) -> Scene:
-        width, height, offset, parts = parse(self.layout.digraph().source)
-        scene = Scene(width, height, offset)
-        scene.add(*(dressed for part in parts for dressed in _dressed(part, self.layout.has_roles)))
-        if not self.layout.counted:
+        layout = self.layout
+        scene = Scene(*layout.size)
+        scene.add(*layout.parts())
+        if not layout.counted:
             for kind in ("preferred", "star"):
-                for topic, partition in self.layout.partitions:
+                for topic, partition in layout.partitions:
                     mover = Part(f"{kind}:{topic}-{partition}", Box(*AWAY, 0, 0), styles=kind, glyph=(0, 0, 0.8))
                     scene.add(mover)
         crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
-        add_legend(scene, COUNTED if self.layout.counted else (*REPLICAS, *MARKS))
-        few = len(self.layout.brokers) <= ROW
-        scene.rows = [
-            Row(tuple(f"znode:{path}" for path in ZNODES), frame="zookeeper"),
-            Row(tuple(f"broker:{broker}" for broker in self.layout.brokers), BETWEEN if few else CLOSE),
-            Row(tuple(name for name in scene.parts if name.startswith(PREFIX)), 6.0),
-        ]
-        if not self.layout.brokers:
-            scene.rows.pop(1)
-        held = {broker: f"session:{broker}" for broker in self.layout.brokers}
-        scene.wires = {name: ("zookeeper", f"broker:{b}") for b, name in held.items() if name in scene.parts}
-        for name, (above, below) in scene.wires.items():
-            _straighten(scene, name, above, below)
+        add_legend(scene, COUNTED if layout.counted else (*REPLICAS, *MARKS))
+        scene.rows = [Row(tuple(f"znode:{path}" for path in ZNODES), 6.0, "zookeeper", least=118.0, most=190.0)]
+        if layout.brokers:
+            least = NARROW if layout.columns == 1 else 66.0 * layout.columns
+            blocks = tuple(f"broker:{broker}" for broker in layout.brokers)
+            scene.rows.append(Row(blocks, STREET, "", layout.columns, least, max(260.0, layout.width)))
         return scene
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
@@ -270,7 +317,7 @@ class ClusterView:
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
         travels = tokens(self.drawn, records, deposed)
         travels = with_waits(self.drawn, travels, self.waits.at(model.seq), model.seq, now, records)
-        return Picture(looks, tuple(apart(travels)), summary(model), self.differences.text(), detail)
+        return Picture(looks, arranged(self.drawn, travels), summary(model), self.differences.text(), (), detail)
 
     def _partitions(
         self,
@@ -284,13 +331,17 @@ class ClusterView:
         if model is not self._of:
             self._of, self._drawn = model, set()
         touched = {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
+        lost = self.leaderless.at(model, now)
         again = self.differences.compared | touched | self._touched | lags.keys() | self._lagged.keys()
+        again |= lost.keys() | self._lost.keys()
         for key in self.layout.partitions:
             if key in again or key not in self._drawn:
                 self._drawn.add(key)
                 late = {b: lag_text(since, now, model.lags.limit) for b, since in lags.get(key, {}).items()}
+                if key in lost:
+                    late = dict.fromkeys(model.members(key), f"no leader {seconds(lost[key], now)}")
                 self._partition(model, key, key in touched, late, looks)
-        self._touched, self._lagged = touched, lags
+        self._touched, self._lagged, self._lost = touched, lags, lost
 
     def _brokers(
         self,
@@ -312,19 +363,20 @@ class ClusterView:
             style, text = broker_state(model, number)
             looks[f"broker:{number}"] = PartState(f"up {style}" + (" hot" if number in hot else ""))
             rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
-            work = _work(model, f"controller-{number}")
+            silent = session_state(model, number, time_ms)
+            work = silent or _work(model, f"controller-{number}")
             if not work and number in longest:
                 work = lag_text(longest[number], time_ms, model.lags.limit)
             texts = (f"Broker {number}", text + rack, work)
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
             looks[f"differ:{number}"] = _differing(counts[0][number], counts[1][number])
-            line, silent = "wire session gone", session_state(model, number, time_ms)
+            line = "wire session gone"
             if seen and seen.registered:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
                 line = "wire session" if whole and not model.zookeeper_down else "wire session broken"
-            looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""), (silent or "session",))
+            looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""))
         head = self.drawn.parts.get(f"head:{model.controller}")
-        at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
+        at = (head.box.x + head.box.width - 15, head.box.y + 44) if head else None
         looks["crown"] = PartState("crown" if at else "crown gone", at=at)
 
     def _zookeeper(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
@@ -360,6 +412,7 @@ class ClusterView:
             style, leads = replica_state(model, key, broker), broker == seen.leader
             other = "" if differs is None else differs.of(broker)
             styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
+            styles += " leaderless" * (key in self.leaderless.since)
             looks[chip.id] = PartState(styles, name, "none" if leads else GLYPHS[style])
             looks[chip.mark] = MARKED if other else UNMARKED
             if has_roles:
@@ -402,6 +455,8 @@ class ClusterView:
 def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> PartState:
     """The line below a replica: what its broker was sent; `other` is what somebody has otherwise, `late` its lag."""
     host = model.brokers.get(broker)
+    if late.startswith("no leader"):
+        return PartState("otherwise", (late,))
     if other:
         return PartState("otherwise", (other,))
     if late:
@@ -421,68 +476,21 @@ def _differing(context: int, metadata: int) -> PartState:
     return PartState("badge", (text,), "differs")
 
 
-def _dressed(part: Part, has_roles: bool) -> tuple[Part, ...]:
-    """A laid out part with its words where this view wants them, and what belongs to it."""
-    kind, _, rest = part.id.partition(":")
-    if kind == "replica":
-        return _chip(part, rest, has_roles)
-    place = part.box
-    if kind == "count":
-        text = part.texts[0]._replace(x=place.x + 20, anchor="start")
-        return (replace(part, texts=(text,), glyph=(place.x + 11, place.middle[1], 1), title=rest),)
-    if kind == "head":
-        one, two, three, four = part.texts
-        texts = (
-            one._replace(size=14, bold=True, y=place.y + 18),
-            two._replace(size=11.5, y=place.y + 33),
-            three._replace(size=11.5, y=place.y + 46),
-        )
-        words = four._replace(size=11.5, x=place.x + 18, y=place.y + 59, anchor="start")
-        sign = (place.x + 9, place.y + 55, 0.9)
-        title = "How many partitions are otherwise in ZooKeeper"
-        line = Part(f"differ:{rest}", place, (), (words,), "badge gone", sign, "differs", title, f"broker:{rest}")
-        return replace(part, texts=texts, styles="bare", of=f"broker:{rest}"), line
-    if kind == "znode":
-        one, two = part.texts
-        name, data = one._replace(bold=True, y=place.y + 14), two._replace(y=place.y + 28)
-        return (replace(part, texts=(name, data), styles="zoo", title=rest),)
-    return (part,)
-
-
-def _chip(part: Part, rest: str, has_roles: bool) -> tuple[Part, ...]:
-    """A replica, the line below it if there is room, and the mark at its corner."""
-    place, of = part.box, f"partition:{rest.rpartition('@')[0]}"
-    chip = place._replace(height=place.height - BELOW * has_roles)
-    name = part.texts[0]._replace(x=chip.x + 20, y=chip.middle[1] + 4, anchor="start")
-    sign = (chip.x + 11, chip.middle[1], 1)
-    parts = [replace(part, box=chip, shapes=(box(*chip),), texts=(name,), glyph=sign, title=rest, of=of)]
+def _chip(name: str, chip: Box, text: str, has_roles: bool) -> Iterator[Part]:
+    """A replica or a count, the line below it if there is room, and the mark at its corner."""
+    kind, _, rest = name.partition(":")
+    words = Text(chip.x + 20, chip.middle[1] + 4, text, 12, "start", room=chip.width - 22)
+    of = f"partition:{rest.rpartition('@')[0]}" if kind == "replica" else ""
+    yield Part(name, chip, (box(*chip),), (words,), glyph=(chip.x + 11, chip.middle[1], 1), title=rest, of=of)
+    if kind != "replica":
+        return
     if has_roles:
-        line = Box(place.x + 3, chip.y + chip.height + 1, place.width - 6, BELOW - 2)
-        text = Text(line.middle[0], line.y + line.height - 3.2, "", 11)
-        parts.append(Part(f"role:{rest}", line, (box(*line, radius=3),), (text,), "sent gone", of=of))
+        line = Box(chip.x + 3, chip.y + chip.height + 1, chip.width - 6, ROLE - 2)
+        role = Text(line.middle[0], line.y + line.height - 2.6, "", 12, room=line.width - 2 * 9)
+        yield Part(f"role:{rest}", line, (box(*line, radius=3),), (role,), "sent gone", of=of)
     x, y = chip.x + chip.width - 3, chip.y + 1
-    around = box(x - 7, y - 7, 14, 14)
-    title = "ZooKeeper has something else"
-    mark = Part(
-        f"differs:{rest}", Box(x - 7, y - 7, 14, 14), (around,), (), "badge gone", (x, y, 0.9), "differs", title, of
-    )
-    return (*parts, mark)
-
-
-def _straighten(scene: Scene, name: str, above: str, below: str) -> None:
-    """Let a session run straight down to its broker: it belongs to no znode."""
-    frame, broker = scene.parts[above].box, scene.parts[below].box
-    x, top = broker.middle[0], frame.y + frame.height
-    start = max(frame.x + 8, min(x, frame.x + frame.width - 8))
-    line = f"M{start:.1f},{top:.1f}L{x:.1f},{broker.y:.1f}"
-    where = Box(min(start, x), top, abs(x - start), broker.y - top)
-    begin, words, end = (point_at(line, min(1.0, below / where.height)) for below in SPARED)
-    texts = (Text(*words, "session", 11.5),)
-    d = f"M{start:.1f},{top:.1f}L{begin[0]:.1f},{begin[1]:.1f}M{end[0]:.1f},{end[1]:.1f}L{x:.1f},{broker.y:.1f}"
-    shape = stroke(d)
-    scene.change(
-        name, box=where, shapes=(shape,), line=line, texts=texts, title=f"session of {below.replace(':', ' ')}"
-    )
+    around, where, title = box(x - 7, y - 7, 14, 14), Box(x - 7, y - 7, 14, 14), "ZooKeeper has something else"
+    yield Part(f"differs:{rest}", where, (around,), (), "badge gone", (x, y, 0.9), "differs", title, of)
 
 
 def _work(model: ClusterModel, actor: str) -> str:

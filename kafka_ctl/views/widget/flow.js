@@ -1,123 +1,107 @@
-// Lays a drawing out for the room there is: its rows of blocks wrap. What stands in a block, moves to it or runs between two comes along.
+// Lays a drawing out for the room there is: its blocks stretch, shrink and wrap. What stands in a block, or runs between two, comes along.
+const PEN = document.createElement("canvas").getContext("2d");
+// A text that has so many pixels: without what follows its last commas and spaces, or cut.
+function shortened(text, room, size) {
+  PEN.font = `bold ${size}px Helvetica, Arial, sans-serif`;
+  const fits = (some) => PEN.measureText(some).width <= room;
+  if (fits(text)) return text;
+  for (const [sign, least] of [[", ", 3], [" ", 8]]) for (let at = text.lastIndexOf(sign); at > least; at = text.lastIndexOf(sign, at - 1)) if (fits(text.slice(0, at))) return text.slice(0, at);
+  const [number] = /-\d+$/.exec(text) ?? [""];   // of a partition
+  let most = text.length - number.length - 1;
+  while (most > 1 && !fits(`${text.slice(0, most)}…${number}`)) most--;
+  return `${text.slice(0, most)}…${number}`;
+}
 class Flow {
-  constructor(svg, { rows, wires }, offset, width, height) {
-    this.svg = svg; this.wires = wires; this.offset = offset; this.drawn = [width, height];
-    this.rows = rows.map(({ frame, apart, blocks }) => ({ frame, apart, blocks: blocks.map(([id, x, y, w, h]) => ({ id, x, y, w, h })) }));
-    this.blocks = this.rows.flatMap((row) => row.blocks);
-    this.frames = this.rows.filter((row) => row.frame).map((row) => ({ ...row.frame }));
-    this.moved = new Map();
-    this.size = [width, height];
+  constructor(svg, { rows, size }) {
+    this.svg = svg;
+    this.rows = rows.map((row) => ({ ...row, blocks: row.blocks.map(([id, x, y, w, h]) => ({ id, x, y, w, h })) }));
+    this.blocks = new Map(this.rows.flatMap((row) => row.blocks.map((block) => [block.id, block])));
+    this.size = size;
+    this.drawn = [...size];
+    this.was = new Map();
+    this.fit(size[0]);
   }
-  // Wraps what is wider than `room`; whether anything has moved since the last time.
-  fit(room) {
-    const [width, height] = this.drawn, before = JSON.stringify([...this.moved]);
-    this.moved.clear();
-    this.size = [width, height];
-    if (width > room) {
-      const left = 6 - this.offset[0], lines = this.rows.map((row) => this.wrap(row, room - 12));
-      const wide = Math.max(...lines.map((line) => line.width));
-      let more = 0;
-      this.rows.forEach((row, i) => { more += this.place(row, lines[i], left, wide, more); });
-      this.size = [wide + 12, height + more];
-    }
-    return before !== JSON.stringify([...this.moved]);
+  // Places each block; `at`, on which `line`, how wide.
+  fit(pixels) {
+    const edge = 6, gap = 8, room = Math.max(pixels, 280) - 2 * edge, lines = this.rows.map((row) => {
+      const rims = row.frame ? row.blocks[0].x - row.frame[1] + gap : 0, count = row.blocks.length;
+      const fits = Math.max(1, Math.floor((room - rims + gap) / (row.least + gap))), deep = Math.ceil(count / fits);
+      const each = Math.ceil(count / deep), wide = Math.min(row.most, (room - rims - (each - 1) * gap) / each);
+      return { rims, each, deep, wide, all: rims + each * (wide + gap) - gap };
+    });
+    const whole = Math.max(...lines.map(({ all }) => all));
+    let more = 0;
+    this.rows.forEach((row, i) => {
+      const { rims, each, deep, all } = lines[i], { y, h } = row.blocks[0];
+      const wide = row.frame ? (whole - rims - (each - 1) * gap) / each : lines[i].wide, left = edge + (row.frame ? rims - gap : (whole - all) / 2);
+      row.blocks.forEach((block, n) => {
+        block.line = Math.floor(n / each);
+        block.place = [left + (n % each) * (wide + gap), y + more + block.line * (h + row.apart), wide];
+        block.columns = row.columns;
+      });
+      const before = Math.max(...row.blocks.map((block) => block.y)) + h;   // a drawing may have several lines of its own
+      const after = y + more + (deep - 1) * (h + row.apart) + h;
+      if (row.frame) row.now = [edge, row.frame[2] + more, whole, row.frame[4] + after - before - more];
+      more = after - before;
+    });
+    const size = [whole + 2 * edge, this.drawn[1] + more], moved = size.join() !== this.size.join() || !this.laid;
+    this.size = size;
+    this.laid = true;
+    return moved;
   }
-  // As few lines as the room allows; of blocks that are all alike about as many in each.
-  wrap({ blocks, frame }, room) {
-    const rims = frame ? 20 : 0, gap = 8, widest = Math.max(...blocks.map(({ w }) => w));
-    const line = (some) => some.reduce((sum, { w }) => sum + w + gap, -gap), lines = [[]];
-    const fits = Math.max(1, Math.floor((room - rims + gap) / (widest + gap))), alike = blocks.every(({ w }) => Math.abs(w - widest) < 1);
-    const each = Math.ceil(blocks.length / Math.ceil(blocks.length / fits));
-    for (const block of blocks) {
-      const last = lines.at(-1), full = alike ? last.length === each : line([...last, block]) + rims > room;
-      if (last.length && full) lines.push([block]); else last.push(block);
-    }
-    return { lines, rims, gap, width: Math.max(...lines.map(line)) + rims };
+  // What stands in the left half of a column keeps its distance from the left, in the right half from the right.
+  at([x, y], id) {
+    const block = this.blocks.get(id) ?? this.around(x, y);
+    if (!block) return [x, y];
+    const [left, top, wide] = block.place, each = block.w / block.columns, now = wide / block.columns;
+    const column = Math.max(0, Math.min(block.columns - 1, Math.floor((x - block.x) / each))), from = x - block.x - column * each, middle = from - each / 2;
+    return [left + column * now + (Math.abs(middle) < 1.5 ? now / 2 + middle : middle < 0 ? from : from + now - each), y + top - block.y];
   }
-  // The room that is needed for so many blocks beside one another in each row; what is not alike wraps as it can.
-  least(count) {
-    return 12 + Math.max(...this.rows.map(({ blocks, frame }) => {
-      const widest = Math.max(...blocks.map(({ w }) => w)), alike = blocks.every(({ w }) => Math.abs(w - widest) < 1);
-      const line = alike ? Math.min(count, blocks.length) : 1;
-      return line * (widest + 8) - 8 + (frame ? 20 : 0);
-    }));
+  around(x, y) { return [...this.blocks.values()].find((one) => x >= one.x && x <= one.x + one.w && y >= one.y && y <= one.y + one.h); }
+  wider(id) { const block = this.blocks.get(id); return block ? (block.place[2] - block.w) / block.columns : 0; }
+  // A way along rails and lanes: its first two points belong to one end, its last two to the other; from line to line it goes past the others.
+  way(path, [source, target]) {
+    const points = path.slice(1).split("L").map((pair) => pair.split(",").map(Number)), both = source && target;
+    const start = source ? this.end(points.slice(0, 2), source) : [], end = target ? this.end(points.slice(-2).reverse(), target).reverse() : [];
+    const past = both && Math.abs(start.at(-1)[1] - end[0][1]) > 1 ? [[this.size[0] - 2, start.at(-1)[1]], [this.size[0] - 2, end[0][1]]] : [];
+    return "M" + [...start, ...past, ...end].map((point) => point.map((v) => v.toFixed(1)).join(",")).join("L");
   }
-  place(row, { lines, rims, gap, width }, left, wide, above) {
-    const top = Math.min(...row.blocks.map(({ y }) => y)), bottom = Math.max(...row.blocks.map(({ y, h }) => y + h));
-    let y = top + above;
-    for (const line of lines) {
-      let x = left + (wide - width) / 2 + rims / 2;
-      for (const block of line) { this.moved.set(block.id, [x - block.x, y - block.y]); x += block.w + gap; }
-      y += Math.max(...line.map(({ h }) => h)) + row.apart;
-    }
-    const more = y - row.apart - above - bottom;
-    if (row.frame) {
-      const [id, fx, fy, fw, fh] = row.frame;
-      this.moved.set(id, [left - fx, above, wide / fw, (fh + more) / fh]);
-    }
-    return more;
+  // Where a way touches a part, and where it is in its lane; to what stands above others in a frame it comes beside these.
+  end([touch, lane], id) {
+    const block = this.blocks.get(id), row = this.rows.find(({ blocks }) => blocks.includes(block)), at = this.at(touch, id);
+    if (!row.frame) return [at, this.at(lane, id)];
+    const y = lane[1] + row.now[3] - row.frame[4], [left, top] = block.place, beside = left - 4, middle = top + block.h / 2;
+    return block.line < row.blocks.at(-1).line ? [[left, middle], [beside, middle], [beside, y]] : [at, [at[0], y]];
   }
-  shift(id) { return this.moved.get(id) ?? [0, 0]; }
-  at([x, y]) {
-    const block = this.blocks.find((one) => x >= one.x - 1 && x <= one.x + one.w + 1 && y >= one.y - 1 && y <= one.y + one.h + 1);
-    if (block) { const [dx, dy] = this.shift(block.id); return [x + dx, y + dy]; }
-    for (const { frame } of this.rows) {
-      if (!frame || !this.moved.has(frame[0])) continue;
-      const [id, fx, fy, fw, fh] = frame, [dx, dy, sx, sy] = this.moved.get(id);
-      if (x >= fx - 1 && x <= fx + fw + 1 && y >= fy - 1 && y <= fy + fh + 1) return [fx + dx + (x - fx) * sx, fy + dy + (y - fy) * sy];
-    }
-    return [x, y];
+  // The session of a broker in a later line comes past the others.
+  session(block) {
+    const row = this.rows.find(({ blocks }) => blocks.includes(block)), [x, y] = block.place, rail = x + 3, top = y - row.apart, past = this.size[0] - 4;
+    return block.line ? `M${past},${this.rows[0].blocks[0].y}V${top + 2}H${rail}V${y}` : `M${rail},${top}V${y}`;
   }
-  // A line whose ends have moved; what bends it keeps its distance from them.
-  line(path) {
-    if (!this.moved.size) return path;
-    const numbers = path.match(/-?\d+\.?\d*/g).map(Number), points = [];
-    for (let i = 0; i < numbers.length; i += 2) points.push([numbers[i], numbers[i + 1]]);
-    const first = this.at(points[0]), last = this.at(points.at(-1));
-    const shifts = [[first, points[0]], [last, points.at(-1)]].map(([now, was]) => [now[0] - was[0], now[1] - was[1]]);
-    const bend = ([x, y], share) => [x + shifts[0][0] * (1 - share) + shifts[1][0] * share, y + shifts[0][1] * (1 - share) + shifts[1][1] * share];
-    const moved = points.map((point, i) => (i === 0 ? first : i === points.length - 1 ? last : bend(point, i / (points.length - 1))));
-    let i = 0;
-    return path.replace(/-?\d+\.?\d*,-?\d+\.?\d*/g, () => moved[i++].map((v) => v.toFixed(1)).join(","));
-  }
-  // The place of something so wide at x, y that none of it is cut off.
-  inside(x, width) {
-    const left = 2 - this.offset[0];
-    return Math.max(left + width / 2, Math.min(x, left + this.size[0] - 4 - width / 2));
-  }
-  // Moves what stands still.
+  // Moves and stretches what stands still.
   apply(parts) {
     const [width, height] = this.size;
-    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    this.svg.setAttribute("width", width); this.svg.setAttribute("height", height);
+    for (const [name, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height })) this.svg.setAttribute(name, value);
     for (const part of parts.values()) {
-      if (!part.dataset.in) continue;
-      const [dx, dy] = this.shift(part.dataset.in);
-      part.style.transform = dx || dy ? `translate(${dx}px,${dy}px)` : "";
+      if (part.dataset.in) for (const piece of part.children) this.move(piece, part.dataset.in);
+      const [, broker] = /^session:(\d+)$/.exec(part.dataset.id) ?? [], block = broker && this.blocks.get("broker:" + broker);
+      if (block) part.querySelector(".body").setAttribute("d", this.session(block));
     }
-    for (const { frame } of this.rows) if (frame) this.stretch(parts.get(frame[0]), frame);
-    for (const [id, [from, to]] of Object.entries(this.wires)) this.wire(parts.get(id), from, to);
+    for (const { frame, now } of this.rows) if (frame) ["x", "y", "width", "height"].forEach((name, i) => parts.get(frame[0]).querySelector(".body").setAttribute(name, now[i]));
   }
-  stretch(part, [id, x, y, w, h]) {
-    const body = part.querySelector(".body"), label = part.querySelector(".label");
-    const [dx, dy, sx, sy] = this.moved.get(id) ?? [0, 0, 1, 1];
-    const [x0, y0, x1, y1] = [x + dx, y + dy, x + dx + w * sx, y + dy + h * sy];
-    body.setAttribute("points", `${x0},${y0} ${x1},${y0} ${x1},${y1} ${x0},${y1}`);
-    if (label) label.setAttribute("transform", `translate(${dx} ${dy})`);
+  move(piece, id) {
+    if (!this.was.has(piece)) this.was.set(piece, ["x", "y", "width", "transform", "data-room"].map((name) => piece.getAttribute(name)));
+    const [x, y, width, transform, room] = this.was.get(piece);
+    if (transform) {
+      const [, sx, sy, rest] = /translate\(([-\d.]+) ([-\d.]+)\)(.*)/.exec(transform), [tx, ty] = this.at([+sx, +sy], id);
+      return piece.setAttribute("transform", `translate(${tx} ${ty})${rest}`);
+    }
+    if (x === null) return;
+    const [left, top] = this.at([+x, +y], id);
+    piece.setAttribute("x", left); piece.setAttribute("y", top);
+    if (width !== null) piece.setAttribute("width", Math.max(1, this.at([+x + +width, +y], id)[0] - left));
+    if (room !== null) piece.dataset.room = +room + this.wider(id);
   }
-  // A wire from above runs straight to a block of the first line, and beside the blocks to one of the next.
-  wire(part, from, to) {
-    const path = part.querySelector(".body");
-    const label = part.querySelector(".label"), put = (x, y) => { label?.setAttribute("x", x); label?.setAttribute("y", y); };
-    path.dataset.was ??= JSON.stringify([path.getAttribute("d"), label?.getAttribute("x"), label?.getAttribute("y")]);
-    const [was, ...place] = JSON.parse(path.dataset.was);
-    if (!this.moved.size) { put(...place); return path.setAttribute("d", was); }
-    const row = this.rows.find(({ blocks }) => blocks.some(({ id }) => id === to)), block = row.blocks.find(({ id }) => id === to);
-    const [dx, dy] = this.shift(to), x = block.x + dx, y = block.y + dy, middle = x + block.w / 2;
-    const { frame } = this.rows.find((one) => one.frame?.[0] === from), [, fy, , fsy] = this.moved.get(from);
-    const start = frame[2] + fy + frame[4] * fsy;
-    const first = Math.min(...row.blocks.map((one) => one.y + this.shift(one.id)[1]));
-    put(middle, y <= first + 1 ? start + 21 : y - Math.min(40, row.apart - 14));
-    path.setAttribute("d", y <= first + 1 ? `M${middle},${start}V${start + 8}M${middle},${start + 27}V${y}` : `M${x - 4},${start}V${y - 10}L${middle},${y}`);
-  }
+  // The room that is needed for so many blocks beside one another.
+  least(count) { return 12 + Math.max(...this.rows.map(({ blocks, least, frame }) => (frame ? 90 + least : Math.min(count, blocks.length) * (least + 8)))); }
 }

@@ -1,5 +1,7 @@
 // The live cluster: the player, and everything that can be done to what it shows. Follows player.js in one module.
 const NAMES = { broker: "Broker", partition: "Partition", zookeeper: "ZooKeeper" };
+const LOOKS = { broker: ["replica", "queue", "spacetime"], partition: ["partition", "replica", "timeline"], zookeeper: ["zookeeper"] };   // the views that show more of a thing
+const NEAR = { session: ["session", "network"], token: ["requests", "network"] };   // what is done to a line: these groups come first
 
 class Live extends Player {
   constructor(model, el, embedded = false) {
@@ -22,17 +24,16 @@ class Live extends Player {
   load() { this.keeping(() => this.loadNow()); }
   loadNow() {
     this.offers = "";
+    this.present = html("span", { class: "of" });   // a command acts at the end, also when another moment is shown
     this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" });
-    this.form = html("form", { class: "form", hidden: "" });
+    this.form = html("form", { class: "form menu", hidden: "" });
     this.reply = html("div", { class: "reply", role: "status", "aria-live": "assertive" });
-    this.over = html("div", { class: "over" }, this.form);   // a form lies over the picture and does not push it
     this.rules = html("section", { class: "rules", "aria-label": "Invariants" });
     this.script = html("section", { class: "script", "aria-label": "Script" });
     this.popup = html("div", { class: "menu", role: "menu", hidden: "" });
     super.load();
-    this.head = html("div", { class: "title" });
-    this.stage.before(this.popup);
-    this.root.querySelector(".scene").before(this.actions, this.over, this.reply);
+    this.root.append(this.popup, this.form);   // they lie over the picture and do not push it
+    this.root.querySelector(".bar").after(this.actions, this.reply);
     this.root.append(html("div", { class: "below" }, this.rules, this.script));
     this.news();
   }
@@ -64,7 +65,6 @@ class Live extends Player {
         for (const [name, rows] of Object.entries(more.tracks)) { (view.tracks[name] ??= []).push(...rows); fill(view.tracks[name]); }
         for (const [broker, own] of Object.entries(more.details ?? {})) for (const [name, rows] of Object.entries(own)) ((view.details[broker] ??= {})[name] ??= []).push(...rows);
         view.tokens.push(...more.tokens);
-        view.summary.push(...more.summary);
       }
       film.views = film.views.filter((view) => views[view.view] || redrawn.some((other) => other.view === view.view));
     }
@@ -81,8 +81,10 @@ class Live extends Player {
   news() { this.keeping(() => this.newsNow()); }
   newsNow() {
     const { script, reply, title, violations, name } = this.now;
-    this.head.textContent = title;
-    this.reply.replaceChildren(html("span", {}, reply.text ?? "Click a broker, a partition or ZooKeeper: every click is a call of the lab."));
+    this.title = title;
+    this.tell();
+    this.answered(reply);
+    this.reply.replaceChildren(html("span", {}, reply.text ?? "Click a broker, a partition, a znode or a line: its menu has what can be done to it now."));
     if (this.now.waits) this.reply.append(" ", this.going());
     this.reply.classList.toggle("refused", !!reply.refused);
     this.reply.classList.toggle("hint", !reply.text);
@@ -120,20 +122,28 @@ class Live extends Player {
   }
 
   // The things, and what can be done to them.
-  things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ["tool", "Reassignment tool"], ...Object.keys(this.now.brokers).map((b) => ["broker:" + b, "Broker " + b]),
+  things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ...Object.keys(this.now.brokers).map((b) => ["broker:" + b, "Broker " + b]),
     ...Object.keys(this.now.partitions).map((p) => ["partition:" + p, "Partition " + p])]; }
   thing() {
-    const name = this.get("selected").replace(/^znode:.*/, "zookeeper").replace(/^(head|session|count):(\d+).*/, "broker:$2");
+    const name = this.get("selected").replace(/^znode:.*/, "zookeeper").replace(/^(head|session|count|token|differ):(\d+).*/, "broker:$2");
     return this.things().some(([id]) => id === name) ? name : "";
   }
+  // What can be done to a thing as it is now; the cluster has the tool's commands, too.
   offered(thing) {
-    const [kind, name] = [thing.split(":")[0], thing.slice(thing.indexOf(":") + 1)];
-    return (this.model.get("menu")[kind] ?? []).map((action) => ({ ...action, off: action.when && this.now.brokers[name] !== action.when }));
+    const [kind, name] = [thing.split(":")[0], thing.slice(thing.indexOf(":") + 1)], { brokers, states } = this.now;
+    const is = kind === "broker" ? brokers[name] : states[thing] ?? "", menu = this.model.get("menu");
+    const own = (menu[kind] ?? []).filter(({ when }) => !when || is.split(" ").includes(when));
+    return thing ? own : [...own, ...menu.tool.map((action) => ({ ...action, group: "reassignment", thing: "tool" }))];
   }
+  tell() {
+    this.head.textContent = this.title;
+    this.present.textContent = this.index < this.last ? `act at ${(this.now.time / 1000).toFixed(1)} s, the end` : "";
+  }
+  showStep() { super.showStep(); if (this.title) this.tell(); }
   toolbar() { this.keeping(() => this.toolbarNow()); }
   toolbarNow() {
-    const { brokers, partitions, undo: undoable, travels } = this.now, thing = this.thing();
-    const key = JSON.stringify([thing, brokers, Object.keys(partitions), undoable, travels, this.embedded]);
+    const { brokers, partitions, undo: undoable, travels, waits } = this.now, thing = this.thing();
+    const key = JSON.stringify([thing, brokers, Object.keys(partitions), undoable, travels, waits, this.embedded]);
     if (key === this.offers) return;   // made anew only when something in it differs
     this.offers = key;
     const focus = document.activeElement?.closest?.(".actions") === this.actions && document.activeElement.dataset.key;
@@ -141,8 +151,10 @@ class Live extends Player {
     this.things().forEach(([id, label]) => choose.append(html("option", { value: id }, label)));
     choose.value = thing;
     choose.onchange = () => this.set("selected", choose.value);
-    const own = html("span", { class: "group", role: "group", "aria-label": "To this thing" }, choose, ...this.buttonsFor(thing, this.offered(thing)));
+    const open = html("button", { type: "button", class: "open", "data-key": "open", "aria-haspopup": "menu" }, "Commands ▾");
+    open.onclick = () => { const { left, top } = open.getBoundingClientRect(); this.openMenu(this.thing(), { clientX: left, clientY: top }); };
     const time = html("span", { class: "group time", role: "group", "aria-label": "Time" }, ...this.buttonsFor("", this.model.get("menu").time));
+    time.querySelector("[data-act=settle]").classList.toggle("go", waits);
     const travel = html("span", { class: "group", role: "group", "aria-label": "Time travel" });
     if (travels) {
       const undo = html("button", { type: "button", "data-key": "undo", title: "The same story without its last command" }, "↶ Undo");
@@ -155,36 +167,13 @@ class Live extends Player {
         travel.append(fork);
       }
     }
-    own.classList.add("own");
-    this.actions.replaceChildren(own, html("span", { class: "row" }, time, travel, this.head));
-    this.reserve();
+    this.actions.replaceChildren(html("span", { class: "group own" }, choose, open), time, travel, this.present);
     if (focus) this.actions.querySelector(`[data-key="${focus}"]`)?.focus();
   }
-  // The toolbar is as high as it is for the thing with the most buttons: choosing another moves nothing.
-  reserve() {
-    const own = this.actions.querySelector(".own"), wide = this.actions.clientWidth;
-    if (!own || !wide) return;
-    if (wide !== this.reserved?.wide) {
-      const choose = own.querySelector("select"), room = choose.offsetWidth + "px";
-      const trials = Object.entries(this.model.get("menu")).filter(([kind]) => kind !== "time").map(([kind, actions]) => {
-        const chosen = choose.cloneNode(false);   // as wide as the list, which may be long
-        chosen.style.width = room;
-        const trial = html("span", { class: "group own trial", "aria-hidden": "true" }, chosen, ...this.buttonsFor(kind, actions));
-        trial.querySelectorAll("[data-act]").forEach((made) => { made.removeAttribute("data-act"); made.tabIndex = -1; });
-        return trial;
-      });
-      this.actions.append(...trials);   // all, and then measured: one layout
-      this.reserved = { wide, high: Math.max(...trials.map((trial) => trial.offsetHeight)) };
-      trials.forEach((trial) => trial.remove());
-    }
-    own.style.minHeight = this.reserved.high + "px";
-  }
-  spread() { super.spread(); if (this.actions?.isConnected) this.reserve(); }
   buttonsFor(thing, actions, role) {
     return actions.map((action) => {
       const made = html("button", { type: "button", "data-act": action.do, "data-key": thing + action.do, title: action.hint, ...(role ? { role } : {}) }, action.label);
-      made.disabled = !!action.off;
-      made.onclick = () => (action.fields.length ? this.fillIn(thing, action) : this.act(thing, action));
+      made.onclick = (event) => (action.fields.length ? this.fillIn(action.thing ?? thing, action, event) : this.act(action.thing ?? thing, action));
       return made;
     });
   }
@@ -196,10 +185,12 @@ class Live extends Player {
       const free = n === 1 ? given : given + n;
       if (!Object.keys(partitions).some((other) => other.replace(/-\d+$/, "") === free)) return free;
     }
+    if (field === "path" && this.get("selected").startsWith("znode:/")) return this.get("selected").slice(6);
     return { replicas: partitions[name], partition: first, topic: first.replace(/-\d+$/, ""), brokers: Object.keys(brokers).join(", "), plan }[kind] ?? given;
   }
   // Asks for what an action needs, and then acts.
-  fillIn(thing, action) {
+  fillIn(thing, action, event) {
+    const at = this.popup.hidden ? event : this.stood;
     this.closeMenu();
     const name = thing.slice(thing.indexOf(":") + 1), inputs = {};
     const fields = action.fields.map((field) => {
@@ -214,13 +205,13 @@ class Live extends Player {
     });
     const cancel = html("button", { type: "button" }, "Cancel");
     cancel.onclick = () => { this.form.hidden = true; this.root.focus({ preventScroll: true }); };
+    const error = html("p", { class: "error", role: "alert", hidden: "" });
     const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : " ") + action.label.replace("…", "");
-    this.form.replaceChildren(html("b", {}, what), ...fields, html("button", { type: "submit", class: "go" }, "Do it"), cancel);
-    this.form.onsubmit = (event) => {
+    this.form.replaceChildren(html("b", { class: "of" }, what), html("p", { class: "hint" }, action.hint), ...fields, error, html("span", { class: "group" }, html("button", { type: "submit", class: "go" }, "Do it"), cancel));
+    this.form.onsubmit = (event) => {   // it stays until the lab has answered: what is refused can be mended
       event.preventDefault();
-      this.form.hidden = true;
+      this.asked = true;
       this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])));
-      this.root.focus({ preventScroll: true });
     };
     this.form.onkeydown = (event) => {   // JupyterLab keeps Enter from submitting
       if (event.key === "Escape") cancel.click();
@@ -229,23 +220,44 @@ class Live extends Player {
       this.form.requestSubmit();
     };
     this.form.hidden = false;
+    this.stand(this.form, at);
     Object.values(inputs)[0].select?.();
     Object.values(inputs)[0].focus();
+  }
+
+  answered(reply) {
+    if (!this.asked || this.form.hidden) return;
+    this.asked = false;
+    const inside = this.form.contains(document.activeElement), error = this.form.querySelector(".error");
+    error.textContent = reply.text;
+    error.hidden = this.form.hidden = !reply.refused;
+    if (!reply.refused && inside) this.root.focus({ preventScroll: true });
   }
 
   // A click on a thing selects it and shows what can be done to it, where it was clicked.
   choose(name, event) {
     super.choose(name, event);
     const thing = this.thing();
-    if (event && thing && name) { event.preventDefault(); this.openMenu(thing, event); }
+    if (event && thing && name) { event.preventDefault(); this.openMenu(thing, event, NEAR[name.split(":")[0]]); }
   }
-  chosen() { super.chosen(); if (this.head) this.toolbar(); }
-  openMenu(thing, event) {
-    const label = this.things().find(([id]) => id === thing)[1];
-    this.popup.replaceChildren(html("div", { class: "of" }, label), ...this.buttonsFor(thing, this.offered(thing), "menuitem"));
+  chosen() { super.chosen(); if (this.actions) this.toolbar(); }
+  // The usual commands, and below them the others by what they touch; `first` groups stand above.
+  openMenu(thing, event, first = []) {
+    const label = this.things().find(([id]) => id === thing)[1], offered = this.offered(thing), groups = new Map(first.map((name) => [name, []]));
+    for (const action of offered) groups.set(action.group, [...(groups.get(action.group) ?? []), action]);
+    const row = (name, inside) => html("div", { class: name ? "row" : "usual" }, ...(name ? [html("span", { class: "of" }, name)] : []), html("span", { class: "group" }, ...inside));
+    const rows = [...groups].filter(([, actions]) => actions.length).sort(([a], [b]) => (first.length ? 0 : !!a - !!b)).map(([name, actions]) => row(name, this.buttonsFor(thing, actions, "menuitem")));
+    const views = (LOOKS[thing.split(":")[0]] ?? []).map((view) => {
+      const look = html("button", { type: "button", role: "menuitem", "data-look": view }, this.film.tabs.find(([name]) => name === view)[1]);
+      look.onclick = () => { this.closeMenu(); this.open(view); };
+      return look;
+    });
+    if (views.length) rows.push(row("look at", views));
+    this.form.hidden = true;
+    this.popup.replaceChildren(html("div", { class: "of head" }, label), ...rows);
     this.popup.setAttribute("aria-label", label);
     this.popup.hidden = false;
-    this.stand(event);
+    this.stand(this.popup, event);
     const items = () => [...this.popup.querySelectorAll("button:not(:disabled)")];
     this.popup.onkeydown = (key) => {
       const by = { ArrowDown: 1, ArrowUp: -1 }[key.key];
@@ -255,19 +267,17 @@ class Live extends Player {
     };
     items()[0]?.focus();
   }
-  // The menu stands where it was asked for, as far as all of it is then in sight; a long one has two columns.
-  stand({ clientX, clientY }) {
-    const room = this.root.getBoundingClientRect(), seen = this.inSight(), around = this.popup.offsetParent.getBoundingClientRect();
+  // A menu or a form stands where it was asked for, as far as all of it is then in sight.
+  stand(popup, { clientX, clientY }) {
+    const room = this.root.getBoundingClientRect(), seen = this.inSight(), around = popup.offsetParent.getBoundingClientRect();
     const most = Math.min(seen.bottom, room.bottom) - Math.max(seen.top, room.top) - 12;
-    this.popup.classList.remove("two");
-    this.popup.style.maxHeight = "none";
-    this.popup.classList.toggle("two", this.popup.offsetHeight > most);
-    this.popup.style.maxHeight = most + "px";
-    const wide = this.popup.offsetWidth, high = this.popup.offsetHeight;
+    this.stood = { clientX, clientY };
+    popup.style.maxHeight = most + "px";
+    const wide = popup.offsetWidth, high = popup.offsetHeight;
     const x = Math.max(room.left + 4, Math.min(clientX + 6, room.right - wide - 8));
     const y = Math.max(Math.max(seen.top, room.top) + 4, Math.min(clientY + 6, Math.min(seen.bottom, room.bottom) - high - 8));
-    this.popup.style.left = x - around.left + "px";
-    this.popup.style.top = y - around.top + "px";
+    popup.style.left = x - around.left + "px";
+    popup.style.top = y - around.top + "px";
   }
   // What of the page can be seen where this player is: the window, and whatever scrolls in it.
   inSight() {

@@ -30,8 +30,9 @@ from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.why import is_offered
 from kafka_ctl.views.frames import DIFFERING, MACHINES, VIEWS, Film, FilmBuilder, interpolate_positions, view_class
+from kafka_ctl.views.gauges import Gauge, Gauges
 from kafka_ctl.views.palette import GLYPHS
-from kafka_ctl.views.status import Differences, idle_controller, summary
+from kafka_ctl.views.status import Differences, summary
 from kafka_ctl.views.steps import Step, Supergraph, newsworthy, steps
 from kafka_ctl.views.widget.payload import (
     LIVE,
@@ -61,6 +62,7 @@ class LiveFilm:
         self.trace, self.generation = trace, Generation(generation)
         self.first = self.place = 0
         self.supergraph, self.model, self.differences = Supergraph(), ClusterModel(), Differences()
+        self.gauges, self.gauged = Gauges(trace), list[Gauge]()
         self.logs = KafkaLogs(tuple(LOGS), generation)
         self.steps: list[Step] = []
         self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
@@ -99,7 +101,9 @@ class LiveFilm:
         self.steps.append(step._replace(upto=upto, cause=None if cause is None else cause - 1))
         text, status = caption(step.records, records), summary(self.model)
         differs = self.differences.update(self.model).text()
-        frame = frame_data(step.kind, step.time_ms, text, status, cause, step.seqs, differs)
+        before, self.gauged = self.gauged, self.gauges.at(self.model, step.time_ms)
+        gauges = None if before == self.gauged else self.gauged
+        frame = frame_data(step.kind, step.time_ms, text, status, cause, step.seqs, differs, gauges)
         self.frames.append(frame | {"why": is_offered(self.trace, step.seqs, self.generation)})
 
     def show(self, view: str) -> Data:
@@ -140,7 +144,12 @@ class LiveFilm:
         cut = len(self.steps) - KEPT // 2
         self.first = self.steps[cut - 1].upto
         later = [s._replace(cause=s.cause - cut if s.cause and s.cause >= cut else None) for s in self.steps[cut:]]
-        opening = self.frames[cut] | {"kind": "start", "caption": "The state before the first step.", "cause": None}
+        gauges = next(frame["gauges"] for frame in self.frames[cut::-1] if "gauges" in frame)
+        opening = (
+            self.frames[cut]
+            | {"gauges": gauges}
+            | {"kind": "start", "caption": "The state before the first step.", "cause": None}
+        )
         self.steps, self.frames = later, [opening, *self.frames[cut + 1 :]]
         for frame, step in zip(self.frames[1:], later, strict=True):
             frame["cause"] = None if step.cause is None else step.cause + 1
@@ -375,12 +384,13 @@ class Live(Widget):
 
     def _now(self, reply: Data | None = None) -> Data:
         lab, model = self.lab, self.live_film.supergraph.now
-        idle = idle_controller(model)
         now: Data = {
             "reply": reply or {},
             "waits": lab.quiet is False,
             "name": self.name,
-            "title": f"Kafka {lab.generation}, {lab.now:.3f} s" + (f"; {idle}" if idle else ""),
+            "title": f"Kafka {lab.generation}",
+            "time": round(1000 * lab.now),
+            "states": self._states(model),
             "script": [printable(line) for line in script(lab, self.name)],
             "brokers": {str(b): "up" if seen.alive else "down" for b, seen in sorted(model.brokers.items())},
             "partitions": {
@@ -396,6 +406,11 @@ class Live(Widget):
         if hasattr(lab, "violations") and lab.zookeeper == "memory":
             now["violations"] = self._violations()
         return now
+
+    def _states(self, model: ClusterModel) -> dict[str, str]:
+        """The states of things on which what is offered depends; those of brokers are in `brokers`."""
+        lost = {printable(f"partition:{t}-{p}"): "leaderless" for t, p in self.live_film.gauges.leaderless.since}
+        return lost | {"zookeeper": "down" if model.zookeeper_down else "up"}
 
     def _present_plan(self) -> str:
         """The replicas of the first partitions, as a plan to begin with."""
@@ -420,7 +435,6 @@ def _join(view: Data, more: Data) -> None:
         for name, rows in partitions.items():
             view.setdefault("details", {}).setdefault(broker, {}).setdefault(name, []).extend(rows)
     view["tokens"] += more["tokens"]
-    view["summary"] += more["summary"]
 
 
 def _after_every_cell(live: Live) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
+from kafka_ctl.views.dot import FAMILY, printable
+from kafka_ctl.views.frames import Film, Frame, PartState, Token
+from kafka_ctl.views.legend import PREFIX
 from kafka_ctl.views.palette import GLYPHS, css
 from kafka_ctl.views.scene import Part, Scene, glyph_svg, shape_svg, svg_head, text_svg
 
@@ -30,8 +31,10 @@ def payload(films: Sequence[Film], logs: Mapping[str, Logs] | None = None) -> Da
 
     `logs` are the lines of Kafka's logs by seq: those of `state-change` and of `controller`.
     """
+    gauges = [frame.picture.gauges for frame in films[0].frames]
+    new = [now if now != before else None for before, now in pairwise([None, *gauges])]
     frames = [
-        frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs, _differs(films, n))
+        frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs, _differs(films, n), new[n])
         for n, f in enumerate(films[0].frames)
     ]
     add_logs(frames, [f.seqs for f in films[0].frames], logs or {})
@@ -44,11 +47,22 @@ def _differs(films: Sequence[Film], index: int) -> str:
 
 
 def frame_data(
-    kind: str, time_ms: float, caption: str, summary: str, cause: int | None, seqs: Sequence[int], differs: str = ""
+    kind: str,
+    time_ms: float,
+    caption: str,
+    summary: str,
+    cause: int | None,
+    seqs: Sequence[int],
+    differs: str = "",
+    gauges: Sequence[tuple[str, str, str]] | None = (),
 ) -> Data:
-    """The data of a frame apart from its pictures; `differs` names those that differ from ZooKeeper."""
+    """The data of a frame apart from its pictures; `differs` names those that differ from ZooKeeper.
+
+    `gauges` are None where they are as in the frame before.
+    """
     data: Data = {"kind": kind, "time": time_ms, "caption": printable(caption), "summary": printable(summary)}
     data |= {"differs": printable(differs), "cause": cause, "seqs": list(seqs[:50])}
+    data |= {} if gauges is None else {"gauges": [*map(list, gauges)]}
     return data | {name: [] for name in LOGS.values()}
 
 
@@ -75,7 +89,20 @@ def view_data(film: Film, rows: Rows | None = None) -> Data:
     """One view: its drawing, and per part and frame only what changes."""
     rows = rows or Rows()
     data = {"view": film.view, "title": film.title, "svg": drawing(film), **rows.add(film.frames)}
+    data["legend"] = legend(film.scene)
     return data | ({"flow": flow(film.scene)} if film.scene.rows else {})
+
+
+def legend(scene: Scene) -> list[list[str]]:
+    """The entries of the legend: the styles and the kind of a mark, its words, and its picture."""
+    found = []
+    for number, entry in enumerate(scene.entries):
+        part = scene.parts[f"{PREFIX}{number}"]
+        width, height = part.box.width + 4, part.box.height + 4
+        place = f"{part.box.x - 2:g} {part.box.y - 2:g} {width:g} {height:g}"
+        head = f'<svg viewBox="{place}" width="{width:g}" height="{height:g}" font-family="{FAMILY}">'
+        found.append([entry.styles, entry.kind, entry.text, f"{head}{part_svg(part)}</svg>"])
+    return found
 
 
 def flow(scene: Scene) -> Data:
@@ -84,11 +111,10 @@ def flow(scene: Scene) -> Data:
     def place(name: str) -> list[object]:
         return [name, *(round(v, 1) for v in scene.parts[name].box)]
 
-    rows = [
-        {"apart": row.apart, "frame": place(row.frame) if row.frame else None, "blocks": [place(b) for b in row.blocks]}
-        for row in scene.rows
-    ]
-    return {"rows": rows, "wires": scene.wires, "offset": scene.offset}
+    frames = [place(row.frame) if row.frame else None for row in scene.rows]
+    rows = [row._asdict() | {"blocks": [place(b) for b in row.blocks]} for row in scene.rows]
+    rows = [row | {"frame": frame} for row, frame in zip(rows, frames, strict=True)]
+    return {"rows": rows, "size": [scene.width, scene.height - scene.legend]}
 
 
 def blocks(scene: Scene) -> dict[str, str]:
@@ -99,7 +125,7 @@ def blocks(scene: Scene) -> dict[str, str]:
         (x, y), wide = part.box.middle, part.box.width
         for name in names:
             box = scene.parts[name].box
-            if wide and box.x <= x <= box.x + box.width and box.y <= y <= box.y + box.height:
+            if 0 < wide <= box.width and box.x <= x <= box.x + box.width and box.y <= y <= box.y + box.height:
                 found[part.id] = name
     return found
 
@@ -115,7 +141,7 @@ class Rows:
         self.before: dict[str, PartState] = {}
 
     def add(self, frames: Sequence[Frame]) -> Data:
-        """The tracks by part, per frame what travels and what the picture says in words, and what it only counts.
+        """The tracks by part, per frame what travels, and what the picture only counts.
 
         `details` are broker -> partition -> changes of how its replica stands; empty when there is none any more.
         """
@@ -133,7 +159,7 @@ class Rows:
             for (broker, name), style in frame.picture.detail.items():
                 details.setdefault(str(broker), {}).setdefault(printable(name), []).append([frame.index, style])
         tokens = [[_token(t) for t in frame.picture.tokens] for frame in frames]
-        data = {"tracks": tracks, "tokens": tokens, "summary": [printable(frame.picture.summary) for frame in frames]}
+        data: Data = {"tracks": tracks, "tokens": tokens}
         return data | ({"details": details} if details else {})
 
 
@@ -163,18 +189,20 @@ def _token(token: Token) -> list[object]:
         token.styles,
         round(x, 1),
         round(y, 1),
-        round(pill_width(token.label), 1),
+        round(token.wide, 1),
+        *([token.ends] if any(token.ends) else []),
     ]
 
 
 def drawing(film: Film) -> str:
-    """The scene with classes instead of colours; every part carries its id."""
+    """The scene with classes instead of colours, without its legend; every part carries its id."""
     scene, (x, y) = film.scene, film.scene.offset
     within = blocks(scene)
-    loose = "".join(part_svg(part, within.get(part.id, "")) for part in scene.parts.values() if not part.pinned)
-    pinned = "".join(part_svg(part) for part in scene.parts.values() if part.pinned)
+    parts = [part for part in scene.parts.values() if not part.id.startswith(PREFIX)]
+    loose = "".join(part_svg(part, within.get(part.id, "")) for part in parts if not part.pinned)
+    pinned = "".join(part_svg(part) for part in parts if part.pinned)
     inside = f'<g class="part" data-id="camera">{loose}<g class="travel"></g></g>{pinned}'
-    head = svg_head(scene.width, scene.height, f' role="img" aria-label="{escape(film.title)}"')
+    head = svg_head(scene.width, scene.height - scene.legend, f' role="img" aria-label="{escape(film.title)}"')
     return f'{head}<g transform="translate({x:g} {y:g})">{inside}</g></svg>'
 
 
@@ -183,7 +211,9 @@ def part_svg(part: Part, block: str = "") -> str:
     pieces = [shape_svg(shape, f' class="{shape.slot}"') for shape in part.shapes]
     if part.glyph:
         pieces.append(glyph_svg(part.glyph, part.sign, ' class="glyph"'))
-    pieces += [text_svg(text, text.text, ' class="label"') for text in part.texts]
+    for text in part.texts:
+        room = f' data-room="{text.room:g}"' if text.room else ""
+        pieces.append(text_svg(text, text.text, f' class="label"{room}'))
     classes = " ".join(f"s-{style}" for style in part.styles.split())
     of = f' data-of="{escape(printable(part.of))}"' if part.of else ""
     of += f' data-in="{escape(printable(block))}"' if block else ""

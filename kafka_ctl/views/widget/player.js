@@ -19,6 +19,7 @@ const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a cont
 const LOGS = { events: "controller", log: "state-change" };   // Kafka's logs, by the names of a frame's lines of them
 const STANDS = { leader: "leaders", insync: "in sync", lagging: "out of sync", offline: "offline", new: "new", deleting: "being deleted" };
 const COUNT = /^(.+) (\d+\.\d)((?: of [\d.]+)? s)$/;   // what counts seconds in a picture: `silent 3.2 of 6 s`
+const RAILS = 22;   // pixels of a column that a pill leaves to the lines beside it; `street.py` says the same
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -60,7 +61,7 @@ class Stage {
     const [wide, high] = ["width", "height"].map((side) => +this.svg.getAttribute(side));
     const least = Math.min(11.5, ...[...this.svg.querySelectorAll("text")].map((text) => +text.getAttribute("font-size")));
     this.scale = LEGIBLE / least;   // below this somebody could not read it
-    this.flow = view.flow && new Flow(this.svg, view.flow, view.flow.offset, wide, high);
+    this.flow = view.flow && new Flow(this.svg, view.flow);
     this.least = least;
     this.measure(wide, high);
     this.parts = new Map();
@@ -78,7 +79,7 @@ class Stage {
     });
   }
   measure(wide, high) {
-    this.needs = wide * this.scale;
+    this.needs = this.flow ? this.flow.least(2) : wide * this.scale;
     this.wide = wide > 2 * high;
     for (const [name, value] of Object.entries({ wide: wide + "px", least: this.least, shape: wide / high })) this.svg.style.setProperty("--" + name, value);
   }
@@ -86,7 +87,7 @@ class Stage {
   fit(pixels) {
     if (!this.flow || !pixels || pixels === this.pixels) return;
     this.pixels = pixels;
-    if (!this.flow.fit(pixels / this.scale)) return;
+    if (!this.flow.fit(pixels - 2)) return;
     this.svg.classList.add("still");
     this.flow.apply(this.parts);
     this.measure(...this.flow.size);
@@ -94,16 +95,18 @@ class Stage {
     if (this.index !== undefined) this.show(this.index, 0);
     requestAnimationFrame(() => requestAnimationFrame(() => this.svg.classList.toggle("still", this.parts.size > STUTTER)));
   }
-  show(index, moving) {
-    this.index = index;
+  show(index, moving, words = this.words) {
+    this.index = index; this.words = words;
     for (const [name, track] of Object.entries(this.view.tracks)) {
       const look = lookAt(track, index);
       if (this.shown[name] !== look) { this.dress(this.parts.get(name), look); this.shown[name] = look; }
     }
-    this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${this.view.summary[index] ?? ""}`);
+    this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${words ?? ""}`);
     this.travel.replaceChildren();
-    this.pills = [];
-    for (const token of this.view.tokens[index] ?? []) this.send(token, moving).dataset.of = "step:" + index;
+    for (const token of this.view.tokens[index] ?? []) {
+      const made = this.send(token, moving), { on } = made.dataset;
+      made.dataset.of = on ? on.replace("broker", "token") : "step:" + index;
+    }
     this.mark();
   }
   dress(part, look) {
@@ -120,20 +123,25 @@ class Stage {
     }
     const sign = part.querySelector(":scope > .glyph");
     if (sign && glyph) sign.setAttribute("d", this.glyphs[glyph]);
-    if (texts) part.querySelectorAll(":scope > .label").forEach((label, i) => { if (label.textContent !== texts[i]) label.textContent = texts[i] ?? ""; });
+    if (texts) part.querySelectorAll(":scope > .label").forEach((label, i) => this.write(label, texts[i] ?? ""));
   }
-  send([line, label, styles, x, y, width], moving) {
+  // Words, as many as there is room for; the rest is in a tooltip.
+  write(label, text) {
+    const { room } = label.dataset, shown = room && this.flow ? shortened(text, +room, label.getAttribute("font-size")) : text;
+    if (label.textContent === shown) return;
+    label.textContent = shown;
+    if (shown !== text) { const whole = svg("title"); whole.textContent = text; label.append(whole); }
+  }
+  send([line, label, styles, x, y, width, ends], moving) {
+    const of = ends?.findLast((end) => end.startsWith("broker:"));   // the pill stands with it
     const group = svg("g", { class: "part " + classes(styles), "data-id": "token" });
-    const wire = svg("path", { class: "wire", d: this.flow ? this.flow.line(line) : line });
-    if (this.flow?.moved.size) {
-      const rest = wire.getPointAtLength(wire.getTotalLength() * 0.75);
-      x = this.flow.inside(rest.x, width);
-      y = this.free(x, rest.y, width, Math.max(wire.getPointAtLength(0).y, wire.getPointAtLength(wire.getTotalLength()).y));
-    }
-    const pill = svg("g", { class: "pill " + classes(styles) });
-    const text = svg("text", { class: "label", "text-anchor": "middle", y: 3.9, "font-size": 11.5 });
-    text.textContent = label;
-    pill.append(svg("rect", { class: "body", x: -width / 2, y: -9, width, height: 18, rx: 9 }), text);
+    const wire = svg("path", { class: "wire", d: this.flow && of ? this.flow.way(line, ends) : line });
+    if (this.flow && of) { [x, y] = this.flow.at([x, y], of); width = Math.min(width, this.flow.blocks.get(of).place[2] - RAILS); group.dataset.on = of; }
+    const pill = svg("g", { class: "pill " + classes(styles) }), title = svg("title");
+    const text = svg("text", { class: "label", "text-anchor": "middle", y: 4.2, "font-size": 12 });
+    text.textContent = of ? shortened(label, width - 8, 12) : label;
+    title.textContent = label;
+    pill.append(title, svg("rect", { class: "body", x: -width / 2, y: -9, width, height: 18, rx: 9 }), text);
     pill.style.transform = `translate(${x}px,${y}px)`;
     group.append(wire, pill);
     this.travel.append(group);
@@ -148,12 +156,12 @@ class Stage {
     pill.animate(way.map((transform) => ({ transform })), { duration: moving, easing: "ease-in-out" });
     return group;
   }
-  // A height for a pill at which it lies on no other one; `apart` in tokens.py does so for the drawing as it was made.
-  free(x, y, width, lowest) {
-    const clear = (by) => (by <= 0 || y + by + 5 <= lowest) && this.pills.every(([a, b, w]) => Math.abs(x - a) >= (width + w) / 2 || Math.abs(y + by - b) >= 19);
-    const by = [0, 19, -19, 38, -38].find(clear) ?? 0;
-    this.pills.push([x, y + by, width]);
-    return y + by;
+  // Whether a mark of the legend is in the picture now: lines and pills just so, anything else among other styles.
+  has(styles, kind, text) {
+    const own = styles.split(" ").filter((style) => !["plate", "note", "mark"].includes(style)), word = text.split(":")[0];
+    if (!own.length) return kind === "words" ? [...this.svg.querySelectorAll(".label")].some((label) => label.textContent.startsWith(word)) : true;
+    const exact = ["line", "pill"].includes(kind) && styles.split(" ").length;
+    return [...this.svg.querySelectorAll(own.map((style) => ".s-" + style).join(""))].some((part) => !part.closest(".s-gone") && (!exact || [...part.classList].filter((name) => name.startsWith("s-") && name !== "s-parked").length === exact));
   }
   choose(name) { this.chosen = name; this.mark(); }
   // Marks what is chosen: a thing wherever it is drawn, a step and what travels in it.
@@ -225,7 +233,10 @@ class Player {
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
     this.differs = html("div", { class: "differs" });   // who has something else than ZooKeeper
-    this.summary = html("div", { class: "summary" });
+    this.gauges = html("div", { class: "gauges", role: "group", "aria-label": "Gauges" });
+    this.marks_ = html("div", { class: "entries" });
+    this.legend = html("details", { class: "legend" }, html("summary", {}, "Legend"), this.marks_);
+    this.legend.ontoggle = () => this.explainMarks();
     this.log = html("div", { class: "log", role: "log", "aria-live": "off" });
     this.which = html("div", { class: "which", role: "group", "aria-label": "Kafka's log" }, ...Object.entries(LOGS).map(([key, name]) => {
       const pick = html("button", { type: "button", "data-log": key, title: `Always show ${name}.log; press again: the log of this step` }, name + ".log");
@@ -245,7 +256,9 @@ class Player {
     this.logs = html("div", { class: "logs" }, this.which, this.log);
     this.scene = html("div", { class: "scene" }, this.stage, this.logs);
     this.detail = html("section", { class: "detail", "aria-label": "What is counted", hidden: "" });
-    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.detail, this.caption, this.differs, this.summary, this.why);
+    this.head = html("span", { class: "title" });
+    const top = html("div", { class: "top" }, this.tabs, this.head), say = html("div", { class: "say" }, this.caption, this.differs);
+    this.root.replaceChildren(top, say, html("div", { class: "strip" }, this.gauges, this.legend), this.scene, this.controls(), this.detail, this.why);
     this.open(this.film.views[0].view);
     for (const name of (this.film.beside ?? []).slice(1)) this.open(name, true);   // two runs: both at once
     this.show(); this.beat(); this.chosen();
@@ -254,18 +267,18 @@ class Player {
   // Puts a drawing on the stage, in the place of an older one of the same view.
   place(view) {
     const stage = new Stage(view, this.film.glyphs, (name, event) => this.choose(name, event));
-    const box = html("div", { class: "view", "data-view": view.view });
+    const box = html("div", { class: stage.flow ? "view flows" : "view", "data-view": view.view });
     if (this.film.beside) {   // named, and below one another where two have no room
       box.append(html("h4", { class: "run" }, view.title));
     }
     box.append(stage.svg);
-    const compact = this.film.beside && stage.flow ? Math.min(COMPACT, stage.flow.least(2) * stage.scale) : COMPACT;
+    const compact = this.film.beside && stage.flow ? Math.min(COMPACT, stage.flow.least(2)) : COMPACT;
     box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, compact))}px)`;
     stage.box = box;
     const old = this.stages.get(view.view);
     if (old) { box.hidden = old.box.hidden; old.box.replaceWith(box); } else this.stage.append(box);
     this.stages.set(view.view, stage);
-    stage.show(this.index, 0);
+    stage.show(this.index, 0, this.film.frames[this.index].summary);
     stage.choose(this.get("selected"));
   }
   open(name, also) {
@@ -472,30 +485,41 @@ class Player {
     const forward = this.shown !== null && index === this.shown + 1;
     const near = this.shown !== null && Math.abs(index - this.shown) <= 1;
     this.root.classList.toggle("jumping", !near || this.calm.matches);
-    for (const stage of this.stages.values()) stage.show(index, forward && !this.calm.matches ? 650 / this.get("speed") : 0);
+    for (const stage of this.stages.values()) stage.show(index, forward && !this.calm.matches ? 650 / this.get("speed") : 0, frame.summary);
     if (this.shown !== index) this.shut = null;
     this.shown = index;
     this.root.dataset.step = index;
-    this.caption.replaceChildren(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
-    const later = index < this.last ? this.gap(index + 1) : 0;
-    if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
+    this.caption.replaceChildren();
     if (frame.cause != null) {
       const cause = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
       cause.onclick = () => this.go(frame.cause);
-      this.caption.append(" ", cause);
+      this.caption.append(cause);
     }
     for (const [label, side] of this.askable(frame)) {
       const why = html("button", { type: "button", class: "cause", "data-do": "why", "aria-label": `Why this step? ${side.title ?? ""}`.trim() }, label);
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index, ...side.of }); };
-      this.caption.append(" ", why);
+      this.caption.prepend(why);
     }
-    this.differs.textContent = frame.differs ?? "";
-    this.summary.textContent = frame.summary;
+    this.caption.append(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
+    const later = index < this.last ? this.gap(index + 1) : 0;
+    if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
+    this.differs.textContent = this.differs.title = frame.differs ?? "";
+    this.gauges.replaceChildren(...(this.gauged(index).length ? this.gauged(index).map(([name, value, level]) => html("span", { class: "gauge " + level }, html("b", {}, value), " " + name)) : [html("span", { class: "summary" }, frame.summary)]));
+    this.explainMarks();
     this.highlightLinks();
     this.open_up();
     this.showLog(index);
     this.explain(null);
     this.bar();
+  }
+  // A frame leaves its gauges out where they are as before.
+  gauged(index) { return this.film.frames[index].gauges ?? (index ? this.gauged(index - 1) : []); }
+  // The legend: what this picture has, of what its view may have.
+  explainMarks() {
+    if (!this.legend.open) return;
+    const open = [...this.stages.values()].filter((stage) => !stage.box.hidden), shown = new Map();
+    for (const stage of open) for (const [styles, kind, text, picture] of stage.view.legend ?? []) if (stage.has(styles, kind, text)) shown.set(text, picture);
+    this.marks_.innerHTML = [...shown.values()].join("");
   }
   // The log that has something to say of this step, or else had of the last one: answers to requests are no news.
   telling(index) {
@@ -602,7 +626,7 @@ class Player {
     this.clock = setInterval(() => {
       const passed = Math.min(1, (performance.now() - begin) / wait) * pause;
       if (this.index !== index || !this.get("playing") || passed >= pause) return clearInterval(this.clock);
-      this.caption.firstChild.textContent = `${((time + passed) / 1000).toFixed(4)} s`;
+      this.caption.querySelector(".time").textContent = `${((time + passed) / 1000).toFixed(4)} s`;
       for (const [label, what, since, of] of counting) label.textContent = `${what} ${(since + passed / 1000).toFixed(1)}${of}`;
     }, 100);
   }

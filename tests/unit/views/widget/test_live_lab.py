@@ -108,16 +108,16 @@ def test_undo_is_the_same_story_without_its_last_command(lab: Lab) -> None:
 
 
 def test_it_says_that_nobody_acts(lab: Lab) -> None:
-    """A broker that somebody has written into `/controller` has no crown, and the title says why."""
+    """A broker that somebody has written into `/controller` has no crown, and a gauge says why."""
     live, controller = lab.live(), lab.controller
-    assert controller is not None and "names" not in live.now["title"]
+    assert controller is not None
     other = controller.id % 3 + 1
     data = json.dumps({"version": 1, "brokerid": other, "timestamp": "0"})
     act(live, "zookeeper", "write_znode", path="/controller", data=data)
-    assert f"/controller names broker {other}" in live.now["title"]
+    gauge = next(frame["gauges"] for frame in reversed(live.film["frames"]) if "gauges" in frame)[2]
+    assert gauge == [f"controller: /controller names {other}", "no", "bad"]
     act(live, "time", "settle")
-    view = live.film["views"][0]
-    assert f"No controller: /controller names broker {other}" in view["summary"][-1]
+    assert f"No controller: /controller names broker {other}" in live.film["frames"][-1]["summary"]
     captions = [frame["caption"] for frame in live.film["frames"]]
     by_hand = f"it names broker {other}"
     assert any(by_hand in caption for caption in captions)
