@@ -45,7 +45,9 @@ CODES = {
 """ZooKeeper's error numbers (KeeperException.Code) and their names."""
 
 
-def request(op: Op | Check, path: Callable[[str], str], watched: Callable[[KazooEvent], None], acl: list[ACL]) -> Any:
+def request(
+    op: Op | Check, path: Callable[[str], str], watched: Callable[[KazooEvent], None], acl: list[ACL]
+) -> object:
     """Our operation as kazoo's request; `acl` is for what it creates.
 
     A znode without content has no data at all, as Kafka makes it: a broker that finds an empty text in
