@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
@@ -125,7 +126,12 @@ class Plugins:
         """The function that decides: the plugged-in one, whose answers are checked and decoded, or else `usual`."""
         if name not in self.rules:
             return usual
-        return cast("F", lambda *values: self._decided("rules", name, ANSWERS[name], tuple(map(_own, values))))
+
+        def decided(*values: object) -> object:
+            own = (copy(value) if isinstance(value, dict | list) else value for value in values)
+            return self._decided("rules", name, ANSWERS[name], tuple(own))
+
+        return cast("F", decided)
 
     def _decided(self, what: str, name: str, expected: Answer, values: tuple[object, ...]) -> object:
         """The decoded answer of a function; PluginFailed where it cannot be decoded."""
@@ -194,11 +200,6 @@ def _functions(what: str, given: Mapping[str, Function] | None, known: Mapping[s
     return dict(given)
 
 
-def _own(value: T) -> T:
-    """An argument that a function may change."""
-    return copy(value) if isinstance(value, dict | list) else value
-
-
 def _election(
     answer: Election | tuple[int, Iterable[int]] | None, assignment: object, isr: tuple[int, ...], *others: object
 ) -> Election | None:
@@ -231,14 +232,11 @@ def _offset(answer: object, ends: Mapping[int, int], isr: object, leader: int) -
     return offset
 
 
-def _moves(answer: Iterable[Iterable[int]], *values: object) -> tuple[tuple[int, ...], ...]:
-    during, create, remove, in_sync = map(_integers, answer)
-    return during, create, remove, in_sync
-
-
-def _lists(answer: Iterable[Iterable[int]], *values: object) -> tuple[tuple[int, ...], ...]:
-    full, more, less = map(_integers, answer)
-    return full, more, less
+def _lists(count: int, answer: Iterable[Iterable[int]], *values: object) -> tuple[tuple[int, ...], ...]:
+    lists = tuple(map(_integers, answer))
+    if len(lists) != count:
+        raise ValueError(answer)
+    return lists
 
 
 def _shrunk(
@@ -261,13 +259,10 @@ def _chosen(answer: Iterable[TopicPartition], partitions: list[Candidate], *othe
 
 
 def _requests(answer: Iterable[tuple[str, int, Iterable[TopicPartition]]], changes: list[Change]) -> list[Request]:
-    return [_request(kind, broker, partitions) for kind, broker, partitions in answer]
-
-
-def _request(kind: str, broker: object, partitions: Iterable[TopicPartition]) -> Request:
-    if kind not in KINDS or not all(isinstance(tp, TopicPartition) for tp in partitions):
-        raise ValueError(kind)
-    return kind, _integer(broker), tuple(partitions)
+    requests = [(kind, _integer(broker), tuple(partitions)) for kind, broker, partitions in answer]
+    if not all(kind in KINDS and all(isinstance(tp, TopicPartition) for tp in tps) for kind, _, tps in requests):
+        raise ValueError(answer)
+    return requests
 
 
 def _integer(value: object) -> int:
@@ -307,11 +302,11 @@ ANSWERS = {
         _trips, "a list of lists is expected, with every operation once and in order: so are the answers paired"
     ),
     "reassignment": Answer(
-        _moves, "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"
+        partial(_lists, 4), "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"
     ),
     "rebalance": Answer(_chosen, "a list of some of the partitions that were given is expected"),
     "shrink": Answer(_shrunk, "a leader (-1 for none) and the ISR are expected, such as (2, (2, 3))"),
-    "target": Answer(_lists, "three lists of broker ids are expected, such as ([3, 4, 2, 1], [4], [1])"),
+    "target": Answer(partial(_lists, 3), "three lists of broker ids are expected, such as ([3, 4, 2, 1], [4], [1])"),
     "transition": DECISION,
 }
 """The form of each rule's answer."""

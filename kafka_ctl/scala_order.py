@@ -123,7 +123,7 @@ class HashMap(dict[K, V]):
         self._hashes.clear()
         self._table = [[] for _ in self._table]
 
-    def pop(self, key: K, *default: Any) -> Any:
+    def pop(self, key: K, *default: object) -> Any:
         if key not in self and default:
             return default[0]
         value = self[key]

@@ -9,13 +9,12 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import traitlets
 
 from kafka_ctl.errors import BadInput, short
 
-Content = dict[str, Any]
+Content = dict[str, object]
 """A message of the page, or to it, from JSON."""
 Send = Callable[[Content], object]
 MODELS: dict[str, AnyWidget] = {}

@@ -171,7 +171,7 @@ def _watched(ends: float) -> Iterator[None]:
     def called(frame: FrameType, event: str, arg: object) -> Any:
         return None if frame.f_code.co_filename.startswith(KIT) else went(frame, event, arg)
 
-    def went(frame: FrameType, event: str, arg: object) -> Any:
+    def went(frame: FrameType, event: str, arg: object) -> object:
         if time.monotonic() > ends:
             raise Overtime
         return went
@@ -281,7 +281,7 @@ class _Copy:
         return value
 
     @staticmethod
-    def _text(value: Any) -> str | bytes | bytearray:
+    def _text(value: object) -> str | bytes | bytearray:
         base: Any = next(base for base in (str, bytes, bytearray) if isinstance(value, base))
         if base.__len__(value) > CHARACTERS:
             raise Unfit(f"is a text of more than {CHARACTERS:,} characters")
@@ -303,7 +303,7 @@ class _Copy:
             return iter(value)
         return None
 
-    def _container(self, value: Any, parts: Iterable[Any], depth: int) -> object:
+    def _container(self, value: object, parts: Iterable[Any], depth: int) -> object:
         if id(value) in self.within:
             raise Unfit("holds itself")
         if depth >= DEPTH:

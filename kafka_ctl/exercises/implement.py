@@ -10,7 +10,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, TypeVarTuple, cast
+from typing import ClassVar, Generic, TypeVar, TypeVarTuple, cast
 
 from kafka_ctl.election import Election
 from kafka_ctl.errors import KafkaCtlError, PluginFailed
@@ -138,13 +138,13 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         return f"asked with {asked}, your function answers {value_text(got)}. {why}"
 
 
-class Row(tuple[Any, ...]):
+class Row(tuple[object, ...]):
     """A row of brokers as a function gets it: a tuple to which a list can be added, and which can be added to one."""
 
-    def __add__(self, other: Iterable[Any]) -> Row:
+    def __add__(self, other: Iterable[object]) -> Row:
         return Row([*self, *other])
 
-    def __radd__(self, other: Iterable[Any]) -> Row:
+    def __radd__(self, other: Iterable[object]) -> Row:
         return Row([*other, *self])
 
 

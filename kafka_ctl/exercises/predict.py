@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.exercise import Exercise, Verdict, plain, same, unsuited
@@ -32,7 +32,7 @@ class Predict(Exercise, Generic[Truth]):
     example: object
     parts: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
-    read: Callable[[Any], Any] = plain
+    read: Callable[[object], object] = plain
     nobody: str = ""
     wrong: Sequence[Remark[Truth]] = ()
     also: Remark[Truth] = lambda answer, truth: None
@@ -85,7 +85,7 @@ def _words(value: object) -> Iterator[str]:
         yield from _words(part)
 
 
-def _spelled(value: Any, known: Mapping[str, str]) -> Any:
+def _spelled(value: object, known: Mapping[str, str]) -> object:
     """An answer with its words as the kit spells them: a known word in other capitals, or with spaces around it."""
     if isinstance(value, str):
         return known.get(value.strip().casefold(), value)

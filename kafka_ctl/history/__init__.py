@@ -17,7 +17,7 @@ Records have the same columns everywhere (`schema`, explained in `docs/trace-for
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_ctl.errors import needed_for
 
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a name at its first use: Spark and Arrow take their time."""
     if name not in _HOMES:
         raise AttributeError(f"kafka_ctl.history has no {name!r}; it has {', '.join(__all__)}")

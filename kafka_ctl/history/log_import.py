@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import accumulate, groupby, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -115,7 +115,7 @@ class Logs:
         found = self.files.where("problem IS NOT NULL").orderBy("history", "file")
         return [Problem(*row) for row in found.select("history", "file", "problem").collect()]
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.records, name)

@@ -74,7 +74,7 @@ class Checker:
                 check(record, record.tp)
 
     def _answered(self, record: Record) -> None:
-        if record.actor == "producer" and record.topic is not None and record.partition is not None:
+        if record.actor == "producer":
             self.facts.logs.answered(record)
 
     def quiescent(self) -> None:

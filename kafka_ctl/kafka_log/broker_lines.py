@@ -16,11 +16,7 @@ from kafka_ctl.kafka_log.controller_state import id_of
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
-STALE = {
-    "LeaderAndIsr": "stale_leader_and_isr",
-    "UpdateMetadata": "stale_metadata",
-    "StopReplica": "stale_stop",
-}
+STALE = {"LeaderAndIsr": "stale_leader_and_isr", "UpdateMetadata": "stale_metadata", "StopReplica": "stale_stop"}
 FOLLOWING = ("follow_stopped", "follow_truncated", "follow_started")
 """The lines of a broker about every partition that follows a new leader, one after the other."""
 

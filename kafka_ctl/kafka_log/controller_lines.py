@@ -165,12 +165,6 @@ class ControllerLines:
         if self.whole:
             self.write(r, "not_preferred", broker=broker, partitions=not_preferred)
 
-    def _before_broker_startup(self, r: Record) -> None:
-        self._vanished(r)
-
-    def _before_broker_epochs_updated(self, r: Record) -> None:
-        self._vanished(r)
-
     def _vanished(self, r: Record) -> None:
         """Dead brokers are no longer listened to."""
         known = self.of(r)
@@ -179,6 +173,8 @@ class ControllerLines:
         for broker in known.vanishing:
             known.handlers.pop(broker, None)
         known.vanishing = []
+
+    _before_broker_startup = _before_broker_epochs_updated = _done_broker_change = _vanished
 
     def _before_full_assignment_updated(self, r: Record) -> None:
         """Order lines: the intended change of a partition first, its outcome last."""
@@ -195,18 +191,14 @@ class ControllerLines:
         else:
             known.moving.pop(partition, None)
 
-    def _before_preferred_done(self, r: Record) -> None:
-        self._refused(r)
-
-    def _before_preferred_failed(self, r: Record) -> None:
-        self._refused(r)
-
     def _refused(self, r: Record) -> None:
         """The lines of failed elections come first."""
         known = self.of(r)
         for partition, text in known.refused.items():
             self.write(r, "election_error", partition=partition, text=text)
         known.refused = {}
+
+    _before_preferred_done = _before_preferred_failed = _refused
 
     def _before_resigned(self, r: Record) -> None:
         """A controller that resigns outside an event does so because its process stops."""
@@ -374,9 +366,6 @@ class ControllerLines:
         if known.shutting_down and self.whole:
             self.write(r, "all_leaders", leaders={tp_of(tp): state_of(s) for tp, s in known.leadership.items()})
         known.shutting_down = False
-
-    def _done_broker_change(self, r: Record) -> None:
-        self._vanished(r)
 
     def _done_isr_change_notification(self, r: Record) -> None:
         states = self.states.get(

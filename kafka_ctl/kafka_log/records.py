@@ -88,16 +88,12 @@ def beside(base: Reading, more: Callable[[Values], Columns], fields: str) -> Rea
     return Reading(lambda values: base.make(values) | more(values), base.fields.union(fields.split()))
 
 
-def _moved(values: Values) -> Columns:
-    return {"action": partition_move(str(values["source"]), str(values["target"]))}
+def _moved(name_of: Callable[[str, str], str]) -> Callable[[Values], Columns]:
+    return lambda values: {"action": name_of(str(values["source"]), str(values["target"]))}
 
 
-def _replica_moved(values: Values) -> Columns:
-    return {"action": replica_move(str(values["source"]), str(values["target"]))}
-
-
-def _new(values: Values) -> Columns:
-    return {"detail": "is_new"} if values.get("is_new") else {}
+def _flag(field: str, word: str) -> Callable[[Values], Columns]:
+    return lambda values: {"detail": word} if values.get(field) else {}
 
 
 def _receivers(values: Values) -> Columns:
@@ -107,10 +103,7 @@ def _receivers(values: Values) -> Columns:
 
 def _answered(values: Values) -> Columns:
     """Without its request's name in 0.10: `other`."""
-    return {
-        "action": values.get("api", "other"),
-        "detail": details.write(correlation_id=values.get("correlation_id")),
-    }
+    return {"action": values.get("api", "other"), "detail": details.write(correlation_id=values.get("correlation_id"))}
 
 
 def _stops(values: Values) -> Columns:
@@ -120,10 +113,6 @@ def _stops(values: Values) -> Columns:
     assert isinstance(replicas, list)
     partitions = tuple((topic, number) for topic, number, _ in replicas)
     return {"partitions": partitions, "detail": "delete" if delete else None}
-
-
-def _deletes(values: Values) -> Columns:
-    return {"detail": "delete"} if values["delete"] else {}
 
 
 def message(action: str, *also: str, **fixed: Value) -> Reading:
@@ -138,10 +127,6 @@ def message(action: str, *also: str, **fixed: Value) -> Reading:
     return Reading(make, frozenset((*known, "epoch")))
 
 
-def _machine_started(values: Values) -> Columns:
-    return {"detail": details.write_fields({"partitions": values["states"]})}
-
-
 def _with_partitions(values: Values) -> Values:
     """2.4 prints the target replicas of the partitions whose reassignment is removed."""
     targets = values.get("targets")
@@ -154,7 +139,7 @@ def _one_topic(values: Values) -> Columns:
 
 
 SAYS = Reading(lambda _: {"action": "says"}, frozenset())
-PARTITION_MOVED = beside(row("partition", "move", "source", "target", "state"), _moved, "")
+PARTITION_MOVED = beside(row("partition", "move", "source", "target", "state"), _moved(partition_move), "")
 REMOVED, DISABLED = message("reassignment_removed"), message("deletion_disabled")
 STOPS = beside(row("request", "StopReplica", "to=broker"), _stops, "deleted kept")
 TABLE = [
@@ -164,14 +149,20 @@ TABLE = [
 ]
 RECORDS: dict[str, Reading] = {name: row(*words) for name, *words in TABLE if name != "-"} | {
     **dict.fromkeys(("partition_new", "partition_online", "partition_moved"), PARTITION_MOVED),
-    "replica_moved": beside(row("replica", "move", "source", "target", "replica=broker"), _replica_moved, ""),
-    "sending_leader_and_isr": beside(row("request", "LeaderAndIsr", "state", "to=broker"), _new, "is_new"),
+    "replica_moved": beside(row("replica", "move", "source", "target", "replica=broker"), _moved(replica_move), ""),
+    "sending_leader_and_isr": beside(
+        row("request", "LeaderAndIsr", "state", "to=broker"), _flag("is_new", "is_new"), "is_new"
+    ),
     "sending_metadata": beside(row("request", "UpdateMetadata", "state"), _receivers, "brokers offline"),
     **dict.fromkeys(("stopping_replicas", "stopping_deleted", "stopping_kept"), STOPS),
     "answered": beside(row("response", "other", "to=broker", "response=error"), _answered, "api correlation_id"),
-    "stop_handling": beside(row("broker", "stop-replica"), _deletes, "delete"),
-    "stop_handled": beside(row("broker", "done"), _deletes, "delete"),
-    "partition_machine_started": beside(row("controller", "partition_states"), _machine_started, "states"),
+    "stop_handling": beside(row("broker", "stop-replica"), _flag("delete", "delete"), "delete"),
+    "stop_handled": beside(row("broker", "done"), _flag("delete", "delete"), "delete"),
+    "partition_machine_started": beside(
+        row("controller", "partition_states"),
+        lambda values: {"detail": details.write_fields({"partitions": values["states"]})},
+        "states",
+    ),
     "isr_changes": message("isr_changes"),
     "reassignment_removed": Reading(lambda values: REMOVED.make(_with_partitions(values)), REMOVED.fields),
     **dict.fromkeys(("deletion_disabled", "deletion_disabled_at_failover"), beside(DISABLED, _one_topic, "topic")),

@@ -31,12 +31,7 @@ EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
 """The beginning of virtual time: the day Kafka 2.0.1 was tagged."""
 NAMES = ("state-change", "controller")
 """The logs that can be asked for."""
-ERROR_CODES = {
-    None: 0,
-    "UNKNOWN_TOPIC_OR_PARTITION": 3,
-    "STALE_CONTROLLER_EPOCH": 11,
-    "KAFKA_STORAGE_ERROR": 56,
-}
+ERROR_CODES = {None: 0, "UNKNOWN_TOPIC_OR_PARTITION": 3, "STALE_CONTROLLER_EPOCH": 11, "KAFKA_STORAGE_ERROR": 56}
 """The numbers of Kafka's errors."""
 
 

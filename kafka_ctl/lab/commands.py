@@ -505,13 +505,7 @@ class Commands(RecordedRun):
 
     @command
     def produce(
-        self,
-        topic: str,
-        partition: int,
-        records: int = 1,
-        acks: int | str = "all",
-        wait: bool = True,
-        size: int = 0,
+        self, topic: str, partition: int, records: int = 1, acks: int | str = "all", wait: bool = True, size: int = 0
     ) -> Produced | None:
         """Let a producer send the next values to the leader: 1, 2, 3 and so on, in every partition by itself.
 

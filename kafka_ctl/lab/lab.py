@@ -274,7 +274,7 @@ class Lab(Faults):
         most = MOST_REPLAYED if lines is None else math.inf if lines else -1
         return why(self.trace, seq, self.generation, lines_of(self), most)
 
-    def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Player:
+    def player(self, view: str | Sequence[str] = "cluster", **options: object) -> Player:
         """A player of the whole trace: step, rewind, jump, speed. Several views are kept in step.
 
         `view` is `cluster`, `partition`, `replica`, `spacetime`, `zookeeper`, `queue` or `timeline`; for options such
@@ -289,7 +289,7 @@ class Lab(Faults):
         check_own("player", options)
         return player(self.trace, view, generation=self.generation.name, lines=lines_of(self), **options)
 
-    def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
+    def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: object) -> Path:
         """Write the run as a file that plays by itself: `.svg` (no script), `.html` (one file, no network), `.gif`.
 
         It begins where the first command was given, when the cluster had started; with `start=0` at the first record.

@@ -67,8 +67,7 @@ RULES = {
     ),
     "2.0": NEW,
     "2.4": NEW._replace(
-        fixed=NEW.internal,
-        fixed_text="The number of partitions for the internal topic {topic} cannot be changed.",
+        fixed=NEW.internal, fixed_text="The number of partitions for the internal topic {topic} cannot be changed."
     ),
 }
 """By generation."""

@@ -48,7 +48,7 @@ class Trace(Recorder):
 
         return kafka_log(self.records, name, generation or self.generation)
 
-    def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Player:
+    def player(self, view: str | Sequence[str] = "cluster", **options: object) -> Player:
         """A player of these records, as `Lab.player` makes it of all of a lab's."""
         with needed_for("a player"):
             from kafka_ctl.views.widget.player import player

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from kafka_ctl.cluster import NO_LEADER, parse_int
 from kafka_ctl.replica import ReplicaState
@@ -400,7 +399,7 @@ def _log_end(record: Record) -> int:
     return (parse_int(fields.get("offset", "")) or 0) + written
 
 
-def _mapping(value: object) -> dict[Any, Any]:
+def _mapping(value: object) -> dict[object, object]:
     return value if isinstance(value, dict) else {}
 
 

@@ -17,15 +17,7 @@ from kafka_ctl.display import Table
 from kafka_ctl.errors import BadInput
 from kafka_ctl.wire import batches, message_sets
 from kafka_ctl.wire.codec import check_array
-from kafka_ctl.wire.primitives import (
-    Malformed,
-    primitive,
-    read_length,
-    read_uvarint,
-    read_varint,
-    read_varlong,
-    take,
-)
+from kafka_ctl.wire.primitives import Malformed, primitive, read_length, read_uvarint, read_varint, read_varlong, take
 from kafka_ctl.wire.schema import (
     REQUEST,
     RESPONSE,

@@ -14,15 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, needed_for
-from kafka_ctl.wire.primitives import (
-    Malformed,
-    read_int32,
-    read_uvarint,
-    read_varint,
-    read_varlong,
-    take,
-    write_varint,
-)
+from kafka_ctl.wire.primitives import Malformed, read_int32, read_uvarint, read_varint, read_varlong, take, write_varint
 
 MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")

@@ -47,7 +47,7 @@ class Budget:
             raise Malformed(f"an array at offset {at} for which {self.size} bytes of memory are too few")
 
 
-BudgetReader = Callable[..., tuple[Any, int]]
+BudgetReader = Callable[..., tuple[object, int]]
 """A Reader that takes a Budget as well; of plain values one that does not."""
 
 

@@ -6,10 +6,7 @@ from functools import cache
 
 from kafka_ctl.errors import UnknownName
 
-RENAMED = {
-    "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
-    "INVALID_TOPIC": "INVALID_TOPIC_EXCEPTION",
-}
+RENAMED = {"NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER", "INVALID_TOPIC": "INVALID_TOPIC_EXCEPTION"}
 """Names that Kafka has changed since, numbers that it has not."""
 
 

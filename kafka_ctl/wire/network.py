@@ -18,13 +18,7 @@ import asyncio
 from collections.abc import Iterable
 from itertools import count
 
-from kafka_ctl.requests import (
-    LeaderAndIsrRequest,
-    Request,
-    Response,
-    UpdateMetadataRequest,
-    WriteTxnMarkersRequest,
-)
+from kafka_ctl.requests import LeaderAndIsrRequest, Request, Response, UpdateMetadataRequest, WriteTxnMarkersRequest
 from kafka_ctl.simulation.network import Network
 from kafka_ctl.simulation.world import World
 from kafka_ctl.trace.record import CAUSE

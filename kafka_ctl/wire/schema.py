@@ -164,7 +164,7 @@ def _default(field: DataclassField[object], of: str | Schema, is_array: bool, nu
     return {"string": "", "legacy_string": "", "bytes": b"", "records": b"", "bool": False, "uuid": None}.get(of, 0)
 
 
-def _without_none(kind: object) -> tuple[Any, bool]:
+def _without_none(kind: object) -> tuple[object, bool]:
     """A type without None, and whether None was allowed."""
     given = get_args(kind)
     if NoneType not in given:

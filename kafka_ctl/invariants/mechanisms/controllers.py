@@ -11,9 +11,7 @@ from kafka_ctl.invariants.facts import CONTROLLER, EPOCH, NOTIFICATION, REASSIGN
 from kafka_ctl.invariants.past import START
 from kafka_ctl.partition import OFFLINE, ONLINE
 from kafka_ctl.trace.record import Record
-from kafka_ctl.zookeeper.znodes import (
-    TopicPartitionStateZNode,
-)
+from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 
 
 class DeposedControllerWrote(Mechanism):

@@ -23,14 +23,7 @@ from kafka_ctl.zookeeper.real.protocol import LABS
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.real.session import RemoteSession
 from kafka_ctl.zookeeper.real.store import WINDOW, RemoteStore
-from kafka_ctl.zookeeper.store import (
-    EXPIRED,
-    Children,
-    Made,
-    Stat,
-    StateListener,
-    Watcher,
-)
+from kafka_ctl.zookeeper.store import EXPIRED, Children, Made, Stat, StateListener, Watcher
 
 _log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from kazoo.security import ACL
 from kafka_ctl.zookeeper.real.protocol import EVERYBODYS, request
 from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, EXPIRED, Exists, Op
 
-Answered = Callable[[Exception | None, Any, int], None]
+Answered = Callable[[Exception | None, object, int], None]
 """Called with an error or None, kazoo's response, and the zxid of the server's answer."""
 
 GREETING_SECONDS = 2.0

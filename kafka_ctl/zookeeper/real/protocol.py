@@ -15,10 +15,7 @@ from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, G
 
 EVERYBODYS = OPEN_ACL_UNSAFE
 """The ACL that Kafka and most others give a znode: everybody may do everything."""
-LABS = [
-    ACL(Permissions.ALL & ~Permissions.ADMIN, ANYONE_ID_UNSAFE),
-    ACL(Permissions.ADMIN, ANYONE_ID_UNSAFE),
-]
+LABS = [ACL(Permissions.ALL & ~Permissions.ADMIN, ANYONE_ID_UNSAFE), ACL(Permissions.ADMIN, ANYONE_ID_UNSAFE)]
 """The same rights in two entries, as nobody else writes them: how a lab's znodes are recognised, whatever
 happens to the lab. ZooKeeper 3.9.3: server/PrepRequestProcessor.java, fixupACL keeps the entries as they were given."""
 
@@ -48,7 +45,9 @@ CODES = {
 """ZooKeeper's error numbers (KeeperException.Code) and their names."""
 
 
-def request(op: Op | Check, path: Callable[[str], str], watched: Callable[[KazooEvent], None], acl: list[ACL]) -> Any:
+def request(
+    op: Op | Check, path: Callable[[str], str], watched: Callable[[KazooEvent], None], acl: list[ACL]
+) -> object:
     """Our operation as kazoo's request; `acl` is for what it creates.
 
     A znode without content has no data at all, as Kafka makes it: a broker that finds an empty text in

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from kazoo.security import ACL
 
@@ -295,7 +295,7 @@ class RemoteSession(Session):
 
     # Hearing. Each of these runs on the loop, in the order in which the server spoke.
 
-    def _answer(self, call: _Call, error: Exception | None, response: Any, zxid: int) -> None:
+    def _answer(self, call: _Call, error: Exception | None, response: object, zxid: int) -> None:
         if call not in self._calls:
             return
         self._calls.remove(call)
