@@ -216,7 +216,7 @@ class Button(NamedTuple):
     do: str = ""
     """The value of a click, where the thing has another button of the same method."""
     group: str = ""
-    """What it touches, such as `network`; empty for the usual ones."""
+    """The kind of thing that it touches, such as `network`; empty for the usual ones."""
 
     def made(self, name: str, given: Given) -> Call:
         """The arguments for the thing of this name; BadInput for a field that cannot be read."""

@@ -21,7 +21,7 @@ PLACES = """() => {
 }"""
 MENU = """() => {
   const menu = document.querySelector('.kc .menu').getBoundingClientRect();
-  const last = [...document.querySelectorAll('.kc .menu button')].at(-1), end = last.getBoundingClientRect();
+  const last = [...document.querySelectorAll('.kc .menu:not(.form) button')].at(-1), end = last.getBoundingClientRect();
   const panel = document.querySelector('.jp-NotebookPanel-notebook, .jp-WindowedPanel-outer').getBoundingClientRect();
   const front = document.elementFromPoint((end.left + end.right) / 2, (end.top + end.bottom) / 2);
   return [menu.top >= panel.top - 1, menu.bottom <= Math.min(panel.bottom, innerHeight) + 1, front === last];
@@ -62,10 +62,10 @@ def test_nothing_is_pushed(opened: Any) -> None:
 
 
 def test_all_that_matters_is_on_one_screen(opened: Any) -> None:
-    """View tabs, sentence, gauges, picture and transport, within 600 pixels of the 811 that JupyterLab leaves."""
+    """View tabs, sentence, gauges, picture and transport: 600 pixels for three partitions, 41 more for a fourth."""
     places = opened.evaluate(PLACES)
     assert places == sorted(places), "one below the other"
-    assert places[-1] <= 600
+    assert places[-1] <= 641
 
 
 def test_a_menu_is_in_sight(opened: Any) -> None:

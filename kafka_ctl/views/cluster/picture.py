@@ -129,12 +129,11 @@ class Layout:
         yield Part(of, place, (box(*place),), (), "up")
         lines = [Text(x, y + 34, "", 12, "start", room=room), Text(x, y + 48, "", 12, "start", room=room - 16)]
         name = Text(x, y + 18, f"Broker {broker}", 14, "start", bold=True, room=room)
-        yield Part(f"head:{broker}", place._replace(height=HEAD), (), (name, *lines), "bare", of=of)
+        top = place._replace(height=HEAD)
+        yield Part(f"head:{broker}", top, (box(*top),), (name, *lines), "bare", of=of)
         words, sign = Text(x + 17, y + 62, "", 12, "start", room=room - 17), (x + 7, y + 58, 0.9)
         title = "How many partitions are otherwise in ZooKeeper"
-        yield Part(
-            f"differ:{broker}", place._replace(height=HEAD), (), (words,), "badge gone", sign, "differs", title, of
-        )
+        yield Part(f"differ:{broker}", top, (), (words,), "badge gone", sign, "differs", title, of)
         for number, (_, part, text) in enumerate(self._cells(broker)):
             row, column = divmod(number, self.columns)
             pad = 5 if self.columns == 1 else 3
@@ -294,7 +293,7 @@ class ClusterView:
         crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
         add_legend(scene, COUNTED if layout.counted else (*REPLICAS, *MARKS))
-        scene.rows = [Row(tuple(f"znode:{path}" for path in ZNODES), 6.0, "zookeeper", least=118.0, most=190.0)]
+        scene.rows = [Row(tuple(f"znode:{path}" for path in ZNODES), 6.0, "zookeeper", least=100.0, most=190.0)]
         if layout.brokers:
             least = NARROW if layout.columns == 1 else 66.0 * layout.columns
             blocks = tuple(f"broker:{broker}" for broker in layout.brokers)

@@ -69,7 +69,7 @@ def _lane(scene: Scene, source: str, target: str) -> int:
 
 
 def _end(scene: Scene, part: str, lane: int, leaves: bool) -> list[Point]:
-    """Where a way touches a part, and where it is in its lane."""
+    """The points of a way at a part and in its lane."""
     place = scene.parts[part].box
     if part.startswith("znode:"):
         frame = scene.parts["zookeeper"].box

@@ -208,7 +208,7 @@ class Live extends Player {
     const error = html("p", { class: "error", role: "alert", hidden: "" });
     const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : " ") + action.label.replace("…", "");
     this.form.replaceChildren(html("b", { class: "of" }, what), html("p", { class: "hint" }, action.hint), ...fields, error, html("span", { class: "group" }, html("button", { type: "submit", class: "go" }, "Do it"), cancel));
-    this.form.onsubmit = (event) => {   // it stays until the lab has answered: what is refused can be mended
+    this.form.onsubmit = (event) => {   // it stays until the lab has answered: what is refused can be corrected
       event.preventDefault();
       this.asked = true;
       this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])));
@@ -238,7 +238,7 @@ class Live extends Player {
   choose(name, event) {
     super.choose(name, event);
     const thing = this.thing();
-    if (event && thing && name) { event.preventDefault(); this.openMenu(thing, event, NEAR[name.split(":")[0]]); }
+    if (event && thing && name && !this.stale) { event.preventDefault(); this.openMenu(thing, event, NEAR[name.split(":")[0]]); }
   }
   chosen() { super.chosen(); if (this.actions) this.toolbar(); }
   // The usual commands, and below them the others by what they touch; `first` groups stand above.

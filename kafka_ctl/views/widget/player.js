@@ -206,7 +206,25 @@ class Player {
       ["change:playing", () => this.beat()], ["change:speed", () => this.beat()], ["change:loop", () => this.bar()],
       ["change:selected", () => this.chosen()], ["change:theme", () => this.paint()],
       ["msg:custom", (message) => this.received(message)]]) model.on(event, action);
+    this.attend();
     if (this.marked(location.hash) !== undefined) this.go(this.marked(location.hash));
+  }
+  // JupyterLab stores what its widgets show, so that a notebook shows it tomorrow, without Python, too; and tells when Python has gone.
+  async attend() {
+    const manager = this.model.widget_manager, own = this.model.get("own");
+    if (!manager?._settings || !own) return;   // a page of its own
+    manager._settings.saveState = true;
+    const widget = await manager.get_model(own), look = () => this.leave(!widget.comm_live);
+    widget.on("comm_live_update", look);
+    look();
+  }
+  // What needs Python is taken away; what is in the page goes on playing.
+  leave(stale) {
+    this.stale = stale;
+    this.root.classList.toggle("stale", stale);
+    this.gone.hidden = !stale;
+    for (const tab of this.tabs.children) tab.hidden = stale && !this.stages.has(tab.dataset.tab);
+    this.show();
   }
   get film() { return this.model.get("film"); }
   get index() { return Math.max(0, Math.min(this.last, this.get("index"))); }
@@ -257,8 +275,9 @@ class Player {
     this.scene = html("div", { class: "scene" }, this.stage, this.logs);
     this.detail = html("section", { class: "detail", "aria-label": "What is counted", hidden: "" });
     this.head = html("span", { class: "title" });
+    this.gone = html("div", { class: "gone", role: "status", hidden: "" }, "Python does not know this picture any more: it was restarted, or is not running. Run the cell again to go on.");
     const top = html("div", { class: "top" }, this.tabs, this.head), say = html("div", { class: "say" }, this.caption, this.differs);
-    this.root.replaceChildren(top, say, html("div", { class: "strip" }, this.gauges, this.legend), this.scene, this.controls(), this.detail, this.why);
+    this.root.replaceChildren(top, this.gone, say, html("div", { class: "strip" }, this.gauges, this.legend), this.scene, this.controls(), this.detail, this.why);
     this.open(this.film.views[0].view);
     for (const name of (this.film.beside ?? []).slice(1)) this.open(name, true);   // two runs: both at once
     this.show(); this.beat(); this.chosen();
@@ -475,7 +494,7 @@ class Player {
   }
   // The buttons for "why?": one, or of two runs one for each that has an answer.
   askable(frame) {
-    if (!this.film.asks || frame.why === false) return [];
+    if (!this.film.asks || frame.why === false || this.stale) return [];
     if (!Array.isArray(frame.why)) return frame.seqs.length ? [["why?", {}]] : [];
     return frame.why.map((side) => [side, this.film.views[side].title]).map(([side, title]) => [frame.why.length > 1 ? `why? ${title}` : "why?", { title, of: { side } }]);
   }

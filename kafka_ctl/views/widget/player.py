@@ -42,6 +42,12 @@ class Widget(anywidget.AnyWidget):
     loop = traitlets.Bool(False).tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
     theme = traitlets.Enum(["auto", "light", "dark"], "auto").tag(sync=True)
+    own = traitlets.Unicode("").tag(sync=True)
+    """The id of the widget's model, by which the browser sees whether Python still answers."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.own = self.model_id or ""
 
     def _length(self) -> int:
         raise NotImplementedError
