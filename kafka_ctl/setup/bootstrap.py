@@ -155,7 +155,7 @@ def check_own(root: Path) -> None:
     if stamp is None and {entry.name for entry in venv.iterdir()} - {LOCK}:
         raise SetupFailed(
             f"{venv} was not made by this command, and is left as it is; rename that folder and start again,"
-            f" or install the project into it: {python_of(venv)} -m pip install -e '.[java,dev]'"
+            f" or install the project into it: {python_of(venv)} -m pip install -e '.[all,dev]'"
         )
     _, _, place = (stamp or f" {root}").partition(" ")
     if place != str(root):

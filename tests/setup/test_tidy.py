@@ -27,6 +27,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ORDER = """
     visible
     errors display
+    extras
     paths writing
     cluster table assignment scala_order
     partition replica election balance generation
@@ -59,7 +60,7 @@ FACADES = {
 """What imports from below all the same, inside functions only, and why."""
 
 CORE = """
-    errors visible paths writing cluster table partition replica election balance assignment generation trace
+    errors extras visible paths writing cluster table partition replica election balance assignment generation trace
     scala_order
     plugins ports requests latencies controller brokers reassign lab museum explore exercises simulation invariants
     kafka_log

@@ -53,7 +53,7 @@ def kit(folder: Path, tools: Path) -> Path:
     """The wheel of this checkout, built into `folder` with hatchling of `tools`; KafkaCtlError where that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     code = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
-    environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": EPOCH}
+    environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": EPOCH, "KAFKA_CTL_WITHOUT_COURSE": "1"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:
         raise KafkaCtlError(f"the kit's wheel could not be built: {done.stderr.strip().splitlines()[-1]}")

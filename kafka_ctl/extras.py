@@ -1,0 +1,40 @@
+"""The optional parts of an installation, and one sentence for what is missing.
+
+    pip install kafka-ctl               the course in JupyterLab, the command line, labs in memory
+    pip install 'kafka-ctl[wire]'       brokers that speak Kafka's protocol
+    pip install 'kafka-ctl[spark]'      large histories, plots, Parquet
+    pip install 'kafka-ctl[zookeeper]'  a real ZooKeeper
+    pip install 'kafka-ctl[java]'       a Java for Spark and ZooKeeper, where there is none
+    pip install 'kafka-ctl[all]'        all of these
+
+Apart from `errors.py` because notebooks call `needs`, and errors only name the extra.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from kafka_ctl.errors import EXTRA_OF, Unavailable, UnknownName, cure
+
+EXTRAS = (*dict.fromkeys(EXTRA_OF.values()), "java")
+
+
+class MissingExtra(Unavailable):
+    """An optional part is not installed; a notebook shows the sentence alone."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def needs(*extras: str) -> None:
+    """Raise MissingExtra, with the command that installs them, unless the packages of these extras are there.
+
+    UnknownName for an extra that there is not.
+    """
+    for extra in extras:
+        if extra not in EXTRAS:
+            raise UnknownName("extra", extra, EXTRAS)
+    missing = [name for name, extra in EXTRA_OF.items() if extra in extras and find_spec(name) is None]
+    if missing:
+        packages = f"the package {missing[0]}" if len(missing) == 1 else f"the packages {', '.join(missing)}"
+        raise MissingExtra(f"This needs {packages}; {cure(missing[0])}")

@@ -1,0 +1,74 @@
+"""The learner's copy of the course: the folder `kafka-ctl-course`, filled from a wheel, renewed from a newer one.
+
+What the learner has changed is never touched. A list in the folder says which version each file came from, by its hash:
+
+    file is not there, or as it was given   the newer one takes its place
+    file was changed, the course was not    nothing to do
+    both were changed                       the newer one is put beside it, with its version in the name
+
+Apart from `launch.py` because that one opens whatever folder it is given. In a checkout there is no copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.paths import COURSE_LIST, ROOT
+
+NAME = "kafka-ctl-course"
+SHIPPED = ROOT / "kafka_ctl_course" / "folder"
+"""The files of the wheel."""
+
+
+def course_folder(here: Path, shipped: Path = SHIPPED) -> Path:
+    """The course's folder: `here` if it is one, else `kafka-ctl-course` in it, made or renewed.
+
+    BadInput where something else has that name, Unavailable where the installation has no lessons.
+    """
+    if not shipped.is_dir():
+        raise Unavailable(f"{shipped} is missing: this installation has no lessons; install the wheel of kafka-ctl")
+    folder = here if (here / COURSE_LIST).is_file() else here / NAME
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise BadInput(f"{folder} is no folder; rename it, or start the lab in another folder")
+    known = _known(folder)
+    if known is None and folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not a copy of the course; rename it, or start the lab in another folder")
+    for name in _renewed(folder, shipped, known or {}):
+        print(f"kafka_ctl: you have changed this lesson, so the newer one is beside it: {name}", flush=True)
+    return folder
+
+
+def _known(folder: Path) -> dict[str, str] | None:
+    """The hash of each file as it was given; None where there is no list."""
+    try:
+        listed = json.loads((folder / COURSE_LIST).read_text("utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return {str(name): str(sha) for name, sha in listed.items()} if isinstance(listed, dict) else None
+
+
+def _renewed(folder: Path, shipped: Path, known: dict[str, str]) -> list[str]:
+    """Copy what is new; the names of the files that were put beside those of the learner."""
+    beside, given = [], {}
+    for path in sorted(path for path in shipped.rglob("*") if path.is_file()):
+        name, new = path.relative_to(shipped).as_posix(), path.read_bytes()
+        target, given[name] = folder / name, _sha(new)
+        if target.is_file() and _sha(target.read_bytes()) not in (known.get(name), given[name]):
+            if known.get(name) == given[name]:
+                continue
+            target = target.with_stem(f"{target.stem}-{version('kafka-ctl')}")
+            beside.append(target.relative_to(folder).as_posix())
+        if not target.is_file() or target.read_bytes() != new:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(new)
+    text = json.dumps({"version": version("kafka-ctl"), "files": given}, indent=1) + "\n"
+    (folder / COURSE_LIST).write_text(text, "utf-8")
+    return beside
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
