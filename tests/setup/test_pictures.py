@@ -2,12 +2,13 @@
 
 import base64
 import io
+import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
-import pytest
 from PIL import Image
 
 from kafka_ctl.paths import ROOT
@@ -30,12 +31,18 @@ def png(red: int = 200, level: int = 6, width: int = 40) -> str:
     return base64.b64encode(out.getvalue()).decode()
 
 
-def compared(folder: Path, book: nbformat.NotebookNode) -> subprocess.CompletedProcess[str]:
-    """How nbval judges a notebook in a folder, with the very options of the check."""
-    nbformat.write(book, folder / "book.ipynb")
+def compared(folder: Path, cells: Iterable[tuple[str, nbformat.NotebookNode]]) -> str:
+    """What nbval prints of a notebook of these sources and saved outputs, some of which differ."""
+    made = [
+        nbformat.v4.new_code_cell(source, outputs=[saved], execution_count=number)
+        for number, (source, saved) in enumerate(cells, 1)
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=made), folder / "book.ipynb")
     options = [each for each in check.NOTEBOOKS if each not in ("notebooks", "-n3", "--dist=loadscope")]
     command = [sys.executable, "-m", "pytest", "-q", "-pno:cacheprovider", *options, str(folder / "book.ipynb")]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    reported = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert reported.returncode == 1, reported.stdout[-2000:]
+    return reported.stdout
 
 
 def test_pictures_are_equal_by_their_pixels() -> None:
@@ -45,26 +52,22 @@ def test_pictures_are_equal_by_their_pixels() -> None:
     assert Picture(png()) != Picture(png(210)) and Picture(png()) != Picture(png(width=41))
 
 
-@pytest.mark.parametrize(("drawn", "fails"), [(png(level=9), False), (png(120), True), (png(width=39), True)])
-def test_a_notebook_with_another_picture_fails(tmp_path: Path, drawn: str, fails: bool) -> None:
-    """It is compared like a text."""
+def test_a_notebook_with_another_picture_fails(tmp_path: Path) -> None:
+    """With the very options of the check: the same pixels pass, another colour or another width fails."""
     saved = nbformat.v4.new_output("display_data", {"image/png": png()})
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(DRAWN, outputs=[saved], execution_count=1)])
-    (tmp_path / "picture.txt").write_text(drawn)
-    reported = compared(tmp_path, book)
-    assert reported.returncode == fails, reported.stdout[-2000:]
-    assert ("mismatch 'image/png'" in reported.stdout) == fails
+    drawn = {"same.txt": png(level=9), "colour.txt": png(120), "width.txt": png(width=39)}
+    for name, picture in drawn.items():
+        (tmp_path / name).write_text(picture)
+    printed = compared(tmp_path, [(DRAWN.replace("picture.txt", name), saved) for name in drawn])
+    assert re.findall(r"^FAILED .*::Cell (\d)", printed, re.MULTILINE) == ["1", "2"]
+    assert printed.count("mismatch 'image/png'") == 2
 
 
 def test_the_progress_of_a_slow_check_is_not_compared(tmp_path: Path) -> None:
     """Neither where it was saved nor where it is printed now; what a check finds is compared."""
     source = "print('(still running: random walk 6 of 10)\\nRight. Behind.')"
-    for saved, fails in (
-        ("Right. Behind.\n", False),
-        ("(still running: a story)\nRight. Behind.\n", False),
-        ("Wrong.\n", True),
-    ):
-        output = nbformat.v4.new_output("stream", text=saved)
-        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, outputs=[output], execution_count=1)])
-        assert compared(tmp_path, book).returncode == fails
-        assert "still" not in clean(book).cells[0].outputs[0].text
+    saved = ("Right. Behind.\n", "(still running: a story)\nRight. Behind.\n", "Wrong.\n")
+    printed = compared(tmp_path, [(source, nbformat.v4.new_output("stream", text=text)) for text in saved])
+    assert re.findall(r"^FAILED .*::Cell (\d)", printed, re.MULTILINE) == ["2"]
+    book = clean(nbformat.read(tmp_path / "book.ipynb", as_version=4))
+    assert [cell.outputs[0].text for cell in book.cells] == [saved[0], saved[0], saved[2]]

@@ -1,6 +1,7 @@
 """Our own rules, held over whatever is in the tree: sizes, one-way imports, a core that needs no library."""
 
 import ast
+import functools
 import json
 import re
 import subprocess
@@ -21,7 +22,6 @@ PACKAGE = ROOT / "kafka_ctl"
 COURSE = ROOT / "kafka_ctl_course"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 MODULES |= {f"course/{path.relative_to(COURSE).as_posix()}": path for path in sorted(COURSE.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text("utf-8"), name) for name, path in MODULES.items()}
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 ORDER = """
@@ -71,6 +71,12 @@ CORE = """
 HEAVY = (
     "IPython anywidget click crc32c ipywidgets kazoo kio matplotlib numpy pandas pyarrow pyspark rich wasmtime".split()
 )
+
+
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """The modules' code, read for the tests that need it, and not by every process that collects tests."""
+    return {name: ast.parse(path.read_text("utf-8"), name) for name, path in MODULES.items()}
 
 
 def dotted(name: str) -> str:
@@ -127,14 +133,14 @@ def test_a_module_fits_in_one_sitting() -> None:
 
 def test_a_function_fits_on_a_screen() -> None:
     """At most 45 lines, docstring included."""
-    sizes = {f"{name}: {node.name}": lines(node) for name, tree in TREES.items() for node in functions(tree)}
+    sizes = {f"{name}: {node.name}": lines(node) for name, tree in trees().items() for node in functions(tree)}
     assert {name: size for name, size in sizes.items() if size > 45} == {}
 
 
 def test_what_is_public_says_what_it_is() -> None:
     """Modules, public functions and public classes have docstrings, but for those of a few lines."""
-    silent = [name for name, tree in TREES.items() if tree.body and not ast.get_docstring(tree)]
-    for name, tree in TREES.items():
+    silent = [name for name, tree in trees().items() if tree.body and not ast.get_docstring(tree)]
+    for name, tree in trees().items():
         defined = [n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
         public = [node for node in defined if not node.name.startswith("_") and lines(node) > 5]
         silent += [f"{name}: {node.name}" for node in public if not ast.get_docstring(node)]
@@ -146,7 +152,7 @@ def test_every_import_names_a_module() -> None:
     known = {"", *NAMES, *TOOLS}
     named = {
         (name, node.module)
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         and node.module
@@ -169,8 +175,8 @@ def test_imports_go_one_way() -> None:
     assert [name for name, place in places.items() if place is None] == [], "give these a place in ORDER"
     wrong, later = [], set()
     for name, place in places.items():
-        at_once = {*imports(TREES[name].body)}
-        for imported in {*imports(ast.walk(TREES[name]))}:
+        at_once = {*imports(trees()[name].body)}
+        for imported in {*imports(ast.walk(trees()[name]))}:
             other = within(own(imported), list(rank))
             if imported.startswith("kafka_ctl") and place and other and rank[other] > rank[place]:
                 if imported in at_once or name not in FACADES:
@@ -185,7 +191,9 @@ def circles() -> list[list[str]]:
 
     With the project's own tools.
     """
-    graph = {dotted(name): {own(module) for module in imports(ast.walk(tree))} & NAMES for name, tree in TREES.items()}
+    graph = {
+        dotted(name): {own(module) for module in imports(ast.walk(tree))} & NAMES for name, tree in trees().items()
+    }
     for name, path in TOOLS.items():
         graph[name] = {*imports(ast.walk(ast.parse(path.read_text("utf-8"))))} & TOOLS.keys()
     reached = {module: reachable(graph, module) for module in graph}
@@ -214,7 +222,7 @@ def test_the_core_needs_the_standard_library_only() -> None:
     own = {*sys.stdlib_module_names, "kafka_ctl"}
     outside = {
         name: foreign
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if within(dotted(name), CORE)
         if (foreign := {module for module in imports(ast.walk(tree)) if module.split(".")[0] not in own})
     }
@@ -231,7 +239,7 @@ def readers() -> dict[str, set[str]]:
     """
     found: dict[str, set[str]] = {name: set() for name in MODULES}
     files = {dotted(name): name for name in MODULES}
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         folder = f"{dotted(name).removesuffix('__init__')}." if name.endswith("__init__.py") else ""
         texts = {str(node.value).partition(":")[0] for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         named = {text for text in texts if text.startswith("kafka_ctl.")}
@@ -248,7 +256,7 @@ def test_a_file_with_one_reader_says_why_it_is_apart() -> None:
     """
     silent = set()
     for name, by in readers().items():
-        text = " ".join((ast.get_docstring(TREES[name]) or "").split())
+        text = " ".join((ast.get_docstring(trees()[name]) or "").split())
         listed = f"{name.rpartition('/')[0]}/__init__.py" in by
         if len(by) == 1 and not listed and not name.endswith("__init__.py") and not REASON.search(text):
             silent.add(name.removesuffix(".py"))
@@ -288,7 +296,7 @@ def test_ports_have_types() -> None:
     """A clock, a network, a store, a world, a lab and an environment are what mypy knows them to be."""
     untyped = [
         f"{name}: {what}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for what, kind in annotations(tree)
         if what in PORTS and (kind is None or of_any(kind) or ast.unparse(kind) == "object")
     ]
@@ -297,7 +305,7 @@ def test_ports_have_types() -> None:
 
 def test_few_things_have_no_type() -> None:
     """`Any` is for what is decided at run time: JSON, options that are passed on, libraries without types."""
-    found = {name: number for name, tree in TREES.items() if (number := of_any(tree))}
+    found = {name: number for name, tree in trees().items() if (number := of_any(tree))}
     assert sum(found.values()) <= MOST_ANY, found
     silenced = re.compile(r"# (?:type: ignore|mypy: )")
     ignored = {name: hits for name, path in MODULES.items() if (hits := silenced.findall(path.read_text("utf-8")))}
@@ -345,7 +353,7 @@ def private_uses(tree: ast.Module) -> Iterator[str]:
 
 def test_private_names_stay_at_home() -> None:
     """No module uses a private name of another one."""
-    found = {name: uses for name, tree in TREES.items() if (uses := sorted(private_uses(tree)))}
+    found = {name: uses for name, tree in trees().items() if (uses := sorted(private_uses(tree)))}
     assert {name: uses for name, uses in found.items() if name not in FOREIGN} == {}
     assert found.keys() == FOREIGN.keys(), "these use none any more"
 
@@ -353,7 +361,7 @@ def test_private_names_stay_at_home() -> None:
 def test_procedures_are_started_in_one_place() -> None:
     """A controller imports no procedure: `dispatch.py` hands them to it, and no file of the folder imports that."""
     own = {name.removesuffix(".py").replace("/", ".") for name in MODULES if name.startswith("controller/")}
-    users = {name: {*imports(ast.walk(TREES[name]))} for name in MODULES if name.startswith("controller/")}
+    users = {name: {*imports(ast.walk(trees()[name]))} for name in MODULES if name.startswith("controller/")}
     procedures = {name for name in own if f"kafka_ctl.{name}" in users["controller/dispatch.py"]}
     assert len(procedures) > 8
     parts = {"controller.events", "controller.controller"}
@@ -372,7 +380,7 @@ def test_a_controller_asks_its_context_for_scalas_order() -> None:
     """Only `controller/context.py` knows hashes and tables; other files use operations with the names of Scala's."""
     found = {
         name: known
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if name.startswith("controller/") and name != "controller/context.py"
         if (known := {word for node in ast.walk(tree) for word in names_in(node)} & SCALA)
     }
@@ -390,7 +398,7 @@ def test_no_code_asks_which_plug_ins_there_are() -> None:
     """A decision takes the plugged-in rule or the usual one from `Plugins.rule`."""
     asked = [
         f"{name}: {ast.unparse(node)}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if name != "plugins.py"
         for node in ast.walk(tree)
         if isinstance(node, ast.Compare)
@@ -405,7 +413,7 @@ WORLDS = "simulation lab wire zookeeper.memory zookeeper.real".split()
 
 def test_a_broker_does_not_know_its_world() -> None:
     """Brokers and controllers import no world, and ask none which it is."""
-    actors = {name: tree for name, tree in TREES.items() if name.startswith(("brokers/", "controller/"))}
+    actors = {name: tree for name, tree in trees().items() if name.startswith(("brokers/", "controller/"))}
     imported = {
         name: known
         for name, tree in actors.items()
@@ -441,15 +449,15 @@ def named(annotation: ast.expr | None) -> set[str]:
 def test_the_two_sides_of_a_fetch_meet_in_the_network_only() -> None:
     """Neither imports the other or gets an object of it: what the port takes and returns are values."""
     for side, other in (("follower", "leader"), ("leader", "follower")):
-        assert f"kafka_ctl.brokers.{other}" not in imports(ast.walk(TREES[f"brokers/{side}.py"]))
-        names = {node.id for node in ast.walk(TREES[f"brokers/{side}.py"]) if isinstance(node, ast.Name)}
+        assert f"kafka_ctl.brokers.{other}" not in imports(ast.walk(trees()[f"brokers/{side}.py"]))
+        names = {node.id for node in ast.walk(trees()[f"brokers/{side}.py"]) if isinstance(node, ast.Name)}
         assert not names & {"Any", "cast"}, "mypy shows what is reached through the port only where nothing is Any"
-    fetches = {node.name: node for node in TREES["brokers/fetches.py"].body if isinstance(node, ast.ClassDef)}
+    fetches = {node.name: node for node in trees()["brokers/fetches.py"].body if isinstance(node, ast.ClassDef)}
     messages = {name for name, node in fetches.items() if [ast.unparse(base) for base in node.bases] == ["NamedTuple"]}
     assert fetches.keys() - messages == {"WaitingFetch"}
     carried = [line.annotation for name in messages for line in fetches[name].body if isinstance(line, ast.AnnAssign)]
     assert set().union(*map(named, carried)) - PLAIN == {"list", "Entry", "Finds"}
-    peers = next(n for n in TREES["brokers/process.py"].body if isinstance(n, ast.ClassDef) and n.name == "Peers")
+    peers = next(n for n in trees()["brokers/process.py"].body if isinstance(n, ast.ClassDef) and n.name == "Peers")
     for method in functions(ast.Module(peers.body, [])):
         crossing = {name for arg in method.args.args for name in named(arg.annotation)} | named(method.returns)
         assert crossing - PLAIN - messages == (PORTS.keys() if method.name == "hold" else set()), method.name
@@ -459,7 +467,7 @@ def test_a_broker_does_not_list_the_brokers() -> None:
     """Only the network knows all processes."""
     listed = [
         f"{name}: {ast.unparse(node)}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if name.startswith("brokers/")
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "brokers"
