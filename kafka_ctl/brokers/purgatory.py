@@ -135,7 +135,7 @@ class Change(NamedTuple):
 class Purgatory:
     """Delayed operations by what may complete them, each purgatory with a timer of its own.
 
-    Raises BadInput for a purge interval that cannot be.
+    Raises BadInput if the purge interval is not a whole number of 0 or more.
     """
 
     def __init__(self, timer: Timer, purge_interval: int = PURGE_INTERVAL) -> None:

@@ -165,7 +165,7 @@ class TimingWheel:
 
     `n` may be several numbers: of the finest ring, of the next one and so on; further rings have as many as the last.
     Time is what `advance` says it is. `place` finds a task's bucket, as the function of that name does; with
-    `journal` every move is noted, which is what pictures are drawn from. Raises BadInput for a ring that cannot be.
+    `journal` every move is noted, and pictures are drawn from that. Raises BadInput if such a ring is not possible.
     """
 
     _own = staticmethod(place)
@@ -263,8 +263,8 @@ class TimingWheel:
         where, now = task.where, self._finest.now
         if where is not None and where.expires <= now:
             raise BadInput(
-                f"bucket {where.bucket} of level {where.level} is polled for ever: it expires at {where.expires}, "
-                f"the clock shows {now}, and its task is due at {task.expiration}"
+                f"bucket {where.bucket} of level {where.level} would be polled without end: it expires "
+                f"at {where.expires}, the clock shows {now}, and its task is due at {task.expiration}"
             )
         self._note("demote", where, task)
 
@@ -323,7 +323,7 @@ class TimingWheel:
 
 
 def _checked(place: Placing) -> Placing:
-    """Somebody else's function, which may give what is no bucket; BadInput then."""
+    """A learner's function with its answers checked. Raises BadInput if an answer is not a bucket."""
 
     def placed(expiration: int, tick: int, n: int, now: int) -> tuple[int, int]:
         answer: object = place(expiration, tick, n, now)
@@ -331,8 +331,8 @@ def _checked(place: Placing) -> Placing:
             case (int(bucket), int(expires)) if 0 <= bucket < n and expires >= 0:
                 return bucket, expires
         raise BadInput(
-            f"place({expiration}, {tick}, {n}, {now}) gives {short(answer)}; it is a pair: the bucket, 0 to {n - 1}, "
-            "and when that bucket expires, in milliseconds"
+            f"place({expiration}, {tick}, {n}, {now}) gives {short(answer)}; expected is a pair: the bucket, "
+            f"from 0 to {n - 1}, and the time at which it expires, in milliseconds, 0 or more"
         )
 
     return placed

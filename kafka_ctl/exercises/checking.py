@@ -56,7 +56,7 @@ def load_courses() -> None:
 def check(name: str, answer: object) -> None:
     """Print whether `answer` to the exercise `name` is right, and what went wrong if it is not.
 
-    Dots, alone or as a part, are no answer yet.
+    Dots, alone or as a part, are not an answer yet.
     """
     exercise = _find(name)
     if exercise is None:

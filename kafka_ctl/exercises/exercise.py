@@ -67,7 +67,7 @@ def failed(error: BaseException) -> str:
 
 def not_callable(answer: object) -> Verdict:
     """The verdict on an answer that is no function where one is asked for."""
-    return Verdict(False, f"{short(answer)} is no function; give the function's name, without brackets.")
+    return Verdict(False, f"{short(answer)} is not a function; give the function's name, without brackets.")
 
 
 def plain(value: object) -> Any:
@@ -156,7 +156,7 @@ def unsuited(answer: object, example: object) -> str | None:
     if isinstance(example, tuple) and not isinstance(answer, tuple):
         return f"{short(answer)} has one part; {len(example)} are asked for"
     if isinstance(example, dict) and not isinstance(answer, dict):
-        return f"{short(answer)} is no dictionary"
+        return f"{short(answer)} is not a dictionary"
     if isinstance(answer, dict) and isinstance(example, dict) and example:
         key, value = next(iter(example.items()))
         inside = (unsuited(mine, its) for pair in answer.items() for mine, its in zip(pair, (key, value), strict=True))
@@ -164,14 +164,14 @@ def unsuited(answer: object, example: object) -> str | None:
     if isinstance(example, int | float | str) and isinstance(answer, tuple | dict | set):
         return f"{short(answer)} has several parts; one is asked for"
     if isinstance(example, bool) and not isinstance(answer, bool):
-        return f"{short(answer)} is no truth value; {wanted} is asked for"
+        return f"{short(answer)} is neither True nor False"
     if isinstance(example, int) and not isinstance(example, bool):
         is_whole = isinstance(answer, int | float) and not isinstance(answer, bool) and answer == answer // 1
-        return None if is_whole else f"{short(answer)} is no whole number"
+        return None if is_whole else f"{short(answer)} is not a whole number"
     if isinstance(example, float) and (isinstance(answer, bool) or not isinstance(answer, int | float)):
-        return f"{short(answer)} is no number"
+        return f"{short(answer)} is not a number"
     if isinstance(example, str) and not isinstance(answer, str):
-        return f"{short(answer)} is no text; text is asked for, in quotes"
+        return f"{short(answer)} is not text; give text, in quotes"
     return None
 
 

@@ -70,7 +70,7 @@ class Operate(Exercise):
             return f"what this exercise asks about cannot be found any more ({gone})."
 
     def _worked(self, answer: object) -> tuple[Lab, bool]:
-        """A lab of our own in which the answer's commands were carried out; and whether one of them had no end."""
+        """A lab of our own that carried out the commands of the answer; and True if one of them ran too long."""
         if isinstance(answer, Lab):
             text = answer.story
             with self.open() as fresh:
@@ -158,7 +158,7 @@ def _lines(answer: object) -> list[str]:
     if not isinstance(lines, list | tuple) or not all(isinstance(line, str) for line in lines):
         known = ", ".join(name for name in COMMANDS if name not in WAITS)
         raise _CannotPlay(
-            f"{short(answer)} is no way to work on a lab; give the lab, or a function of it. Commands: {known}"
+            f"{short(answer)} is neither a lab nor a function of a lab; give one of these. Commands: {known}"
         )
     return [line for line in lines if line.strip()]
 

@@ -57,7 +57,7 @@ def _left(exhibit: Exhibit, broken: Lab, lab: Lab) -> str | None:
         answer = asked.ask(lab)
         with broken.fork(generation=exhibit.fixed) as fixed:
             is_right = answer == asked.ask(fixed)
-        return None if is_right else f"the story is no better. {asked.text} {answer}"
+        return None if is_right else f"this does not repair the story. {asked.text} {answer}"
     first = next((v for v in lab.violations if v.invariant == exhibit.caught_by), None)
     return f"the story still breaks {first.invariant}: {first.text} (record {first.seq})" if first else None
 
@@ -72,7 +72,7 @@ def _repaired(generation: Generation, answer: object) -> tuple[Generation, list[
         dict(answer) if isinstance(answer, Mapping) else {n: n not in BY_NAME or not generation.has(n) for n in names}
     )
     if not changes or not all(isinstance(name, str) for name in changes):
-        raise BadInput(f"{short(answer)} names no field; give the name of a field of Generation, as text")
+        raise BadInput(f"{short(answer)} is not the name of a field; give the name of a field of Generation, as text")
     if same := [name for name, value in changes.items() if name in BY_NAME and generation.has(name) is value]:
         raise BadInput(f"`{same[0]}` is {changes[same[0]]} in this story already; what has to be the other way round?")
     return generation.but(**changes), list(changes)

@@ -179,9 +179,9 @@ def _story(file: Path) -> Walk:
             text = re.sub(rf"(?<![\w.]){re.escape(topic)}(?![\w.])", name, text)
         lines = [line._replace(line=0) for line in story.parse(text)]
     except (OSError, ValueError, BadInput) as error:
-        raise BadInput(f"--near: {file} is no story: {error}") from None
+        raise BadInput(f"--near: {file} is not a story: {error}") from None
     if not lines or lines[0].name != "lab":
-        raise BadInput(f"--near: {file} is no story: it does not begin with `lab`")
+        raise BadInput(f"--near: {file} is not a story: it does not begin with `lab`")
     return Walk(lines[0], tuple(lines[1:]))
 
 

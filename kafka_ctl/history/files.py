@@ -55,7 +55,7 @@ def path_of(path: object) -> str:
     """A path as text; BadInput for what is none."""
     given = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(given, str) or not given or "\0" in given:
-        raise BadInput(f"{path!r} is no path: give the name of a file or folder as text")
+        raise BadInput(f"{path!r} is not a path: give the name of a file or folder as text")
     try:
         given.encode()
     except UnicodeEncodeError:

@@ -80,7 +80,7 @@ def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[ParsedLine]:
         try:
             parsed, source = read_text(number, text, seen)
         except ValueError:  # a thirteenth month, a number of thousands of digits
-            parsed, source = ParsedLine(number, text, rejected="a value that cannot be"), ""
+            parsed, source = ParsedLine(number, text, rejected="an impossible value"), ""
         if piece:
             parsed = parsed._replace(piece=piece)
         seen |= parsed.formats

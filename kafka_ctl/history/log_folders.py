@@ -59,7 +59,7 @@ def listed(paths: Paths) -> list[str]:
     try:
         given = [path_of(path) for path in paths]
     except TypeError:
-        raise BadInput(f"{paths!r} is no path: give the name of a log file or folder, or a list of them") from None
+        raise BadInput(f"{paths!r} is not a path: give the name of a log file or folder, or a list of them") from None
     if not given:
         raise BadInput("no path was given: name at least one log file or folder")
     return given

@@ -61,13 +61,15 @@ class Workload:
         for name, (fewest, most) in {"brokers": self.brokers, "topics": self.topics}.items():
             if not isinstance(fewest, int) or not isinstance(most, int):
                 raise BadInput(
-                    f"{name}=({short(fewest)}, {short(most)}): give the fewest and the most, as whole numbers"
+                    f"{name}=({short(fewest)}, {short(most)}): give the smallest and the largest as whole numbers"
                 )
             if not 1 <= fewest <= most:
-                raise BadInput(f"{name}=({fewest}, {most}): give the fewest and the most, at least 1")
+                raise BadInput(f"{name}=({fewest}, {most}): give the smallest number, at least 1, and then the largest")
         for name, weights in {"partitions": self.partitions, "replication": self.replication}.items():
             if not weights or min(weights) < 1 or min(weights.values()) < 0 or not sum(weights.values()):
-                raise BadInput(f"{name}={dict(weights)}: give numbers from 1 on, with their weights")
+                raise BadInput(
+                    f"{name}={dict(weights)}: give numbers of at least 1, with weights of at least 0, not all 0"
+                )
         numbers = {
             "rate": self.rate,
             "spread": self.spread,
@@ -79,11 +81,13 @@ class Workload:
             if not isinstance(value, (int, float)) or not -1e9 <= value <= 1e9:
                 raise BadInput(f"{name}={short(value)}: give a number")
         if self.rate < 0 or any(rate < 0 for rate in self.per_day.values()):
-            raise BadInput("rates cannot be negative")
+            raise BadInput("a rate is negative; rates must be 0 or more")
         if self.spread < 1:
-            raise BadInput(f"spread={self.spread}: 1 for clusters that are all alike, or more")
+            raise BadInput(f"spread={self.spread}: give a number of at least 1; with 1 all clusters are alike")
         if self.racks < 1 or not 0 <= self.unclean <= 1:
-            raise BadInput(f"racks={self.racks}, unclean={self.unclean}: at least 1, and a share from 0 to 1")
+            raise BadInput(
+                f"racks={self.racks}, unclean={self.unclean}: racks must be at least 1, and unclean a share from 0 to 1"
+            )
 
 
 def short(value: object) -> str:

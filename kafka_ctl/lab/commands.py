@@ -75,7 +75,7 @@ def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P
     @functools.wraps(method)
     def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
         if self.closed:
-            raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
+            raise BadInput(f"this lab is closed; {method.__name__} needs an open lab")
         given = story.command(method, args, kwargs)
         clock = self._world.clock
         with clock.uninterrupted(), clock.alone():
@@ -116,7 +116,7 @@ class Commands(RecordedRun):
     def _broker(self, id: int, asked: str, running: bool) -> Broker:
         process = self._known(id)
         if process.paused_since != math.inf:
-            raise BadInput(f"broker {id} is paused; {asked} needs one that is not: heal, or kill it")
+            raise BadInput(f"broker {id} is paused; {asked} needs a broker that is not paused: heal, or kill it")
         if process.state != (RUNNING if running else DOWN):
             wanted = "one that is running" if running else "one that is down"
             raise BadInput(f"broker {id} is {process.state}; {asked} needs {wanted}")
@@ -249,7 +249,7 @@ class Commands(RecordedRun):
         `elect_leaders` does (Kafka 2.4.1: admin/PreferredReplicaLeaderElectionCommand.scala).
         """
         if through not in (None, ZOOKEEPER, CONTROLLER):
-            raise BadInput(f"an election cannot be asked for through {through!r}; {ZOOKEEPER} or {CONTROLLER} can be")
+            raise BadInput(f"an election cannot be requested through {through!r}; use {ZOOKEEPER} or {CONTROLLER}")
         if through == CONTROLLER:
             return self._elect(ElectionType.PREFERRED, partitions)
         wanted = None if partitions is None else validate.topic_partitions("partitions", partitions)

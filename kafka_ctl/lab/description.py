@@ -150,7 +150,7 @@ def _read(path_or_text: str | Path) -> tuple[str, str]:
             raise BadInput(f"{source}: not UTF-8 at byte {error.start}; {_EXPECTED} is expected") from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise BadInput(f"{source[:200]!r} is no description and no file that can be read: {reason}") from None
+            raise BadInput(f"{source[:200]!r} is neither a description nor a file that can be read: {reason}") from None
     lines = text.splitlines()
     if found := next((line for line in lines if line.startswith('{"version"')), None):
         text = found if len(lines) > 1 and lines[0] != found else text  # as the reassignment tool prints it
@@ -219,7 +219,7 @@ def _check(entry: _Entry) -> None:
     if partition.partition < 0:
         raise BadInput(f"{subject}: partitions are numbered from 0")
     if not state.replicas:
-        raise BadInput(f"{subject} has no replicas; one at least is expected")
+        raise BadInput(f"{subject} has no replicas; at least one is expected")
     if min(state.replicas) < 0:
         raise BadInput(f"{subject} has replicas {replicas}; broker ids are not negative")
     for name in ("replicas", "isr", "adding", "removing"):

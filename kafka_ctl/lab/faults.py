@@ -50,7 +50,7 @@ class Faults(Commands):
         """Kill the process, whatever it is doing: ZooKeeper notices when the session times out."""
         process = self._known(broker)
         if process.state == STOPPED:
-            raise BadInput(f"broker {broker} is down; kill needs one that is not")
+            raise BadInput(f"broker {broker} is down already; kill needs a broker that runs")
         self._fault("kill", broker, process.kill)
 
     @command
@@ -235,7 +235,9 @@ class Faults(Commands):
             store = self._memory_store("delay")
             most = self._world.config["zookeeper.session.timeout.ms"] / 1000 * READ_TIMEOUT_FRACTION
             if wait >= most:
-                raise BadInput(f"a delay of ZooKeeper cannot be {wait:g}; from {most:g} s on it is a cut: disconnect")
+                raise BadInput(
+                    f"a delay of ZooKeeper cannot be {wait:g}; a delay of {most:g} s or more is a cut: use disconnect"
+                )
             direction = f"broker-{first}", DOWN if one is None else UP
             slow_down: Callable[[], object] = functools.partial(store.slow.__setitem__, direction, wait)
         else:
@@ -340,7 +342,7 @@ class Faults(Commands):
         """Both ends of a connection: a broker's id, or None for ZooKeeper."""
         one, other = (None if end == ZOOKEEPER else self._known(cast("int", end)).id for end in (source, target))
         if one == other:
-            raise BadInput(f"{asked}({source}, {target}): two different ends are needed")
+            raise BadInput(f"{asked}({source}, {target}): the two ends must be different")
         return one, other
 
     # Identities

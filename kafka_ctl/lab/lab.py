@@ -156,7 +156,7 @@ class Lab(Faults):
     def bootstrap_servers(self) -> str:
         """The addresses for real clients: `127.0.0.1:PORT` of every broker with commas between; needs `wire=True`."""
         if self._world.listeners is None:
-            raise BadInput("the brokers of this lab do not listen to clients; Lab(wire=True) makes one whose do")
+            raise BadInput("the brokers of this lab do not listen to clients; those of Lab(wire=True) do")
         from kafka_ctl.wire.attach import bootstrap_servers
 
         return bootstrap_servers(self._world)
@@ -188,7 +188,7 @@ class Lab(Faults):
             size = len(self.trace)
             clock.drive(functools.partial(self._stepped, size, clock), self.now + LIMIT)
             if not self._stepped(size, clock):
-                raise ConditionNotMet(f"no moment has left a record within {LIMIT:g} s of virtual time")
+                raise ConditionNotMet(f"nothing was recorded within {LIMIT:g} s of virtual time")
 
     def _stepped(self, size: int, clock: VirtualClock) -> bool:
         """True if there are more records than so many, or all is quiet."""
@@ -386,7 +386,9 @@ def _asked(holds: Callable[..., bool], lab: Lab) -> Callable[[], bool]:
             given = (lab,) if inspect.signature(holds).parameters else ()
             inspect.signature(holds).bind(*given)
             return functools.partial(holds, *given)
-    raise BadInput(f"run_until({short(holds)}): a function of the lab, or of nothing, that says when to stop")
+    raise BadInput(
+        f"run_until({short(holds)}): give a function of the lab, or without arguments, that says when to stop"
+    )
 
 
 COMMANDS = tuple(sorted(name for name in dir(Lab) if getattr(getattr(Lab, name), "is_command", False)))

@@ -175,7 +175,7 @@ def _partition(name: str) -> tuple[str, int]:
     topic, _, digits = name.strip().rpartition("-")
     plain = parse_int(digits)
     if not topic or plain is None:
-        raise BadInput(f"{short(name)} names no partition; one is called like orders-0")
+        raise BadInput(f"{short(name)} is not the name of a partition; an example is orders-0")
     return topic, plain
 
 
@@ -423,6 +423,6 @@ def clicked(lab: Clickable, thing: str, do: str, given: Given) -> Command:
     if do not in known:
         raise UnknownName(f"action on {thing or 'the cluster'}", do, known)
     if kind == BROKER and parse_int(name) is None:
-        raise BadInput(f"{short(thing)} is no broker")
+        raise BadInput(f"{short(thing)} is not a broker")
     method, button = known[do]
     return Command(method, *button.made(name, given))

@@ -287,7 +287,7 @@ class RecordedRun:
 
     def _require_memory_world(self, asked: str) -> MemoryWorld:
         if not isinstance(self._world, MemoryWorld):
-            raise BadInput(f"{asked} needs the memory world, where time is virtual")
+            raise BadInput(f"{asked} needs a lab with ZooKeeper in memory, where time is virtual")
         return self._world
 
     # Its story

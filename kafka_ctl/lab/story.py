@@ -209,7 +209,7 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
         try:
             words = split_words(stripped)
         except ValueError as error:
-            raise BadInput(f"line {number}: {short(stripped)} is no command: {error}") from None
+            raise BadInput(f"line {number}: {short(stripped)} is not a command: {error}") from None
         words = words[1:] if words[0] == QUIET and len(words) > 1 else words
         if words[0] in SHOWN and not looks:
             continue

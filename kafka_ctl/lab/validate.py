@@ -122,7 +122,9 @@ def topic_partition(given: object) -> TopicPartition:
             return TopicPartition(*pair)
         if isinstance(given, str) and (plain := parse_int(str(pair[1]))) is not None:
             return TopicPartition(pair[0], plain)
-    raise BadInput(f"{short(given)} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
+    raise BadInput(
+        f"{short(given)} is not the name of a partition; give a pair such as ('orders', 0) or text such as 'orders-0'"
+    )
 
 
 def topic_partitions(what: str, value: object) -> list[TopicPartition]:

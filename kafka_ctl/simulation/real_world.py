@@ -93,12 +93,12 @@ class RealWorld(RealTimeWorld):
             self.clock.close()
 
     def _workable(self, found: Mapping[str, tuple[bytes, int, int]]) -> None:
-        """Refuse to start brokers on somebody's garbage; whose cluster we join, its name is ours."""
+        """Refuse to start brokers on data that a controller cannot use. Take over the id of a cluster that is there."""
         if problems := list(malformed(found)):
             raise BadInput(
-                f"ZooKeeper {self.address} holds what no controller can work with: {'; '.join(problems[:3])}. "
-                "Delete it (Lab(fresh=True) does where labs made it), or give the lab a chroot of its own, such as "
-                "host:port/kit"
+                f"ZooKeeper {self.address} holds data that a controller cannot use: {'; '.join(problems[:3])}. "
+                "Delete that data (Lab(fresh=True) does so if labs made it), or give the lab a chroot of its own, "
+                "such as host:port/kit"
             )
         if (there := found.get(ClusterIdZNode.path())) is not None:
             with suppress(BadInput):

@@ -87,7 +87,7 @@ def as_bytes(given: bytes | str) -> bytes:
     try:
         return bytes.fromhex(digits)
     except ValueError:
-        raise BadInput(f"{given[:40]!r} is no text of hexadecimal digits, two for each byte") from None
+        raise BadInput(f"{given[:40]!r} is not text of hexadecimal digits, two for each byte") from None
 
 
 def annotate(message: bytes | str, api: str | int | None = None, version: int | None = None) -> Annotated:
@@ -122,7 +122,7 @@ def _is_named(data: bytes, at: int) -> bool:
 def _named(data: bytes, at: int) -> tuple[int, int]:
     """API key and version at the beginning of a request."""
     if len(data) < at + 8:
-        raise BadInput(f"a request has 8 bytes or more before its client's name; here are {_guess(data)}")
+        raise BadInput(f"a request has at least 8 bytes before the client id; here are {_guess(data)}")
     key, version = (int.from_bytes(data[place : place + 2], "big", signed=True) for place in (at, at + 2))
     if key not in apis():
         raise BadInput(f"no request has API key {key}; name api and version of a response. Here are {_guess(data)}")

@@ -120,9 +120,9 @@ def read_batch(data: bytes) -> Batch:
     if magic != MAGIC:
         raise Malformed(f"a batch of magic {magic}, not {MAGIC}")
     if length + 12 != len(data):
-        raise Malformed(f"a batch that says it has {length + 12} bytes has {len(data)}")
+        raise Malformed(f"a batch has {len(data)} bytes, but its header gives {length + 12}")
     if checksum(data[CRC_FROM:]) != crc:
-        raise Malformed(f"the checksum of a batch is {checksum(data[CRC_FROM:]):#010x}, not {crc:#010x}")
+        raise Malformed(f"a batch has the checksum {crc:#010x}, but its bytes give {checksum(data[CRC_FROM:]):#010x}")
     return Batch(data, base, count, epoch, attributes, first_time, max_time, producer, producer_epoch, sequence)
 
 
@@ -268,7 +268,7 @@ def write_batch(
     if codec == "gzip":
         packed = gzip.compress(packed, mtime=0)
     elif codec != "none":
-        raise BadInput(f"codec {codec}: none or gzip")
+        raise BadInput(f"codec {codec}: the codec must be none or gzip")
     attributes |= next(number for number, name in COMPRESSION.items() if name == codec)
     last, newest = len(records) - 1, max(record.timestamp for record in records)
     header = attributes, last, first, newest, producer, producer_epoch, sequence, len(records)

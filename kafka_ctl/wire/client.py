@@ -111,7 +111,7 @@ def exchange(address: str, message: bytes, seconds: float = PATIENCE) -> bytes:
     """
     host, _, port = address.split(",")[0].rpartition(":")
     if not host or not port.isdecimal():
-        raise BadInput(f"{address!r} is no address; one looks like 127.0.0.1:9092")
+        raise BadInput(f"{address!r} is not an address; an example is 127.0.0.1:9092")
     try:
         with socket.create_connection((host, int(port)), timeout=seconds) as connection:
             connection.sendall(message)

@@ -211,6 +211,6 @@ def _bind(port: int) -> socket.socket:
             bound.bind((HOST, port))
         except OSError as error:
             which = f"port {port}" if port else "a free port"
-            raise Unavailable(f"{which} of {HOST} cannot be listened at: {reason(error)}") from None
+            raise Unavailable(f"cannot listen on {which} of {HOST}: {reason(error)}") from None
         stack.pop_all()
     return bound

@@ -42,7 +42,7 @@ def read_messages(data: bytes, nested: bool = False) -> list[Record]:
         elif codec not in OLD_COMPRESSION:
             raise BadInput(f"codec {codec}: messages are compressed with {', '.join(OLD_COMPRESSION[1:])}, or not")
         elif nested:
-            raise Malformed("a compressed message inside of a compressed message")
+            raise Malformed("a compressed message inside another compressed message")
         else:
             unpacked = unpack(codec, record.value or b"", room)
             room -= len(unpacked)
@@ -58,7 +58,9 @@ def _read_message(raw: bytes) -> tuple[Record, str]:
     if magic not in (0, 1):
         raise Malformed(f"a message of magic {magic}, not 0 or 1")
     if zlib.crc32(raw[MAGIC_AT:]) != crc:
-        raise Malformed(f"the checksum of a message is {zlib.crc32(raw[MAGIC_AT:]):#010x}, not {crc:#010x}")
+        raise Malformed(
+            f"a message has the checksum {crc:#010x}, but its bytes give {zlib.crc32(raw[MAGIC_AT:]):#010x}"
+        )
     at, time = TIME_AT, NO_TIMESTAMP
     if magic == 1:
         head, at = take(raw, at, 8, "a timestamp")
@@ -76,11 +78,11 @@ def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:
 def write_messages(records: Sequence[Record], magic: int = 1, codec: str = "none") -> bytes:
     """A set of these messages, without their headers, which only batches have; `codec` is none or gzip."""
     if magic not in (0, 1):
-        raise BadInput(f"magic {magic}: messages have 0 or 1")
+        raise BadInput(f"magic {magic}: the magic of a message must be 0 or 1")
     if codec == "none":
         return b"".join(_write_message(record, magic, 0) for record in records)
     if codec != "gzip":
-        raise BadInput(f"codec {codec}: none or gzip")
+        raise BadInput(f"codec {codec}: the codec must be none or gzip")
     numbered = [r._replace(offset=i) for i, r in enumerate(records)] if magic else records
     inner = b"".join(_write_message(record, magic, 0) for record in numbered)
     newest = max(record.timestamp for record in records)

@@ -152,7 +152,7 @@ class Service:
         key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
         name = apis().get(key, "")
         if name not in self.versions:
-            raise RefusedFrame("INVALID_REQUEST", f"API key {key}{f' ({name})' * bool(name)} is not known here")
+            raise RefusedFrame("INVALID_REQUEST", f"API key {key}{f' ({name})' * bool(name)} is unknown")
         low, high = self.versions[name]
         if not low <= version <= high:
             if key == API_VERSIONS:

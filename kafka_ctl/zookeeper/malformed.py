@@ -36,7 +36,7 @@ def _check(path: str, data: bytes, owner: int) -> None:
             if path != znodes.ControllerZNode.path():
                 number(znodes.BrokerIdsZNode.path(), path.rpartition("/")[2])
             there = data[:60].decode("utf-8", "backslashreplace")
-            raise BadInput(f"{path}: {there!r} is no ephemeral znode, so no broker can replace it")
+            raise BadInput(f"{path}: {there!r} is not an ephemeral znode, so no broker can replace it")
         case ["brokers", "topics", topic]:
             znodes.TopicZNode.decode(data, topic)
         case ["brokers", "topics", topic, "partitions", partition, "state"]:

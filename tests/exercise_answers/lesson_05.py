@@ -100,7 +100,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (never_unclean, "You return no leader, though a replica may"),
         (dead_preferred, "Broker 1 is not alive"),
         (raises_for_nobody, "raised IndexError"),
-        (offline_leader([1], [1], {1}), "is no function"),
+        (offline_leader([1], [1], {1}), "is not a function"),
         (lambda *case: 3, "returned 3; a leader and the ISR are expected"),
     ],
     "05.3": [

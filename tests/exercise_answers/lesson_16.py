@@ -25,6 +25,6 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda e, tick, n, now: (round(e / tick) % n, round(e / tick) * tick), "52 of 100 tasks run late"),
         (lambda e, tick, n, now: (e // tick % n, (e // tick + 1) * tick), "100 of 100 tasks run late"),
         (lambda e, tick, n, now: (0, e // tick * tick), "too many are put into one bucket"),
-        (lambda e, tick, n, now: None, "it is a pair: the bucket"),
+        (lambda e, tick, n, now: None, "expected is a pair: the bucket"),
     ]
 }

@@ -110,8 +110,8 @@ def test_every_question_is_listed(run: Run) -> None:
         (("generate", "--clusters", "9999999", "--out", "x"), "kafka-ctl: clusters=9999999: give a whole number"),
         (("generate", "--seed", "-1", "--out", "x"), "Invalid value for '--seed': -1 is not in the range"),
         (("generate", "--clusters", "1", "--out", __file__), f"{__file__} is a file; give an empty or new folder\n"),
-        (("ask", "leader_churn", ""), "'' is no path"),
-        (("import", ""), "'' is no path"),
+        (("ask", "leader_churn", ""), "'' is not a path"),
+        (("import", ""), "'' is not a path"),
     ],
 )
 def test_a_wrong_call_is_reported(run: Run, words: tuple[str, ...], logged: str) -> None:

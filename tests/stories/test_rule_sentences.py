@@ -298,7 +298,7 @@ def answer(trace: Recorder, record: Record) -> tuple[str, ...]:
     found = next((one for rule in RULES.get(record.kind, ()) if (one := rule(trace, record, generation))), None)
     if found is None:
         return ()
-    other = [f"otherwise: {what}: {then}" for what, then in found.otherwise]
+    other = [f"otherwise, {what}: {then}" for what, then in found.otherwise]
     return f"rule: {found.rule}", f"decided: {found.decided}", *other
 
 

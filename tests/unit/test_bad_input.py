@@ -129,7 +129,7 @@ def test_a_broken_address(text: str) -> None:
         ("create_topic t partitions=99999999", "partitions cannot be 99999999; it is a whole number, 200000 or less"),
         ("kill " + "9" * 5000, "9999"),
         ("reassign '" + "[" * 3000 + "'", "[[["),
-        ("reassign '{\"t-²\":[1]}'", "'t-²' names no partition"),
+        ("reassign '{\"t-²\":[1]}'", "'t-²' is not the name of a partition"),
         ("write_znode /x '\"\\ud800\"'", "character 0 cannot be written"),
     ],
 )

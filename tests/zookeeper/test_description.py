@@ -108,7 +108,7 @@ def entries(*partitions: object) -> str:
 
 
 REFUSED = {
-    "nowhere.txt": "'nowhere.txt' is no description and no file that can be read: No such file",
+    "nowhere.txt": "'nowhere.txt' is neither a description nor a file that can be read: No such file",
     "x" * 9999: "no file that can be read: File name too long",
     "a\0b": "no file that can be read: embedded null byte",
     "": "description: nothing in it; the output of `kafka-topics --describe` or the JSON",

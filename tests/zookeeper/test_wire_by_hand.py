@@ -69,7 +69,7 @@ def test_anybody_can_say_that_a_broker_leaves(lab: Lab) -> None:
 
 @pytest.mark.parametrize("address", ["", "9092", "127.0.0.1:", "127.0.0.1:http"])
 def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(BadInput, match="is no address"):
+    with pytest.raises(BadInput, match="is not an address"):
         exchange(address, LEAVE)
 
 

@@ -81,7 +81,7 @@ def wait(holds: Callable[[], bool], what: str, limit: float = LIMIT) -> None:
     deadline = time.monotonic() + limit
     while not holds():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"waited {limit:g} s in vain for {what}")
+            raise RuntimeError(f"after {limit:g} s still no {what}")
         time.sleep(0.05)
 
 

@@ -61,7 +61,7 @@ def ask(query: str, **tables: DataFrame) -> DataFrame:
 def milliseconds(name: str, minutes: object) -> float:
     """An argument of a question that counts minutes; BadInput for what is no number of them."""
     if not isinstance(minutes, (int, float)) or isinstance(minutes, bool) or not 0 <= minutes <= MOST_MINUTES:
-        raise BadInput(f"{name}={short(minutes)}: a number of minutes from 0 to {MOST_MINUTES}")
+        raise BadInput(f"{name}={short(minutes)}: give a number of minutes from 0 to {MOST_MINUTES}")
     return minutes * 60_000.0
 
 

@@ -160,7 +160,10 @@ def resampled(answer: DataFrame, histories: int, sizes: Sequence[int], samples: 
     clusters, and for less than 20 samples.
     """
     if samples < 20 or not sizes or min(sizes) < 1 or histories < 1:
-        raise BadInput(f"histories={histories}, sizes={list(sizes)}, samples={samples}: at least 1, 1 each, and 20")
+        raise BadInput(
+            f"histories={histories}, sizes={list(sizes)}, samples={samples}: "
+            "histories must be at least 1, each size at least 1, and samples at least 20"
+        )
     rows = (
         answer.where("NOT cause <=> 'topic creation' AND outage_ms IS NOT NULL")
         .groupBy("history")

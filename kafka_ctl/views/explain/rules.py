@@ -403,6 +403,8 @@ def _values(record: Record) -> dict[str, str]:
         "isr": format_ids(record.isr),
         "receiver": brokers([record.broker]) if record.broker is not None else "every live broker",
         "count": named.get("partitions", "some"),
+        "offset": named.get("offset", ""),
+        "by": named.get("by", ""),
         "failed": f", which failed: {record.error}" if record.error else "",
         "detail": detail if len(detail) <= LONGEST else detail[: LONGEST - 2] + " …",
     }

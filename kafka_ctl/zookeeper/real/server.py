@@ -240,7 +240,9 @@ class EmbeddedServer:
             except OSError:
                 answer = ""
         if not answer:
-            raise Unavailable(f"the process that looks after ZooKeeper at {self.address} has gone; start anew")
+            raise Unavailable(
+                f"the process that looks after ZooKeeper at {self.address} has ended; start ZooKeeper again"
+            )
         return answer
 
 
