@@ -152,6 +152,8 @@ def left_a_gap(lab: Lab) -> str | None:
     asked = len(lab.trace.slice(kind="broker", action="controlled-shutdown", broker=1))
     if found.leader == -1:
         return f"pair-0 is Offline with ISR {found.isr}; broker 1 asked {asked} times."
+    if lab.brokers[found.leader].state != "running":
+        return f"broker 1 has stopped, and so has broker {found.leader}, which led pair-0."
     closes = (("fault", "kill"), ("broker", "shutting-down"))
     ends = [r for r in lab.trace.slice(broker=1) if (r.kind, r.action) in closes]
     led = lab.trace.slice(kind="broker", action="become-leader", topic="pair", broker=found.leader)

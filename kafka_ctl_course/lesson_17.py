@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.process import RUNNING
+from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
@@ -108,7 +109,7 @@ def explain_frame(given: Frame, got: object, expected: bytes) -> str:
     client = given[3]
     asked = f"for {given[:4]} "
     if not isinstance(got, bytes):
-        return f"{asked}your function returned {type(got).__name__}; bytes are asked for."
+        return f"{asked}your function returned {short(got)}; bytes are asked for."
     size = int.from_bytes(got[:4], "big")
     if got == expected[4:]:
         return f"{asked}the length is missing. The broker takes {got[:4].hex()} = {size:,} for it."

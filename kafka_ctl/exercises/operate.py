@@ -62,12 +62,17 @@ class Operate(Exercise):
             return Verdict(True, self._praised(lab, given), text)
 
     def _missing(self, lab: Lab) -> str | None:
-        """The fault that is left; the commands may also have removed its subject."""
+        """The fault that is left; the commands may also have removed its subject, or a topic that was to stay."""
         try:
-            return self.missing(lab)
+            wrong = self.missing(lab)
         except (KafkaCtlError, LookupError, ValueError) as error:
             gone = error.args[0] if isinstance(error, KeyError) and error.args else error
             return f"what this exercise asks about cannot be found any more ({gone})."
+        if wrong is not None:
+            return wrong
+        with self.open() as begun:
+            lost = sorted(_topics(begun) - _topics(lab))
+        return f"the topic {lost[0]} is gone, and its records with it." if lost else None
 
     def _worked(self, answer: object) -> tuple[Lab, bool]:
         """A lab of our own that carried out the commands of the answer; and True if one of them ran too long."""
@@ -132,6 +137,11 @@ class Operate(Exercise):
                 "there. On a real cluster ask the controller instead."
             ]
         return " ".join(dict.fromkeys([f"{number}{fewer}.", *filter(None, praises), _about(self.why, lab)]))
+
+
+def _topics(lab: Lab) -> set[str]:
+    """The topics of a cluster that are not to be deleted."""
+    return {p.topic for p in lab.partitions() if f"/admin/delete_topics/{p.topic}" not in lab.znodes()}
 
 
 def _about(remark: Remark | None, lab: Lab) -> str:
