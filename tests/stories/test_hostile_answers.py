@@ -135,6 +135,14 @@ def catches_all(*_: object) -> Any:
             continue
 
 
+def raises(*_: object) -> Any:
+    raise KeyError("orders")
+
+
+def closes(lab: Lab) -> None:
+    lab.close()
+
+
 def recurses(*given: object) -> Any:
     return recurses(*given)
 
@@ -204,6 +212,14 @@ def test_functions(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     for function in share(name, FUNCTIONS):
         assert "Not yet." in tried(name, function, capsys)
         assert "Not yet." in tried(name, [function], capsys)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_every_exercise_gets_functions_that_raise_never_end_or_close_the_lab(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for function in (raises, never_ends, closes):
+        assert "Not yet." in tried(name, function, capsys)
 
 
 @pytest.mark.parametrize("name", IMPLEMENTED)

@@ -9,9 +9,11 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from waiting import eventually
 from wire_clients import listening
 from zookeepers import missing
 
+from kafka_ctl import Lab
 from tools.recorder import command_line as tools
 from tools.recorder.release import RELEASES, TOOLS
 
@@ -35,6 +37,12 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield started
 
 
+def is_known(lab: Lab) -> bool:
+    """True if every broker's metadata has every partition."""
+    known = [broker.metadata for broker in lab.brokers.values()]
+    return all((p.topic, p.partition) in metadata for p in lab.partitions() for metadata in known)
+
+
 @pytest.mark.parametrize("generation", list(RELEASES))
 def test_tools_print_what_they_print_of_real_kafka(running: tools.Tools, generation: str) -> None:
     """Step by step: what they say, also of what this generation cannot do."""
@@ -45,7 +53,10 @@ def test_tools_print_what_they_print_of_real_kafka(running: tools.Tools, generat
     recorded = tools.read(tools.path(generation, release))
     store, config = "embedded" if by_zookeeper else "memory", {"delete.topic.enable": True}
     with listening(generation, zookeeper=store, config=config) as lab:
-        found = list(tools.played(running, lab.bootstrap_servers, lab.world.address or ""))
+        found = []
+        for step in tools.played(running, lab.bootstrap_servers, lab.world.address or ""):
+            found.append(step)
+            assert eventually(lambda: is_known(lab)), "the next tool may ask any broker"
         assert not lab.violations
         assert not lab.trace.slice(action="closed-connection")
     assert [step for step, _ in found] == [step for step, _ in recorded]
