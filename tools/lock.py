@@ -18,6 +18,7 @@ from pathlib import Path
 
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.paths import ROOT
+from kafka_ctl.setup.installer import UV
 
 FROM_CONDA = ("pip", "openjdk>=17,<26")
 """What environment.yml has from conda-forge beside Python; everything else is what PyPI has, as in `.venv`."""
@@ -76,6 +77,7 @@ def lock(root: Path = ROOT, *, upgrade: bool = False) -> None:
     compiled = _compiled(root, listed, (*EXTRAS, "lock"), upgrade)
     listed.write_text(LOCK_HEADER + compiled, "utf-8")
     whole = _compiled(root, more, (*EXTRAS, "lock", "bench"), upgrade, "--constraint", str(listed))
+    UV.write_text(LOCK_HEADER + _compiled(root, UV, (), upgrade, source="-"), "utf-8")
     known = set(entries(compiled))
     more.write_text(LOCK_HEADER + "".join(text for name, text in entries(whole).items() if name not in known), "utf-8")
 
@@ -89,8 +91,10 @@ def entries(listed: str) -> dict[str, str]:
     return found
 
 
-def _compiled(root: Path, target: Path, extras: Sequence[str], upgrade: bool, *more: str) -> str:
-    """What uv makes of pyproject.toml with these extras, starting from what `target` has."""
+def _compiled(
+    root: Path, target: Path, extras: Sequence[str], upgrade: bool, *more: str, source: str = "pyproject.toml"
+) -> str:
+    """What uv makes of pyproject.toml with these extras, or of itself (`-`), starting from what `target` has."""
     uv = shutil.which("uv")
     if uv is None:
         raise Unavailable("uv is not on PATH; `pip install uv` brings it")
@@ -100,8 +104,8 @@ def _compiled(root: Path, target: Path, extras: Sequence[str], upgrade: bool, *m
         out = Path(folder, "requirements.txt")
         if target.exists():
             shutil.copy(target, out)
-        command = [uv, "pip", "compile", *options, "pyproject.toml", "-o", str(out)]
-        if subprocess.run(command, cwd=root, stdout=subprocess.DEVNULL).returncode:
+        command = [uv, "pip", "compile", *options, source, "-o", str(out)]
+        if subprocess.run(command, cwd=root, stdout=subprocess.DEVNULL, input=b"uv\n").returncode:
             raise Unavailable("uv found no set of versions; see its message above")
         # uv repeats addresses it was configured with; ours is a public list.
         lines = [line for line in out.read_text("utf-8").splitlines() if not line.startswith(("#", "--"))]
