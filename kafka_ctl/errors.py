@@ -62,6 +62,13 @@ def short(value: object) -> str:
         return "a number of very many digits"
 
 
+def no_command(asked: str, known: Iterable[str], program: str) -> str:
+    """The sentence for a command that there is not: those that are spelled nearly so, and how to list all."""
+    near = difflib.get_close_matches(asked[:100], [*known], 3, cutoff=0.5)
+    nearest = f"; nearest: {', '.join(near)}" if near else ""
+    return f"no such command: {short(asked)}{nearest}; `{program} --help` lists all"
+
+
 class KafkaCtlError(Exception):
     """Base of every error this package raises on purpose."""
 

@@ -21,7 +21,7 @@ from kafka_ctl.cli.history import history
 from kafka_ctl.cli.reassign import reassign
 from kafka_ctl.cli.serve import serve
 from kafka_ctl.cli.site import site
-from kafka_ctl.cli.terminal import INT32, echo
+from kafka_ctl.cli.terminal import INT32, Commands, echo
 from kafka_ctl.cli.wire import wire
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT, import_from_checkout
@@ -57,7 +57,7 @@ Examples:
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class Sections(click.Group):
+class Sections(Commands):
     """A group of commands whose help is in sections."""
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -215,7 +215,7 @@ def diagrams(check: bool) -> int:
 def exercises(reset: bool) -> int:
     """List the exercises of the lessons, and which are solved.
 
-    The list is kept in your home folder, or in the folder that the environment variable KAFKA_CTL_DATA names.
+    The list is kept in the folder of the course, or in the folder that the environment variable KAFKA_CTL_DATA names.
     """
     from kafka_ctl.exercises import progress_file
     from kafka_ctl.exercises.report import rows, summary

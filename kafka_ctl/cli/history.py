@@ -13,14 +13,16 @@ import functools
 import inspect
 import io
 import shutil
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import click
 
-from kafka_ctl.cli.terminal import INT32, Number, echo, of_generation
+from kafka_ctl.cli.terminal import INT32, Commands, Number, echo, of_generation
 from kafka_ctl.errors import BadInput, KafkaCtlError
 
 if TYPE_CHECKING:
@@ -30,9 +32,13 @@ if TYPE_CHECKING:
 
 TABLES = ("files", "rejected", "records")
 """The tables that `import` writes, in this order: a folder of Parquet files for each."""
+MANY = 100_000
+"""Records from which on a question takes minutes on a laptop."""
+PATIENCE = 5.0
+"""Seconds between two lines that say how far a question is."""
 
 
-@click.group()
+@click.group(cls=Commands)
 def history() -> None:
     """Simulate many clusters, or read the logs of real ones, and ask questions.
 
@@ -135,9 +141,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     `compare` takes two sources. `kafka-ctl history questions` lists them all.
     """
     from kafka_ctl.history import questions
-    from kafka_ctl.history.files import naming
-    from kafka_ctl.history.questions.frames import in_words
-    from kafka_ctl.writing import replacing
+    from kafka_ctl.history.log_import import Logs
 
     if question not in questions.__all__:
         raise BadInput(f"no question {question!r}; there are: {', '.join(questions.__all__)}")
@@ -145,7 +149,17 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     needed = [p for p in inspect.signature(asked).parameters.values() if p.annotation == "Records"]
     if len(sources) != len(needed):
         raise BadInput(f"{question} takes {len(needed)} source{'s' * (len(needed) > 1)}, not {len(sources)}")
-    answer = asked(*(_records(source) for source in sources))
+    given = [_records(source) for source in sources]
+    with _progress(question, sum(source.count() for source in given if not isinstance(source, Logs))):
+        _answer(asked(*given), rows, csv)
+
+
+def _answer(answer: Any, rows: int, csv: Path | None) -> None:
+    """Print an answer as a table, or write it into a file."""
+    from kafka_ctl.history.files import naming
+    from kafka_ctl.history.questions.frames import in_words
+    from kafka_ctl.writing import replacing
+
     if csv is None:
         with contextlib.redirect_stdout(io.StringIO()) as table:
             in_words(answer).show(rows, truncate=False)
@@ -155,6 +169,30 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
         with naming(csv, "cannot be written"), replacing(csv) as unfinished:
             rows_of_all.to_csv(unfinished, index=False)
         echo(csv)
+
+
+@contextlib.contextmanager
+def _progress(question: str, records: int) -> Iterator[None]:
+    """Say beforehand that a question is slow, and every few seconds how far it is, on standard error."""
+    from kafka_ctl.history import spark
+
+    if records >= MANY:
+        echo(f"{question}: {records:,} records; this is slow, it takes some minutes on a laptop", err=True)
+    tracker, over, began = spark().sparkContext.statusTracker(), threading.Event(), time.monotonic()
+
+    def follow() -> None:
+        while not over.wait(PATIENCE):
+            stages = [info for id in tracker.getActiveStageIds() if (info := tracker.getStageInfo(id)) is not None]
+            done, tasks = sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages)
+            echo(f"{time.monotonic() - began:5.0f} s  {question}: {done} of {tasks} tasks of this stage", err=True)
+
+    watcher = threading.Thread(target=follow, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 @history.command(name="questions")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kafka_ctl.errors import BadInput, no_command
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.visible import visible
 
@@ -28,6 +29,18 @@ class Number(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return float(super().convert(number, param, ctx))
+
+
+class Commands(click.Group):
+    """A group of commands that names what is near where there is no such command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the nearest names in the error."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise BadInput(no_command(args[0], self.list_commands(ctx), ctx.command_path))
+        return super().resolve_command(ctx, args)
 
 
 def echo(text: object, err: bool = False) -> None:

@@ -1,4 +1,8 @@
-"""Which exercises have been solved: a small file in the folder where this user's programs keep their data."""
+"""Which exercises have been solved: a small file in the folder of the course.
+
+The folder is a learner's copy of the course, around the folder where the program runs, or the checkout. Elsewhere the
+file is where this user's programs keep their data.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
+from kafka_ctl.paths import COURSE_LIST, IN_CHECKOUT, ROOT
+
 FOLDER = "KAFKA_CTL_DATA"
 """An environment variable: the folder to use instead; empty, nothing is kept."""
+
+
+NAME = ".kafka-ctl-progress.json"
+"""The file in the folder of the course."""
 
 
 class Entry(TypedDict):
@@ -33,6 +43,10 @@ def place() -> Path | None:
     chosen = os.environ.get(FOLDER)
     if chosen is not None:
         return Path(chosen, "progress.json") if chosen else None
+    here = Path.cwd()
+    copies = (folder for folder in (here, *here.parents) if (folder / COURSE_LIST).is_file())
+    if (course := next(copies, ROOT if IN_CHECKOUT else None)) is not None:
+        return course / NAME
     home = Path.home()
     if sys.platform == "win32":
         folder = Path(os.environ.get("APPDATA", home / "AppData" / "Roaming"))

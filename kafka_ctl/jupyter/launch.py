@@ -27,6 +27,8 @@ from kafka_ctl.paths import IN_CHECKOUT, ROOT
 
 FIRST = "notebooks/00-start-here.ipynb"
 USUAL_PORT = 8888
+SETTINGS = Path(__file__).with_name("config")
+"""JupyterLab's settings of every lab: it does not ask whether it may show news."""
 
 
 class Server(NamedTuple):
@@ -84,6 +86,8 @@ def running(
     ]
     # The token travels in the environment because a command line can be read by everybody on the machine.
     surroundings = {**os.environ, "JUPYTER_PREFER_ENV_PATH": "1", **(environ or {}), "JUPYTER_TOKEN": token}
+    listed = filter(None, [str(SETTINGS), surroundings.get("JUPYTER_CONFIG_PATH")])
+    surroundings["JUPYTER_CONFIG_PATH"] = os.pathsep.join(listed)
     process = subprocess.Popen(command, cwd=root, env=surroundings, stdout=log, stderr=log)
     try:
         server = Server(f"http://127.0.0.1:{port}", token, process)

@@ -5,6 +5,7 @@ Every call below a `@command` is recorded; `lab.story` is the whole run as text 
 
 from __future__ import annotations
 
+import ast
 import atexit
 import base64
 import functools
@@ -225,7 +226,7 @@ class Lab(Faults):
                     self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
                     self._stopped()
         if not reached:
-            why = f"the condition did not hold within {self._world.clock.now() - start:.3g} s"
+            why = f"{_named(holds)} did not hold within {self._world.clock.now() - start:.3g} s"
             raise ConditionNotMet("; ".join(filter(None, (why, self._world.election_blocked_by()))))
 
     # The order of events
@@ -389,6 +390,19 @@ def _asked(holds: Callable[..., bool], lab: Lab) -> Callable[[], bool]:
     raise BadInput(
         f"run_until({short(holds)}): give a function of the lab, or without arguments, that says when to stop"
     )
+
+
+def _named(holds: Callable[..., bool]) -> str:
+    """The condition of `run_until` for an error: its name, a lambda as it is written, where Python knows that."""
+    name = getattr(holds, "__name__", "")
+    if name and name != "<lambda>":
+        return name
+    with suppress(OSError, TypeError, SyntaxError, AttributeError, IndexError):
+        code, tree = holds.__code__, ast.parse("".join(inspect.findsource(holds)[0]))
+        lambdas = (node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
+        here = [one for one in lambdas if one.lineno == code.co_firstlineno and len(one.args.args) == code.co_argcount]
+        return f"the condition `{ast.unparse(here[-1].body)[:200]}`"
+    return "the condition"
 
 
 COMMANDS = tuple(sorted(name for name in dir(Lab) if getattr(getattr(Lab, name), "is_command", False)))

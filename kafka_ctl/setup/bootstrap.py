@@ -32,6 +32,7 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from kafka_ctl.errors import no_command
 from kafka_ctl.paths import ROOT, import_from_checkout
 from kafka_ctl.setup.installer import Installation, SetupFailed
 
@@ -88,7 +89,8 @@ def print_help(argv: list[str]) -> int:
     helps = dict(block.lstrip().split("--help\n", 1) for block in blocks)
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), argv))
     if words and f"{words[0]} " not in helps:
-        print(f"kafka_ctl: no such command: {words[0]!r}; `python3 -m kafka_ctl --help` lists all", file=sys.stderr)
+        known = [name.strip() for name in helps if name.count(" ") == 1]
+        print(f"kafka_ctl: {no_command(words[0], known, 'python3 -m kafka_ctl')}", file=sys.stderr)
         return 2
     names = (f"{' '.join(words[:count])} ".lstrip() for count in range(len(words), -1, -1))
     try:

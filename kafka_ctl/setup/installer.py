@@ -1,7 +1,8 @@
 """Filling an environment from `requirements.txt`, with a line now and then that says what is happening.
 
-Four steps, by uv where it is on PATH, else by pip:
+Four steps, by uv where it is on PATH or pip can fetch it, else by pip:
 
+    uv            fetched into a folder that is removed again
     environment   an empty one
     build tools   PySpark comes as source and is built here; its build tools are pinned like everything else
     packages      everything, by version and hash
@@ -23,6 +24,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+UV = Path(__file__).with_name("uv.txt")
+"""The version of uv, with the hashes of its files."""
 BUILD_TOOLS = (
     "editables",
     "hatchling",
@@ -106,7 +109,7 @@ class Installation:
         shutil.rmtree(self.venv / "tmp", ignore_errors=True)
 
     def _with_uv(self) -> bool:
-        uv = shutil.which("uv")
+        uv = shutil.which("uv") or self._fetched_uv()
         if uv is None:
             return False
         install = [uv, "pip", "install", "--python", str(self.python)]
@@ -120,6 +123,18 @@ class Installation:
             print(f"uv failed ({failed}); trying pip.", flush=True)
             return False
         return True
+
+    def _fetched_uv(self) -> str | None:
+        """The uv that the pip of this Python has fetched, by version and hash; None where it cannot."""
+        pip, folder = [sys.executable, "-m", "pip"], self.venv / "tmp" / "uv"
+        if not self.succeeds([*pip, "--version"]):
+            return None
+        fetch = [*pip, "install", "--progress-bar=off", "--no-deps", "--require-hashes", "--target", str(folder)]
+        try:
+            self.do("uv", [*fetch, "-r", str(UV)])
+        except SetupFailed:
+            return None
+        return shutil.which("uv", path=str(folder / "bin"))
 
     def _with_pip(self) -> None:
         pip = [str(self.python), "-m", "pip"]

@@ -299,3 +299,11 @@ def test_a_broker_that_leads_again_ends_its_own_outage(generation: str, acts: bo
             assert (
                 led and set(found) == set(led) and all(100 < ms < 120 for ms in found.values())
             )  # `Costs.stop`, and the start
+
+
+def test_a_wrong_command_has_near_ones(run: Runner, prose: Prose) -> None:
+    """Also inside `history`."""
+    for words in (["serv"], ["history", "aks"], ["xyzzy"]):
+        reported = run(*words)
+        assert reported.status == 2 and not reported.out
+        prose(reported.err.strip())

@@ -46,6 +46,7 @@ def test_environment_yml_agrees_with_pyproject() -> None:
     """Read on its own, and as the generator would write it."""
     assert disagreements(ROOT) == []
     assert (ROOT / "environment.yml").read_text("utf-8") == lock.conda()
+    assert (ROOT / ".binder/environment.yml").read_text("utf-8") == lock.conda(binder=True)
 
 
 @tabled

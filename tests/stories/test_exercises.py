@@ -20,6 +20,7 @@ from kafka_ctl.exercises.implement import shortest
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.generation import BY_NAME
 from kafka_ctl.museum import find
+from kafka_ctl.paths import COURSE_LIST, ROOT
 from kafka_ctl_course import EXERCISES, check, counterexample, hint, trouble
 
 KINDS = {"predict", "implement", "repair", "operate"}
@@ -227,11 +228,23 @@ def test_the_place_is_the_one_of_the_system(
     system: str, variable: str | None, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(kept.FOLDER)
+    monkeypatch.setattr(kept, "IN_CHECKOUT", False)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.platform", system)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     if variable:
         monkeypatch.setenv(variable, str(tmp_path))
     assert kept.place() == tmp_path / ending
+
+
+def test_progress_belongs_to_the_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the learner's copy around the folder of the notebook, else to the checkout."""
+    monkeypatch.delenv(kept.FOLDER)
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    assert kept.place() == ROOT / kept.NAME
+    (tmp_path / COURSE_LIST).write_text("{}")
+    assert kept.place() == tmp_path / kept.NAME
 
 
 def test_the_command_tells_progress(capsys: pytest.CaptureFixture[str]) -> None:
