@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.trace.beliefs import Key
 from kafka_ctl.trace.model import ClusterModel, controller_of
 from kafka_ctl.trace.record import Record
@@ -36,8 +37,13 @@ class Leaderless:
 
     def at(self, model: ClusterModel, now: float) -> dict[Key, float]:
         """Partition -> since when; those of topics that are to be deleted are left out."""
-        lost = [key for key in model.leaderless() if key[0] not in model.topics_to_be_deleted and model.members(key)]
-        self.since = {key: self.since.get(key, now) for key in lost}
+        silent = {NO_LEADER, *(broker.id for broker in model.brokers.values() if not broker.serves)}
+        deleted = model.topics_to_be_deleted
+        self.since = {
+            key: self.since.get(key, now)
+            for key, seen in model.partitions.items()
+            if seen.leader in silent and key[0] not in deleted and model.members(key)
+        }
         return self.since
 
 
@@ -60,7 +66,11 @@ class Gauges:
         named = [f"{topic}-{partition} for {seconds(since, now)}" for (topic, partition), since in lost.items()]
         more = [f"{len(lost) - NAMED} more"] if len(lost) > NAMED else []
         names = f": {', '.join(named[:NAMED] + more)}" if lost else ""
-        behind = sum(len(seen.isr) < len(seen.replicas) for seen in model.partitions.values() if model.leads(seen))
+        behind = sum(
+            len(seen.isr) < len(seen.replicas)
+            for key, seen in model.partitions.items()
+            if seen.leader is not None and key not in lost
+        )
         pending = sum(1 for _ in self.waits.at(model.seq))
         return [
             Gauge(printable(f"offline{names}"), str(len(lost)), "bad" if lost else ""),

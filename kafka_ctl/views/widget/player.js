@@ -220,6 +220,7 @@ class Player {
   }
   // What needs Python is taken away; what is in the page goes on playing.
   leave(stale) {
+    if (stale === !!this.stale) return;
     this.stale = stale;
     this.root.classList.toggle("stale", stale);
     this.gone.hidden = !stale;

@@ -1,0 +1,41 @@
+"""The gauges above a picture: partitions without a leader and since when, under-replicated ones, the controller."""
+
+from kafka_ctl import Lab
+from kafka_ctl.trace.model import ClusterModel
+from kafka_ctl.views.cluster.street import PILLS, arranged, route
+from kafka_ctl.views.frames import Token, film
+from kafka_ctl.views.gauges import Gauges
+
+
+def test_a_partition_without_a_leader_is_named_with_its_time() -> None:
+    """From the death of its last replica on; the picture has it in a style of its own; then a leader is back."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2], 1: [3, 1]})
+        lab.settle()
+        lab.kill(1)
+        lab.settle()
+        killed = lab.now
+        lab.kill(2)
+        lab.run_for(3)
+        made, model, gauges = film(lab.trace), ClusterModel().apply_all(lab.trace), Gauges(list(lab.trace))
+        lab.start(2)
+        lab.settle()
+        later = film(lab.trace).frames[-1].picture.gauges
+    gauges.leaderless.at(model, 1000 * killed)
+    offline, behind, *_ = gauges.at(model, 1000 * killed + 3000)
+    assert offline == ("offline: orders-0 for 3.0 s", "1", "bad") and behind == ("under-replicated", "1", "warn")
+    styles = made.looks(-1)["replica:orders-0@1"].styles.split()
+    assert "leaderless" in styles and "leaderless" not in made.looks(-1)["replica:orders-1@3"].styles
+    assert later[0] == ("offline", "0", "")
+
+
+def test_pills_without_room_are_counted() -> None:
+    """The last pill above a broker says how many more there are; a way to what is not drawn is none."""
+    with Lab(brokers=3, seed=7) as lab:
+        scene = film(lab.trace).scene
+    assert route(scene, "broker:1", "znode:other") == ""
+    lines = [route(scene, f"broker:{number}", "broker:2") for number in (1, 2, 3)]
+    tokens = [Token(line, "Fetch", ends=(f"broker:{n}", "broker:2")) for n, line in enumerate(lines, 1)]
+    placed = arranged(scene, tokens)
+    assert [token.label for token in placed] == ["Fetch", "Fetch +1"] and len(placed) == PILLS
+    assert placed[0].place[1] - placed[1].place[1] >= 18
