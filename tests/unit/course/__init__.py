@@ -1,1 +1,1 @@
-"""What lessons bring along: the fetch load."""
+"""What lessons bring along: the quiet cluster, the fetch load."""
