@@ -48,7 +48,7 @@ def compared(rounds: Iterable[tuple[dict[tuple[str, str], float], dict[tuple[str
 
 
 def measure(commit: str, parts: Sequence[str], rounds: int, quick: bool) -> Iterator[Figure]:
-    """Compare this checkout with a commit, part by part; BadInput where the commit is none."""
+    """Compare this checkout with a commit, part by part. Raises BadInput if there is no such commit."""
     with tempfile.TemporaryDirectory() as folder:
         clone(commit, Path(folder))
         for part in parts:
@@ -57,7 +57,7 @@ def measure(commit: str, parts: Sequence[str], rounds: int, quick: bool) -> Iter
 
 
 def clone(commit: str, folder: Path) -> None:
-    """Check a commit of this repository out into an empty folder; BadInput where there is none of that name."""
+    """Check a commit of this repository out into an empty folder. Raises BadInput if there is none of that name."""
     git = ("git", "-C", str(ROOT))
     known = subprocess.run(
         [*git, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"], capture_output=True, text=True

@@ -37,7 +37,7 @@ TAKES_OVER = re.compile(r"\[(.*?)\] INFO \[Controller id=\d+\] (\d+ successfully
 
 
 def between(pattern: re.Pattern[str], log: str) -> float:
-    """Seconds from the last but one to the last line that fits; ValueError when there are none."""
+    """Seconds from the last but one to the last line that fits. Raises ValueError if there are none."""
     begin, end = [datetime.strptime(found[0], "%Y-%m-%d %H:%M:%S,%f") for found in pattern.findall(log)][-2:]
     return (end - begin).total_seconds()
 

@@ -32,7 +32,7 @@ Times = dict[str, tuple[float, float]]
 
 
 def same(digests: dict[str, dict[str, Any]]) -> None:
-    """AssertionError unless all engines counted the same rows and the same sums."""
+    """Raise AssertionError unless all engines counted the same rows and the same sums."""
     first, *others = digests
     for other in others:
         ours, theirs = digests[first], digests[other]

@@ -26,7 +26,7 @@ def median(run: Callable[[], float], times: int) -> float:
 
 
 def seconds(command: Sequence[str], **options: object) -> float:
-    """How long a whole process takes, from its start to its end; CalledProcessError when it fails."""
+    """How long a whole process takes, from its start to its end. Raises CalledProcessError if it fails."""
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)  # type: ignore[call-overload]
     return time.perf_counter() - began

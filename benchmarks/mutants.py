@@ -109,9 +109,10 @@ ABOUT = """# How soon each mutant is noticed
 Written by `python -m benchmarks.mutants --write`; do not edit it.
 
 A *mutant* is a seeded defect that proves that the check of an [invariant](invariants.md) can fail; `tests/mutants/` has
-them. Random walks, those of `kafka-ctl explore --mutant`, are played until something is broken that is not declared. A
-cell has the median of the steps (records) until then, over {seeds} seeds; a number in brackets is how many of the seeds
-noticed it, where not all did within {walks} walks. The last column is what noticed it first, in any of the generations.
+them. Random walks, those of `kafka-ctl explore --mutant`, are played until a violation without a known mechanism. A
+cell has the median number of steps (records) until then, over {seeds} seeds. If some seeds did not notice the mutant
+within {walks} walks, the number of those that did is in brackets. The last column is the invariant that noticed it
+first, in any generation.
 
 | mutant | of | {generations} | noticed by |
 |---|---|{rule}---|

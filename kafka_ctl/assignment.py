@@ -70,7 +70,7 @@ def add_partitions(
     """The replicas of the partitions that a topic needs to have `total` of them; only the new ones.
 
     They continue the pattern from partition 0: its leader, or the next higher live broker, is the start, and
-    its replicas give the replication factor. Raises BadInput when `total` is no increase.
+    its replicas give the replication factor. Raises BadInput if `total` is not an increase.
     Kafka 0.10.2.2: admin/AdminUtils.scala, addPartitions
     """
     if 0 not in existing:

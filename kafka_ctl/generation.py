@@ -401,7 +401,7 @@ class Bugs:
 
 @dataclass(frozen=True, init=False)
 class Generation:
-    """One generation: `Generation("2.0")`; UnknownName for others, BadInput for a switch it cannot have so.
+    """One generation: `Generation("2.0")`. Raises UnknownName for others, BadInput for an impossible value of a switch.
 
         from kafka_ctl import Generation, Lab
         one_by_one = Generation("2.0").but(pipelined=False)
@@ -460,7 +460,7 @@ class Generation:
         return 2 if self.reassignment.incremental_reassignment else 1
 
     def has(self, field: str) -> bool:
-        """The value of a switch, wherever it is; UnknownName for others."""
+        """The value of a switch, wherever it is. Raises UnknownName for others."""
         found = BY_NAME.get(field)
         if found is None:
             raise UnknownName("field of Generation", field, BY_NAME)

@@ -18,7 +18,7 @@ MOST = 1_000_000
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of virtual time; BadInput for what is no number of seconds.
+    """Seconds of virtual time. Raises BadInput for anything that is not a number of seconds.
 
         from kafka_ctl import Costs, Lab
         costs = Costs(boot=1.0, zookeeper_tick=0.0)

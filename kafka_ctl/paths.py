@@ -17,7 +17,7 @@ COURSE_LIST = ".kafka-ctl-course.json"
 
 
 def import_from_checkout(name: str) -> Any:
-    """The module `name` of `tools/` or `tests/`; Unavailable where the package was installed without a checkout."""
+    """The module `name` of `tools/` or `tests/`. Raises Unavailable if the package was installed without a checkout."""
     if not (ROOT / name.partition(".")[0]).is_dir():
         raise Unavailable(f"{name.replace('.', '/')} is not here; this needs a checkout of the project")
     if str(ROOT) not in sys.path:

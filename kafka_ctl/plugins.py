@@ -313,7 +313,7 @@ ANSWERS = {
 
 
 def wanted(names: object, given: Plugins) -> None:
-    """BadInput where a story names plug-ins that were not given again."""
+    """Raise BadInput if a story names plug-ins that were not given again."""
     if not isinstance(names, list):
         raise BadInput(f"plugins={short(names)}: a list of names such as elections.offline is expected")
     missing = [str(name) for name in names if name not in given.names]

@@ -178,7 +178,7 @@ class AlterReplicaLogDirsRequest(NamedTuple):
 
 
 class DescribeLogDirsRequest(NamedTuple):
-    """An administrator asks where your copies of these partitions lie (Kafka 1.0, KIP-113)."""
+    """A request for the log directories of a broker's copies of these partitions (Kafka 1.0, KIP-113)."""
 
     partitions: tuple[TopicPartition, ...]
 

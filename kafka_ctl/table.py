@@ -48,7 +48,10 @@ class TransitionTable:
         return {(row.source, row.target): row for row in self.rows}
 
     def previous(self, state: str) -> tuple[str, ...]:
-        """The states from which `state` may be entered, in table order; UnknownName for no state of this table."""
+        """The states from which `state` may be entered, in table order.
+
+        Raises UnknownName if this table does not have the state.
+        """
         if state not in self.states:
             raise UnknownName(f"{self.name} state", state, self.states)
         return tuple(row.source for row in self.rows if row.target == state)

@@ -47,7 +47,7 @@ def in_temporary_folder() -> Iterator[None]:
 
 
 def temporary_folder(prefix: str) -> Path:
-    """A new folder in the system's temporary folder; Unavailable where there cannot be one."""
+    """A new folder in the system's temporary folder. Raises Unavailable if it cannot be made."""
     with in_temporary_folder():
         return Path(tempfile.mkdtemp(prefix=prefix))
 
@@ -56,8 +56,8 @@ def temporary_folder(prefix: str) -> Path:
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """The name under which to write a file that appears at `path` when it is whole, or not at all.
 
-    What was there before stays until then. What is no file (a device, say) or lies in a folder of somebody else's is
-    written where it is. Raises OSError.
+    What was there before stays until then. Something that is not a file (a device, say) or lies in a folder of somebody
+    else's is written where it is. Raises OSError.
     """
     target = os.path.realpath(path)
     there, folder = os.path.exists(target), os.path.dirname(target)

@@ -64,7 +64,7 @@ class Lesson(NamedTuple):
 
 
 def lesson(path: Path, book: NotebookNode) -> Lesson:
-    """A lesson's line in the map; BadInput where the notebook does not say what it needs."""
+    """A lesson's line in the map. Raises BadInput if the notebook does not say what it needs."""
     found = HEADING.search(book.cells[0].source)
     about = book.metadata.get("lesson", {})
     wanted = ("question", "minutes", "core", "exercises")

@@ -10,8 +10,8 @@ from tools.page import Page
 
 COLUMNS = """# The trace, column by column
 
-Everything that happens is one record. A record has a time, an actor, a kind and an action, a subject, what changed,
-and `cause`: the `seq` of the record whose consequence it is. What does not apply is empty.
+Everything that happens is one record. A record has a time, an actor, a kind and an action, a subject, the
+change, and `cause`: the `seq` of the record that caused it. Columns that do not apply are empty.
 
 | column | meaning |
 |---|---|
@@ -31,7 +31,7 @@ and `cause`: the `seq` of the record whose consequence it is. What does not appl
 
 A record without a cause is a root: a broker process that starts with the lab (`broker` `start`), a command of the
 administrator (`event` of `admin`), a producer's request, a fault, or a timer of a process (a leader that looks for
-lagging followers, the check of the balance). Every chain of causes ends in one.
+lagging followers, the check of the balance). Every chain of causes ends in a root.
 
 ## Kinds and actions
 
@@ -41,8 +41,8 @@ MESSAGE = """
 ## What controllers say
 
 A record of kind `controller` is a line that Kafka's controller writes into its own log, under a name of ours. `broker`
-is the controller's id, `controller_epoch` its epoch, and `detail` the fields of the line as JSON; how they read in each
-generation stands in `kafka_ctl/kafka_log/messages.txt`.
+is the controller's id, `controller_epoch` its epoch, and `detail` has the fields of the line as JSON. The text of the
+line in each generation is in `kafka_ctl/kafka_log/messages.txt`.
 
 """
 
@@ -58,20 +58,22 @@ t=6089.9    controller-2  partition   orders-0      Offline -> Online  leader=2 
 t=6089.9    controller-2  request     LeaderAndIsr -> 2,3       orders-0  leader=2 isr=2,3 leader_epoch=1
 ```
 
-States are shortened, epochs and versions of 0 left out, sets of brokers sorted; assignments and ISRs keep Kafka's
-order. `trace.text()`, the story, leaves out what a listener would not miss: reads, the structure that every broker
-makes sure of when it starts, deletions of what is not there, events before and after they are worked on, messages
-that carry nothing, requests on the wire, answers without an error, and cached metadata. What one batch says to
-several brokers, or of several partitions, is one line, and the same line several times in a row is counted.
+Names of states are shortened, epochs and versions of 0 are left out, and sets of brokers are sorted; assignments and
+ISRs keep Kafka's order. `trace.text()`, the story, leaves out less important records: reads, the znodes that every
+broker creates at its start if they are missing, deletions of znodes that do not exist, queued and finished events,
+messages without content, requests on the wire, answers without an error, and cached metadata. If one batch says the
+same to several brokers, or of several partitions, that is one line. Equal lines one after the other are counted.
 
 ## As Kafka's logs
 
 `trace.kafka_log("state-change")` and `trace.kafka_log("controller")` are the lines that Kafka would have written.
-Virtual time begins at 2018-10-25 00:00:00 UTC. Of an exception only the first line is there, not the stack.
+Virtual time begins at 2018-10-25 00:00:00 UTC. Of an exception, the log has only the first line, without the stack
+trace.
 
-Imported logs become the same records. Besides, they have what only logs say: of kind `broker` the steps `received`,
-`stopped-fetcher`, `truncated`, `started-fetcher`, `skipped`, `done`, `failed`; of kind `election` `started`; and of
-either kind of speaker `says`, a line for which the trace has no record, with its text in `detail`.
+Imported logs become the same records. Some records exist only in imported logs: the steps `received`,
+`stopped-fetcher`, `truncated`, `started-fetcher`, `skipped`, `done` and `failed` of kind `broker`; `started` of kind
+`election`; and `says` of kind `broker` or `controller`, a line for which the trace has no record, with its text in
+`detail`.
 """
 
 

@@ -5,7 +5,7 @@ is the active one or not.
 Kafka 2.0.1: server/KafkaApis.scala, handle; 2.4.1: handleAlterPartitionReassignmentsRequest,
 handleElectReplicaLeader; server/ReplicaManager.scala, electLeaders; server/DelayedElectLeader.scala
 
-Apart from `broker.py` because a process begins and stops there, and this is what it does in between.
+Separate from `broker.py` because a process begins and stops there, and this is what it does in between.
 """
 
 from __future__ import annotations

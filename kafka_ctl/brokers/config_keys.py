@@ -202,7 +202,7 @@ def _java(value: object) -> object:
 def as_text(
     config: Mapping[str, object], known: Iterable[str], what: str = "topic configuration key"
 ) -> dict[str, str]:
-    """Settings as Kafka stores them; UnknownName for a key that is not known."""
+    """Settings as Kafka stores them. Raises UnknownName for a key that is not known."""
     allowed = tuple(known)
     for key in config:
         if key not in allowed:
@@ -211,7 +211,7 @@ def as_text(
 
 
 def checked_topic(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
-    """A topic's settings as Kafka stores them; UnknownName for another key, ApiException for a wrong value."""
+    """A topic's settings as Kafka stores them. Raises UnknownName for another key, ApiException for a wrong value."""
     known = keys(TOPIC, generation.name)
     texts = as_text(config, known)
     check_values(texts, known, generation)
@@ -219,7 +219,10 @@ def checked_topic(config: Mapping[str, object], generation: Generation) -> dict[
 
 
 def checked_broker(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
-    """Settings of a running broker as Kafka stores them; UnknownName for a key that can only be set at its start."""
+    """Settings of a running broker as Kafka stores them.
+
+    Raises UnknownName for a key that can only be set at its start.
+    """
     known = dynamic_keys(generation.name)
     texts = as_text(config, known, "broker configuration key")
     check_values(texts, known, generation)

@@ -155,7 +155,10 @@ class Fetching(Protocol):
     """The part of the leader that a fetch needs."""
 
     def log_offsets(self, tp: TopicPartition, leader_epoch: int) -> LogOffsets | str:
-        """The ends of the log; an error where we do not lead it, do not have it, or know another epoch."""
+        """The end offsets of the leader's log.
+
+        An error if this broker does not lead or have it, or has another leader epoch.
+        """
 
     def is_throttled(self, tp: TopicPartition, replica: int) -> bool:
         """True if this replica may not be sent more of the partition now."""

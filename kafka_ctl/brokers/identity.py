@@ -62,7 +62,7 @@ def is_generated(broker: int, config: Config) -> bool:
 
 
 def remembered(files: Mapping[str, BrokerMetadata | None], generation: Generation) -> BrokerMetadata | None:
-    """The id on which the log directories agree, None if none has one; IdentityError if they do not agree.
+    """The id on which the log directories agree, None if none has one. Raises IdentityError if they do not agree.
 
     Before KAFKA-7335 only the id is read, also where a newer Kafka has written a cluster beside it.
     """
@@ -87,7 +87,7 @@ def remembered(files: Mapping[str, BrokerMetadata | None], generation: Generatio
 
 
 def decide(configured: int, stored: BrokerMetadata | None, cluster: str, config: Config) -> int | None:
-    """The id, or None where one must be generated; IdentityError where configuration and disks disagree."""
+    """The id, or None where one must be generated. Raises IdentityError if configuration and disks disagree."""
     if stored is not None and stored.cluster not in (None, cluster):
         raise IdentityError(
             "InconsistentClusterId",
@@ -107,7 +107,7 @@ def decide(configured: int, stored: BrokerMetadata | None, cluster: str, config:
 
 
 async def generate(zk: ZooKeeperClient, config: Config) -> int:
-    """The next id from ZooKeeper; IdentityError when that fails."""
+    """The next id from ZooKeeper. Raises IdentityError if that fails."""
     path = BrokerSequenceIdZNode.path()
     try:
         answer = await zk.write(Set(path, b""))

@@ -280,8 +280,9 @@ class LeaderRole:
     # Followers that are late
 
     def _late_now(self, limit: float) -> dict[TopicPartition, tuple[int, ...]]:
-        """By partition, the followers that have to leave the ISR now; `limit` is in seconds. A plug-in is asked about
-        every follower.
+        """By partition, the followers that have to leave the ISR now; `limit` is in seconds.
+
+        If a plug-in has a rule `late`, the rule is called for each follower.
 
         Kafka 2.0.1: cluster/Partition.scala, getOutOfSyncReplicas; 2.4.1: the same, isFollowerOutOfSync
         """
@@ -438,7 +439,11 @@ class LeaderRole:
             self._propagator = self.process.spawn(self._propagate())
 
     async def _propagate(self) -> None:
-        """At the next check after things are quiet, name the changed partitions under `/isr_change_notification`."""
+        """Write the changed partitions to a new znode under `/isr_change_notification`.
+
+        That is at the next check (every 2.5 s) at which the last change is more than 5 s old, or the last notification
+        more than 60 s.
+        """
         clock = self.process.clock
         while self._changed:
             wait = PROPAGATION_CHECK - (clock.now() - self.started) % PROPAGATION_CHECK

@@ -147,7 +147,7 @@ class World(Protocol):
         """This broker has registered: wait until all that are awaited have."""
 
     def rename(self, broker: int, to: int) -> None:
-        """A broker has found out which id it has; IdentityError when that is taken."""
+        """A broker has found out which id it has. Raises IdentityError if that is taken."""
 
 
 @dataclass(slots=True)

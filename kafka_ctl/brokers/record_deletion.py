@@ -5,7 +5,7 @@ brokers are alive; a DeleteRecords request is answered when it has come to the o
 Kafka 2.4.1: server/ReplicaManager.scala, deleteRecords; cluster/Partition.scala, deleteRecordsOnLeader,
 lowWatermarkIfLeader (KIP-107)
 
-Apart from `leader.py` because 0.10 has none of it.
+Separate from `leader.py` because 0.10 has none of it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 A wheel is a ring of `n` buckets, each `tick` milliseconds wide; a task lies in the bucket of the time at which it is
 due. What lies beyond the ring goes to an overflow wheel, whose tick is the whole ring below it, made when it is first
-needed. No thread ticks: the buckets that hold tasks wait in one delay queue, and a bucket expires at its beginning. Its
-tasks then run, or are demoted: put into a finer wheel, until their time has come. Times are whole milliseconds.
+needed. There is no thread that ticks: the buckets with tasks wait in one delay queue; a bucket expires when its
+interval begins. Its tasks then run, or are demoted: put into a finer wheel, until their time has come. Times are whole
+milliseconds.
 
     level 1    1 ms a bucket       20 ms altogether
     level 2   20 ms a bucket      400 ms
@@ -388,7 +389,7 @@ class SystemTimer(TimingWheel):
         return self.now
 
     def close(self) -> None:
-        """Wake up no more; what waits is neither run nor cancelled."""
+        """Stop the timers that wake it up; waiting tasks are neither run nor cancelled."""
         for timer in (self._wake, self._look):
             if timer is not None:
                 timer.cancel()

@@ -79,7 +79,7 @@ class Page:
 
 
 def _parsed(text: str) -> widgets.Content:
-    """The contents of a page's message; BadInput for a text that is no message."""
+    """The contents of a page's message. Raises BadInput for a text that is not a message."""
     try:
         content = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """The part of anywidget that the kit's widgets need, for a page without Jupyter: synchronised traits, and messages.
 
-Apart from `page.py` because it stands in for a library, which that one uses.
+Separate from `page.py` because it stands in for a library, which that one uses.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 First whole stretches of commands are left out, then shorter and shorter ones, then single ones (delta debugging); then
 what is left is made simpler: fewer brokers, a plain configuration, time that passes until all is quiet. Each attempt
-is a run of its own, so that nothing is assumed of why a command matters.
+is a new run, so no assumption is needed about why a command matters.
 
-Apart from `search.py` because it takes a found story, however that was found.
+Separate from `search.py` because it takes a found story, however that was found.
 """
 
 from __future__ import annotations

@@ -131,7 +131,9 @@ def play(walk: Walk, wanted: object = None) -> Outcome:
 
 
 def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> Failure | str | None:
-    """Give one command; REFUSED when it cannot be done, what is wrong when an actor dies or nothing comes to rest.
+    """Give one command. Returns None if it is done, and REFUSED if it cannot be done.
+
+    Returns a Failure if an actor dies or the lab does not come to rest.
 
     Where `stop()` becomes true, the command ends half-way.
     """

@@ -1,6 +1,6 @@
 """The finds of a search, as text and as story files.
 
-Apart from `cli/explore.py` because tests and tools write finds too.
+Separate from `cli/explore.py` because tests and tools write finds too.
 """
 
 from __future__ import annotations

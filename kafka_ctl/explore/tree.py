@@ -187,7 +187,7 @@ def digest(lab: Lab) -> bytes:
 
 
 def memory_of(lab: Lab) -> MemoryWorld:
-    """The world of a lab on virtual time; BadInput for another."""
+    """The world of a lab on virtual time. Raises BadInput for another."""
     if not isinstance(lab.world, MemoryWorld):
         raise BadInput("this needs a lab on virtual time")
     return lab.world

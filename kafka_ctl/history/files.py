@@ -52,7 +52,7 @@ def _fsspec(scheme: str, uri: str) -> tuple[pafs.FileSystem, str]:
 
 
 def path_of(path: object) -> str:
-    """A path as text; BadInput for what is none."""
+    """A path as text. Raises BadInput for anything that is not a path."""
     given = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(given, str) or not given or "\0" in given:
         raise BadInput(f"{path!r} is not a path: give the name of a file or folder as text")

@@ -88,7 +88,7 @@ class DatasetFolder:
         return sorted(info.base_name for info in self.fs.get_file_info(selector))
 
     def read_json(self, *names: str) -> Json:
-        """A file of JSON that was written here; BadInput when it is something else by now."""
+        """A file of JSON that was written here. Raises BadInput if it is no longer that."""
         with self.fs.open_input_stream(self.at(*names)) as file:
             text = file.read()
         try:
@@ -124,7 +124,7 @@ class DatasetFolder:
         return {name: found[name] for name in sorted(found) if name.startswith("kind=")}
 
     def manifest(self) -> Json:
-        """The description that a dataset holds of itself; BadInput when there is none, or only a part of one."""
+        """The description that a dataset holds of itself. Raises BadInput if there is none, or only a part of one."""
         if self.has(MANIFEST):
             found = self.read_json(MANIFEST)
             if missing := {"format", "buckets", "histories", "records"} - found.keys():

@@ -36,8 +36,8 @@ def log_files(paths: Paths) -> Iterator[LogFile]:
     """Files as they are, and those of folders that are named like logs, however deep; each with its address.
 
     A file comes once, by its device and inode (elsewhere its path), also where links form a loop. What cannot be read
-    comes with its `problem`. Raises BadInput for what is no path, for a path where nothing is, and for a folder
-    without such files.
+    comes with its `problem`. Raises BadInput for anything that is not a path, for a path where nothing is, and for a
+    folder without such files.
     """
     seen: set[object] = set()
     for path in listed(paths):
@@ -53,7 +53,7 @@ def log_files(paths: Paths) -> Iterator[LogFile]:
 
 
 def listed(paths: Paths) -> list[str]:
-    """The paths one by one, as text; BadInput for anything else, and for none at all."""
+    """The paths one by one, as text. Raises BadInput for anything else, and for none at all."""
     if isinstance(paths, (str, bytes, os.PathLike)):
         return [path_of(paths)]
     try:

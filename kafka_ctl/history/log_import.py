@@ -152,8 +152,8 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     is left out; questions then use what was read.
 
     A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
-    `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for what is no path, for
-    a path where nothing is, and for a folder without such files.
+    `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for anything that is not
+    a path, for a path where nothing is, and for a folder without such files.
     """
     logs = read_logs(spark, paths, history)
     if logs.problems:

@@ -46,7 +46,7 @@ def checked(path: str | os.PathLike[str]) -> DatasetFolder:
 
 
 def check_parquet(fs: pafs.FileSystem, files: Sequence[str]) -> list[pa.Schema]:
-    """The schemas of Parquet files; BadInput for the first that cannot be opened or is none."""
+    """The schemas of Parquet files. Raises BadInput for the first that cannot be opened or is not Parquet."""
 
     def schema(file: str) -> pa.Schema:
         with naming(file, "cannot be read", "is not a Parquet file"):
@@ -57,7 +57,7 @@ def check_parquet(fs: pafs.FileSystem, files: Sequence[str]) -> list[pa.Schema]:
 
 
 def checked_parquet(path: str | os.PathLike[str]) -> str:
-    """A Parquet file, or a folder of such files, that holds a trace; BadInput for anything else."""
+    """A Parquet file, or a folder of such files, that holds a trace. Raises BadInput for anything else."""
     given = path_of(path)
     fs, root, _ = filesystem(given)
     with naming(given, "cannot be read"):

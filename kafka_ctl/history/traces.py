@@ -18,7 +18,7 @@ from kafka_ctl.trace import KINDS, Record, Trace
 def read_parquet(path: str | os.PathLike[str], history: str | None = None) -> Trace:
     """The trace in a Parquet file or folder of the trace schema, as `from_arrow` reads it.
 
-    Raises BadInput when there is nothing at `path`, it is no Parquet, or it holds another table.
+    Raises BadInput if there is nothing at `path`, it is not Parquet, or it holds another table.
     """
     given = path_of(path)
     if not os.path.exists(given):

@@ -100,7 +100,7 @@ def short(value: object) -> str:
 
 
 def check_hours(hours: object) -> None:
-    """BadInput unless it is a number of hours that a cluster can live."""
+    """Raise BadInput unless it is a number of hours that a cluster can live."""
     if not isinstance(hours, (int, float)) or isinstance(hours, bool) or not 0 < hours <= LONGEST_LIFE:
         raise BadInput(f"hours={short(hours)}: give a number above 0 and up to {LONGEST_LIFE:,}")
 

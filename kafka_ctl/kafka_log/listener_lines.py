@@ -1,6 +1,6 @@
 """Lines that only 0.10 writes into controller.log: of listeners, selectors and the deletion thread.
 
-Apart from `write.py` because the other generations have none of these lines.
+Separate from `write.py` because the other generations have none of these lines.
 0.10 has no queue of events. Each change in ZooKeeper fires a listener that logs the change, partitions are
 elected and ISRs shrunk one by one with a line at every step, and topics are deleted by a thread of their own.
 Kafka 0.10.2.2: controller/KafkaController.scala, PartitionStateMachine.scala, ReplicaStateMachine.scala,

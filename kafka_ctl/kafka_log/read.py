@@ -132,7 +132,7 @@ def _rules(file: str) -> Rules:
 
 
 def parse_line(text: str) -> LogLine | None:
-    """The record of one line; None for a line of no log, such as one of a stack trace."""
+    """The record of one line; None for a line that does not begin a log entry, as in a stack trace."""
     head = HEAD.match(text)
     at = milliseconds(head[1], head[2]) if head else None
     return None if head is None or at is None else read_message(at, head[3], head[5], head[4])

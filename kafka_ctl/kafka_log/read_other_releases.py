@@ -1,6 +1,6 @@
 """Lines that no template writes, by `other_releases.txt`: those of other releases, 0.8.0 to 3.9, and a few more.
 
-Apart from `read.py` because that one reads lines by whatever forms there are, and these are made of prints that the
+Separate from `read.py` because that one reads lines by whatever forms there are, and these are made of prints that the
 generations of the kit do not have.
 """
 

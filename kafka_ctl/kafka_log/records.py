@@ -175,7 +175,7 @@ NO_RECORD = frozenset(word for words in TABLE if words[0] == "-" for word in wor
 
 @functools.cache
 def reading(name: str) -> Reading:
-    """The reader of a template's lines; KeyError for a template that is neither a message nor listed here."""
+    """The reader of a template's lines. Raises KeyError for a template that is neither a message nor listed here."""
     if name in RECORDS:
         return RECORDS[name]
     if ("controller", name) in rows():

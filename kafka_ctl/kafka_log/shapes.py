@@ -276,7 +276,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def shape_of(name: str, shape: str) -> Shape:
-    """The shape of a field; KeyError for one that has no row."""
+    """The shape of a field. Raises KeyError for one that has no row."""
     if not shape:
         return BY_NAME.get(name, NUMBER)
     found = SHAPES[shape]

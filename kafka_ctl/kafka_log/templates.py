@@ -75,7 +75,7 @@ class Text:
     def source(self) -> tuple[str, tuple[Field, ...]]:
         """The pattern of such texts, without a speaker and with a capital letter first, and what its groups are.
 
-        Of a field that stands there twice the first is read. `detail` is what the marks of `PART` surround.
+        Of a field that stands there twice the first is read. `detail` is the text between the two marks of `PART`.
         """
         pattern, groups = "", list[Field]()
         for piece in Text(self.sentence, self._values).pieces:
@@ -101,7 +101,7 @@ class Text:
     def read(self, sentence: str) -> dict[str, Value] | None:
         """The values in a sentence, without those that have no way back; None if it is not of this form.
 
-        Raises ValueError for a value that cannot be, as `isr=[3,,4]`.
+        Raises ValueError for an impossible value, such as `isr=[3,,4]`.
         """
         found = self.pattern.fullmatch(sentence)
         if found is None:
@@ -192,7 +192,7 @@ def sections() -> dict[str, str]:
 
 @functools.cache
 def book(generation: str) -> LogTemplates:
-    """The lines of a generation; UnknownName for one that has none."""
+    """The lines of a generation. Raises UnknownName for one that has none."""
     if generation not in GENERATIONS:
         raise UnknownName("generation", generation, GENERATIONS)
     return LogTemplates(generation)

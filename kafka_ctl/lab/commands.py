@@ -453,7 +453,7 @@ class Commands(RecordedRun):
             CAUSE.set(asked)
 
     async def _call(self, broker: int, request: AdminRequest) -> Response:
-        """Send a request to a broker, once; ConnectionError if it does not answer."""
+        """Send a request to a broker, once. Raises ConnectionError if it does not answer."""
         CAUSE.set(self._world.trace.add("admin", "request", request.name, broker=broker, target="sent"))
         return (await self._world.network.call(-1, broker, request))[0]
 
@@ -538,7 +538,7 @@ def _election_type(given: object) -> ElectionType:
 
 
 def _refusals(refused: Mapping[TopicPartition, ApiError], asked: int) -> dict[str, str] | None:
-    """The refusals as text; ApiException if all were refused."""
+    """The refusals as text. Raises ApiException if all were refused."""
     if refused and len(refused) == asked:
         codes = list(dict.fromkeys(error.code for error in refused.values()))
         raise ApiException(codes[0], "; ".join(f"{tp}: {error}" for tp, error in refused.items()))

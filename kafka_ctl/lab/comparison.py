@@ -1,6 +1,6 @@
 """Two runs side by side: where they part, and how they differ at the same time.
 
-Apart from `live.py` because it compares runs as values, without a widget.
+Separate from `live.py` because it compares runs as values, without a widget.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def compare(left: RecordedRun, right: RecordedRun, seconds: float | None = None)
     """The first difference of two runs, and the differences at the same time: `seconds` after their beginnings.
 
     By default that is the end of the shorter one. For where they part it does not count when things happened, only what
-    and in which order; neither do the times that znodes contain. Raises BadInput for what is no lab, and for a time
-    that is none.
+    and in which order; neither do the times that znodes contain. Raises BadInput for a value that is not a lab, and for
+    a time that is none.
     """
     for lab in (left, right):
         if not hasattr(lab, "trace") or not hasattr(lab, "znodes"):

@@ -86,7 +86,7 @@ def parse_description(path_or_text: str | Path) -> Description:
     The JSON has no leaders: there the first replica leads and all are in sync, as in a topic just created.
     Fields not named in `PartitionDescription` are read over.
     Raises BadInput, naming the line or entry, for text of another kind, for numbers that are none, for what
-    is described twice, for a leader or ISR that cannot be, and for topics whose partitions are not 0 to n-1.
+    is described twice, for an impossible leader or ISR, and for topics whose partitions are not 0 to n-1.
     """
     source, text = _read(path_or_text)
     counts: dict[str, int] = {}
@@ -272,7 +272,7 @@ class BrokerRoles(NamedTuple):
 
 
 def roles(description: Description, generation: Generation, config: Config) -> BrokerRoles:
-    """The roles that brokers must have for the description to hold; BadInput where they cannot."""
+    """The roles that brokers must have for the description to hold. Raises BadInput if they cannot."""
     for own in description.configs.values():
         check_values(own, keys(TOPIC, generation.name), generation)
     must_be_down: dict[int, TopicPartition] = {}
@@ -395,7 +395,7 @@ def encode(description: Description) -> dict[str, object]:
 
 
 def decode(topics: object) -> Description:
-    """The description a story keeps; BadInput when it is none."""
+    """The description of a story. Raises BadInput if it is not one."""
     partitions: dict[TopicPartition, PartitionDescription] = {}
     configs: dict[str, dict[str, str]] = {}
     try:

@@ -10,7 +10,7 @@ The network is the one between brokers and the one to ZooKeeper. `heal` ends eve
 starting a process.
 Kafka 2.0.1: core/src/main/scala/kafka/Kafka.scala, main (the shutdown hook that SIGTERM runs)
 
-Apart from `lab.py` because commands that break things are a concept of their own.
+Separate from `lab.py` because commands that break things are a concept of their own.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ class Faults(Commands):
         self._ask(write, name, path=None if name == "delete_controller" else op.path)
 
     def _memory_store(self, asked: str) -> MemoryStore:
-        """The ZooKeeper in this process; BadInput where it is another program."""
+        """The ZooKeeper in this process. Raises BadInput if it is another program."""
         store = self._world.store
         return store if isinstance(store, MemoryStore) else self._require_memory_world(asked).store
 

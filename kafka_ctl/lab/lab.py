@@ -126,7 +126,8 @@ class Lab(Faults):
         `path_or_text` is what `kafka-topics --describe` printed (any Kafka from 0.10 to 3.x), or the JSON of
         `kafka-reassign-partitions`. `options` are those of `Lab`; `brokers` may add racks, or brokers that hold
         nothing. Who must be dead for the description to be true is down; what a controller of that generation would
-        change at once (2.4 takes the dead out of ISRs) is changed. Raises BadInput for what cannot be read or be.
+        change at once (2.4 takes the dead out of ISRs) is changed. Raises BadInput if the description cannot be read,
+        or describes an impossible cluster.
         """
         described = parse_description(path_or_text)
         return cls(**{"brokers": described.brokers} | options, described=described)
@@ -208,7 +209,10 @@ class Lab(Faults):
         return violations[broken] if len(violations) > broken else None
 
     def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
-        """Let time pass until `holds(lab)`, or `holds()`, is true; ConditionNotMet if not within `limit` seconds."""
+        """Let time pass until `holds(lab)`, or `holds()`, is true.
+
+        Raises ConditionNotMet if not within `limit` seconds.
+        """
         asked = _asked(holds, self)
         validate.seconds("a limit", limit)
         start, size, reached, clock = self.now, len(self.trace), False, self._world.clock
@@ -381,7 +385,7 @@ def _checked(given: Description, racks: Mapping[int, object]) -> Description:
 
 
 def _asked(holds: Callable[..., bool], lab: Lab) -> Callable[[], bool]:
-    """The condition of `run_until` as a function of nothing; BadInput where it is none."""
+    """The condition of `run_until` as a function without arguments. Raises BadInput if it is not a function."""
     if callable(holds):
         with suppress(TypeError, ValueError):
             given = (lab,) if inspect.signature(holds).parameters else ()

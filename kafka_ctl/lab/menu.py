@@ -44,7 +44,7 @@ class Form(NamedTuple):
         return self.given.get(field, "")
 
     def number(self, field: str) -> int:
-        """BadInput where it is none."""
+        """Raise BadInput if it is not one."""
         return self._parsed(field, int)
 
     def seconds(self, field: str) -> float:
@@ -219,7 +219,7 @@ class Button(NamedTuple):
     """The kind of thing that it touches, such as `network`; empty for the usual ones."""
 
     def made(self, name: str, given: Given) -> Call:
-        """The arguments for the thing of this name; BadInput for a field that cannot be read."""
+        """The arguments for the thing of this name. Raises BadInput for a field that cannot be read."""
         form = Form(name, given)
         if self.call is not None:
             return self.call(form)
@@ -417,7 +417,10 @@ def menu(lab: Clickable) -> dict[str, list[dict[str, object]]]:
 
 
 def clicked(lab: Clickable, thing: str, do: str, given: Given) -> Command:
-    """The call for one click; UnknownName for what the thing does not have, BadInput for a bad field."""
+    """The call for one click.
+
+    Raises UnknownName for an action that the thing does not have, BadInput for a bad field.
+    """
     kind, _, name = thing.partition(":")
     known = {b.do or method: (method, b) for place in (kind, TIME) for method, b in buttons(place)}
     if do not in known:

@@ -4,7 +4,7 @@ Gauges are read from the actors, everything else from the trace. A meter or time
 milliseconds on the lab's clock. `metrics.txt` says where Kafka counts what, and in which generations.
 Kafka 2.0.1: controller/ControllerEventManager.scala, ControllerEventManager; controller/ControllerState.scala
 
-Apart from `recorded_run.py` because the names are those of JMX, and no other code reads them.
+Separate from `recorded_run.py` because the names are those of JMX, and no other code reads them.
 """
 
 from __future__ import annotations

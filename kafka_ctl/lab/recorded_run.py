@@ -194,7 +194,7 @@ class RecordedRun:
         )
 
     def identity(self, broker: int) -> view.IdentityView:
-        """The sources of a broker's id, and their contradictions; UnknownName for an unknown broker."""
+        """The sources of a broker's id, and their contradictions. Raises UnknownName for an unknown broker."""
         process = self._known(broker)
         return self._look(lambda znodes: view.identity_of(process, znodes))
 
@@ -204,7 +204,7 @@ class RecordedRun:
         return Rows(found[tp] for tp in sorted(found))
 
     def partition(self, topic: str, partition: int) -> view.PartitionView:
-        """One partition; UnknownName when there is none of that name."""
+        """One partition. Raises UnknownName if there is none of that name."""
         asked = validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID)
         found = {(p.topic, p.partition): p for p in self.partitions()}
         if asked not in found:
@@ -237,11 +237,14 @@ class RecordedRun:
         return view.BrokerTable(self._world.clock.call(lambda: {id: view.broker(process) for id, process in processes}))
 
     def logs(self) -> Rows[view.LogView]:
-        """The log of every replica that was ever written to, by topic, partition and broker."""
+        """The logs of all replicas that were ever written to, in the order of topic, partition and broker."""
         return Rows(self._world.clock.call(lambda: view.logs(self._world.brokers)))
 
     def log(self, topic: str, partition: int) -> Rows[view.LogView]:
-        """The logs of one partition, by broker; none while nobody has produced. UnknownName if it does not exist."""
+        """The logs of one partition, by broker; none while nobody has produced.
+
+        Raises UnknownName if the partition does not exist.
+        """
         tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
         found = Rows(log for log in self.logs() if log[:2] == tp)
         if not found:
@@ -412,7 +415,7 @@ class RecordedRun:
     def do(self, line: Command | str) -> object:
         """Run one command of a story, as text or as parsed; one that was refused may be refused again.
 
-        Raises UnknownName for what is no command, BadInput for a text that is not one line.
+        Raises UnknownName for a text that is not a command, BadInput for a text that is not one line.
         """
         line = line if isinstance(line, Command) else _only(line)
         refused = line.name == REFUSED and bool(line.args)
@@ -493,7 +496,7 @@ class RecordedRun:
 
 
 def undo(lab: RecordedRun) -> Command:
-    """Take back the last command of a lab, and return it; BadInput where none was given, and on real time.
+    """Take back the last command of a lab, and return it. Raises BadInput if none was given, and on real time.
 
     The story is replayed without that command; until that has come to its end nothing is undone.
     """

@@ -152,7 +152,7 @@ def _key(key: object) -> str:
 
 
 def split_words(line: str) -> list[str]:
-    """The words of a line as a shell reads them, up to a `#`; ValueError for a quote or a backslash without its end.
+    """The words of a line as a shell reads them, up to a `#`. Raises ValueError for an open quote or a last backslash.
 
     The answer is that of `shlex.split(line, comments=True)`, which takes time by the square of a word's length.
     """

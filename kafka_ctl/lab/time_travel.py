@@ -10,7 +10,7 @@ What is stopped goes on with whatever is asked next. A stop is between two callb
 writes belong together. Where callbacks that leave no record came before the stop, a second number says how many have
 run altogether. Only virtual time can be travelled.
 
-Apart from `recorded_run.py` because it makes another run from a story, and does not change the one it is asked by.
+Separate from `recorded_run.py` because it makes another run from a story, and does not change the one it is asked by.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def run(world: World, do: Callable[[Command], object], lines: Sequence[Command],
 
 
 def moment(world: MemoryWorld, n: int, opened: int, begun: set[int]) -> int:
-    """The number of records before the last `n` moments; BadInput where there were fewer moments.
+    """The number of records before the last `n` moments. Raises BadInput if there were fewer moments.
 
     `opened`: the number of records of the first moment, the opening of the lab. `begun`: those before each command.
     """

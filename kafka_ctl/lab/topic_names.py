@@ -95,7 +95,7 @@ def check_name(topic: str, generation: Generation) -> None:
 
 
 def check_new(topic: str, topics: Iterable[str]) -> None:
-    """ApiException where the topic exists (TOPIC_ALREADY_EXISTS), or another whose name collides with its own."""
+    """Raise ApiException if the topic exists (TOPIC_ALREADY_EXISTS), or another whose name collides with its own."""
     existing = list(topics)
     if topic in existing:
         raise ApiException("TOPIC_ALREADY_EXISTS", f"Topic '{topic}' already exists.")

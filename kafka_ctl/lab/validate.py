@@ -33,7 +33,7 @@ MOST_BITS = 1000
 
 
 def integer(what: str, value: object, least: int = 0, most: int | None = None) -> int:
-    """`value` if it is an int (not a bool) from `least` to `most`; BadInput otherwise."""
+    """`value` if it is an int (not a bool) from `least` to `most`. Raises BadInput otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise BadInput(f"{what} cannot be {short(value)}; it is a whole number, {least} or more")
     if value.bit_length() > MOST_BITS:

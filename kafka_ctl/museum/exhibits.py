@@ -36,7 +36,7 @@ EXHIBITS = tuple(map(_exhibit, re.findall(r"^\S.*\n(?:  .*\n)+", TABLE, re.M)))
 def find(name: str) -> Exhibit:
     """The exhibit of that number or name; UnknownName, which lists all names, if there is none.
 
-    The ticket will do, also without its `KAFKA-`; BadInput where it has two exhibits.
+    The ticket will do, also without its `KAFKA-`. Raises BadInput if it has two exhibits.
     """
     given = name.strip().upper()
     if given.isdecimal() and 1 <= int(given) <= len(EXHIBITS):

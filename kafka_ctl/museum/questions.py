@@ -49,7 +49,7 @@ def stop_replicas(lab: Lab) -> str:
 
 
 def double_leadership(lab: Lab) -> str:
-    """For how long brokers took themselves for leaders of a partition that another one led already."""
+    """The time for which brokers acted as leaders of a partition that another broker already led."""
     leads: dict[TopicPartition, dict[int, float]] = {}
     double = 0.0
     for r in lab.trace:

@@ -1,6 +1,6 @@
 """An exhibit as text: what happened, the lines that decide it, what noticed it, and the same story with the fix.
 
-Apart from `commands.py` because an exhibit is put into words without a terminal, too.
+Separate from `commands.py` because an exhibit is put into words without a terminal, too.
 """
 
 from __future__ import annotations

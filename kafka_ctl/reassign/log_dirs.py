@@ -27,7 +27,7 @@ NOT_YET = "REPLICA_NOT_AVAILABLE"
 """The answer of a broker that has no copy yet; it makes one in the directory that it was asked for."""
 
 Call = Callable[[int, LogDirsRequest], Awaitable[Response]]
-"""Sends a request to a broker; ConnectionError if it does not answer."""
+"""Sends a request to a broker. Raises ConnectionError if it does not answer."""
 
 
 class Clock(Protocol):
@@ -59,7 +59,7 @@ class LogDirs:
     async def alter(self, wanted: Mapping[Replica, str], until: float) -> set[Replica]:
         """Ask each broker once to move its copies; which of them lie there or are on their way.
 
-        A copy that is not there yet is no error. Raises ApiException for any other.
+        A copy that is not there yet is not an error. Raises ApiException for any other.
         """
         there: set[Replica] = set()
         for broker, replicas in _by_broker(wanted).items():
@@ -94,7 +94,10 @@ class LogDirs:
         return [_judged(replica, found[replica], wanted[replica]) for replica in sorted(wanted)]
 
     async def _ask(self, broker: int, request: LogDirsRequest, until: float) -> Response:
-        """The answer of a broker, also of one that is reached at a later attempt; ApiException when it is too late."""
+        """The answer of a broker, also of one that is reached at a later attempt.
+
+        Raises ApiException if the answer is too late.
+        """
         while True:
             try:
                 async with asyncio.timeout(until - self._clock.now()):

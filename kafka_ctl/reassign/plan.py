@@ -77,7 +77,7 @@ def check_plan(listed: Sequence[tuple[TopicPartition, Sequence[int]]], generatio
 
 
 def check_exists(plan: Iterable[TopicPartition], existing: Collection[TopicPartition], generation: Generation) -> None:
-    """BadInput for partitions that the cluster does not have."""
+    """Raise BadInput for partitions that the cluster does not have."""
     if missing := [name(tp, generation) for tp in plan if tp not in existing]:
         listed = "ListBuffer" if generation.log_dirs.moves_between_log_dirs else "List"
         raise BadInput(f"The proposed assignment contains non-existent partitions: {listed}({', '.join(missing)})")
@@ -99,7 +99,7 @@ def as_written(plan: Assignment, generation: Generation) -> dict[TopicPartition,
 
 
 def read_topics(text: str, generation: Generation) -> list[str]:
-    """The topics named in a file; BadInput for one that stands there twice."""
+    """The topics named in a file. Raises BadInput for one that is named twice."""
     topics = [_field(entry, "topic", str) for entry in _entries(text, "topics", generation)]
     if twice := duplicates(topics):
         raise BadInput(f"List of topics to reassign contains duplicate entries: {','.join(twice)}")

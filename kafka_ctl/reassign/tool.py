@@ -97,8 +97,8 @@ class Tool:
         """Start the reassignment in a plan; while one is running, only its throttles are changed.
 
         `throttle` (between brokers) and `log_dirs_throttle` (between the log directories of a broker) are in bytes a
-        second; a negative one is no throttle, and leaves those that are set. Raises BadInput in the tool's words.
-        Kafka 0.10.2.2, 2.0.1, 2.4.1: admin/ReassignPartitionsCommand.scala, executeAssignment, maybeLimit
+        second; a negative one is not a throttle, and does not change those that are set. Raises BadInput in the tool's
+        words. Kafka 0.10.2.2, 2.0.1, 2.4.1: admin/ReassignPartitionsCommand.scala, executeAssignment, maybeLimit
         """
         if log_dirs_throttle is not None and not self.generation.log_dirs.moves_between_log_dirs:
             raise BadInput(
@@ -184,7 +184,7 @@ class Tool:
         return Outcome(text, not moving)
 
     async def cancel(self, plan_file: str, preserve_throttles: bool = False) -> Outcome:
-        """Bring those partitions of a plan that are moving back to their original replicas."""
+        """Cancel the moves of a plan that are under way: the partitions go back to their original replicas."""
         self._needs_kip455("cancel")
         plan = plans.read_plan(plan_file, self.generation)
         moving = {tp: a for tp, a in sorted((await self.moving()).items()) if tp in plan.partitions}

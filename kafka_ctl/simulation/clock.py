@@ -42,7 +42,7 @@ class Clock:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep all other threads from what is done inside; BadInput where another thread is inside."""
+        """Exclude all other threads from the block. Raises BadInput if another thread is in it."""
         if not self._user.acquire(blocking=False):
             raise BadInput(
                 "another thread is using this lab; a lab is used by one thread at a time: wait until the other is done,"
@@ -215,7 +215,9 @@ class VirtualClock(Clock):
         self.loop.now = max(end, self.loop.now)
 
     def settle(self, limit: float = LIMIT, began: float | None = None) -> None:
-        """Run until only background timers are left; ConditionNotMet `limit` virtual seconds after `began` (or now)."""
+        """Run until only background timers are left.
+
+        Raises ConditionNotMet if that takes more than `limit` virtual seconds from `began` (by default from now)."""
         loop = self.loop
         self.drive(lambda: loop.idle, (loop.now if began is None else began) + limit)
         if not loop.idle:

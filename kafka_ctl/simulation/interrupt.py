@@ -1,6 +1,6 @@
 """Ctrl-C while a lab runs: taken between two callbacks, so that it interrupts no actor, or when the command is done.
 
-Apart from `loop.py` because a loop without signals, as in a browser, needs none of it.
+Separate from `loop.py` because a loop without signals, as in a browser, needs none of it.
 """
 
 from __future__ import annotations

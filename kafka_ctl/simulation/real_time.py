@@ -63,7 +63,7 @@ class RealTimeWorld(World):
             self.clock.thread.join(END_SECONDS)
 
     def _let_go(self) -> None:
-        """Give up at once what others may be waiting for."""
+        """Release at once what another lab may be waiting for, such as the lock of a chroot."""
 
     def _end_here(self) -> None:
         """End in the thread of our loop, which ends with us: who drops a lab may be anywhere."""

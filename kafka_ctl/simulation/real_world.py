@@ -1,6 +1,6 @@
 """The world on real time and a real ZooKeeper: whose chroot it lives in, and what if the server goes away.
 
-Apart from `lab.py` because it needs kazoo and a server, and the memory world neither.
+Separate from `lab.py` because it needs kazoo and a server, and the memory world neither.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class RealWorld(RealTimeWorld):
         return self.clock.run(self._while_connected(coro))
 
     async def _while_connected(self, coro: Coroutine[object, None, T]) -> T:
-        """The result of `coro`; Unavailable when its session ends, or the connection is lost and stays lost."""
+        """The result of `coro`. Raises Unavailable if its session ends, or the connection is lost and stays lost."""
         task, check = asyncio.create_task(coro), self._patience()
         try:
             while not task.done():

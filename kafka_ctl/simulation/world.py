@@ -99,7 +99,7 @@ class World:
         return broker
 
     def rename(self, broker: int, to: int) -> None:
-        """A broker has found out that its id is another one; IdentityError when that is taken."""
+        """A broker has found out that its id is another one. Raises IdentityError if that is taken."""
         if to in self.brokers:
             raise IdentityError("NodeExists", f"broker {to} of this lab is {self.brokers[to].state}, and keeps its id")
         self.brokers[to] = self.brokers.pop(broker)

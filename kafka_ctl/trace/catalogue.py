@@ -109,7 +109,7 @@ class _Lines:
 
 
 def parse(text: str) -> Catalogue:
-    """The catalogue in a text of the form that the head of `catalogue.txt` explains."""
+    """Parse the text of a catalogue; the head of `catalogue.txt` explains its form."""
     groups: dict[str, list[tuple[str, str, list[Action]]]] = {"actions": [], "messages": [], "imported": []}
     rules: dict[tuple[str, str], Rule] = {}
     section, key = "", ("", "")

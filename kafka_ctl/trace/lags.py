@@ -3,7 +3,7 @@
 Kafka 2.0.1: cluster/Partition.scala, getOutOfSyncReplicas; cluster/Replica.scala, updateLogReadResult,
 lastCaughtUpTimeMs. In the lab: `LeaderRole.late_since`.
 
-Apart from `model.py` because it folds times, and the model states.
+Separate from `model.py` because it folds times, and the model states.
 """
 
 from __future__ import annotations

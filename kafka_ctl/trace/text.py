@@ -36,7 +36,7 @@ def describe(record: Record) -> str:
 
 
 def text(records: Iterable[Record], level: str = "story") -> str:
-    """The records as lines; UnknownName for a level that is not in `LEVELS`.
+    """The records as lines. Raises UnknownName for a level that is not in `LEVELS`.
 
     `all` has a line for every record. `story` leaves out what a reader would not miss (reads, cached
     metadata, answers without error, the paths that every broker creates at its start) and puts into one

@@ -80,7 +80,7 @@ def _value_text(value: object) -> str:
 
 
 def as_bytes(given: bytes | str) -> bytes:
-    """Bytes, or text of hexadecimal digits with whatever space between them; BadInput for anything else."""
+    """The bytes of `given`: bytes, or text of hexadecimal digits with spaces. Raises BadInput for any other text."""
     if isinstance(given, bytes):
         return given
     digits = re.sub(r"\s|0x", "", given)

@@ -1,6 +1,6 @@
 """The listening brokers of a world: every kind of request with its handler.
 
-Apart from `lab.py` because only a lab with `wire=True` loads it.
+Separate from `lab.py` because only a lab with `wire=True` loads it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def client_faults(world: World) -> ClientFaults:
 
 
 def committed_records(world: World, tp: TopicPartition) -> list[Record]:
-    """The records of a partition up to its leader's high watermark; Unavailable where no broker leads it."""
+    """The records of a partition up to its leader's high watermark. Raises Unavailable if no broker leads it."""
     assert isinstance(world.listeners, WireListeners)
     contents = world.listeners.shared.contents
 

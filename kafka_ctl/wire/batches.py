@@ -111,7 +111,7 @@ def split(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def read_batch(data: bytes) -> Batch:
-    """The header of a batch; Malformed where length, magic or checksum are wrong."""
+    """The header of a batch. Raises Malformed if length, magic or checksum is wrong."""
     if len(data) < HEADER.size:
         raise Malformed(f"a batch of {len(data)} bytes; its header alone has {HEADER.size}")
     fields = HEADER.unpack_from(data)

@@ -73,7 +73,7 @@ class _Names:
         self.api, self.version = api, version
 
     def translated(self, schema: Schema, given: Mapping[str, object], place: str = "") -> dict[str, object]:
-        """A structure with the names of the schemas; UnknownName for a field that it does not have."""
+        """A structure with the names of the schemas. Raises UnknownName for a field that it does not have."""
         fields = {field.name: field for field in (*schema.fields, *(field for _, field in schema.tagged))}
         others = {old: new for old, new in _kafkas_names().get((self.api, place), {}).items() if new in fields}
         found: dict[str, object] = {}
@@ -122,7 +122,7 @@ def exchange(address: str, message: bytes, seconds: float = PATIENCE) -> bytes:
 
 
 def read_frame(incoming: BufferedIOBase) -> bytes:
-    """The next length and so many bytes of a file; EOFError where it ends before."""
+    """The next length and so many bytes of a file. Raises EOFError if the file ends before that."""
     head = incoming.read(4)
     data = incoming.read(int.from_bytes(head, "big")) if len(head) == 4 else b""
     if len(head) < 4 or len(data) < int.from_bytes(head, "big"):
@@ -151,7 +151,7 @@ class AdminClient:
         self.bootstrap, self.client_id = [part.strip() for part in bootstrap.split(",") if part.strip()], client_id
 
     async def call(self, broker: int, asked: LogDirsRequest) -> Response:
-        """Ask one broker; ConnectionError where it is not known, or does not answer."""
+        """Ask one broker. Raises ConnectionError if it is not known, or does not answer."""
         return await asyncio.to_thread(self._call, broker, asked)
 
     async def alter_reassignments(
@@ -167,7 +167,7 @@ class AdminClient:
         return dict(response.moving)
 
     def _metadata(self) -> tuple[dict[int, str], int]:
-        """The address of each broker, and the controller; Unavailable where no bootstrap server answers."""
+        """The address of each broker, and the controller. Raises Unavailable if no bootstrap server answers."""
         trouble = Unavailable("--bootstrap-server names no broker; it is a list such as 127.0.0.1:9092")
         for address in self.bootstrap:
             try:
@@ -247,7 +247,7 @@ def read_answer(asked: Asked, message: Message) -> Response:
 
 
 def _described(dirs: Iterable[Message]) -> dict[TopicPartition, LogDirDescription]:
-    """The directory of each copy, and of its future copy, in the directories that can be read."""
+    """By partition, the log directories of its copy and of its future copy, as far as they can be read."""
     found: dict[TopicPartition, LogDirDescription] = {}
     for each in dirs:
         for tp, part in parts_of(each["topics"]) if each["error_code"] == 0 else ():

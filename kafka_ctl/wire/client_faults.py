@@ -1,6 +1,6 @@
 """Faults between clients and the brokers of a lab: connections that are cut, slow or throttled, and errors as answers.
 
-Apart from `service.py` because that answers requests, and these come before an answer. Brokers of the lab are not
+Separate from `service.py` because that answers requests, and these come before an answer. Brokers of the lab are not
 concerned; the faults between them are commands of the lab (`lab/faults.py`).
 Kafka 2.4.1: common/requests/AbstractRequest.java, getErrorResponse, and what overrides it
 """
@@ -48,7 +48,10 @@ class ClientFaults:
         self._healed = asyncio.Event()
 
     def demand(self, kind: str, error: str, requests: int, broker: int | None) -> None:
-        """Answer the next requests of a kind with an error; UnknownName for a kind or an error that there is not."""
+        """Answer the next requests of a kind with an error.
+
+        Raises UnknownName for an unknown kind or error.
+        """
         if kind not in KINDS:
             raise UnknownName("kind of request", kind, KINDS)
         number_of(error)

@@ -41,7 +41,7 @@ class Budget:
         self.left = self.size = min(MOST_MEMORY, TIMES * message)
 
     def spend(self, size: int, at: int) -> None:
-        """Malformed where that is more than is left."""
+        """Raise Malformed if that is more than is left."""
         self.left -= size
         if self.left < 0:
             raise Malformed(f"an array at offset {at} for which {self.size} bytes of memory are too few")
@@ -52,13 +52,13 @@ BudgetReader = Callable[..., tuple[object, int]]
 
 
 def decode(schema: Schema, data: bytes, at: int = 0) -> tuple[Message, int]:
-    """The structure that begins at this offset, and the offset behind it; Malformed where there is none."""
+    """The structure that begins at this offset, and the offset behind it. Raises Malformed if there is none."""
     message, behind = _reader(schema)(data, at, Budget(len(data)))
     return message, behind
 
 
 def encode(schema: Schema, message: Mapping[str, object]) -> bytes:
-    """The bytes of a structure; BadInput for a value that its field cannot have."""
+    """The bytes of a structure. Raises BadInput for a value that its field cannot have."""
     return _writer(schema)(message)
 
 
@@ -137,7 +137,7 @@ def _array(field: Field, flexible: bool) -> tuple[BudgetReader, Writer]:
 
 
 def check_array(length: int, data: bytes, at: int) -> None:
-    """Malformed if there cannot be so many elements, as each has at least a byte."""
+    """Raise Malformed if there cannot be so many elements, as each has at least a byte."""
     if not 0 <= length <= len(data) - at:
         raise Malformed(f"an array of {length} elements at offset {at}, where {max(0, len(data) - at)} bytes are left")
 

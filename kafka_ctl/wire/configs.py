@@ -1,6 +1,6 @@
-"""Settings over the wire: those of topics, brokers and loggers, all keys of the release, shown and changed.
+"""Requests that show and change the settings of topics, brokers and loggers, with all keys of the release.
 
-Apart from `attach.py` because that one only says which request has which handler.
+Separate from `attach.py` because that one only says which request has which handler.
 A setting has one source of several: the topic's or the running broker's own in ZooKeeper, what all running brokers have
 there, the broker's file, Kafka's default. Brokers write changes into ZooKeeper and learn of them from there.
 Kafka 2.4.1: server/AdminManager.scala, describeConfigs, alterConfigs, incrementalAlterConfigs;
@@ -111,7 +111,7 @@ def _text(value: object) -> str:
 
 
 async def describe_configs(service: Service, version: int, request: Message) -> Message:
-    """The settings of topics, of this broker or of all, and of its loggers; of each once."""
+    """The settings of topics, of this broker or of all brokers, and of this broker's loggers; each resource once."""
     results, synonyms = [], bool(request.get("include_synonyms", False))
     asked = {(one["resource_type"], one["resource_name"]): one["configuration_keys"] for one in request["resources"]}
     for (number, name), wanted in asked.items():
@@ -306,7 +306,7 @@ async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, 
 
 
 async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
-    """The znode of settings in ZooKeeper; ApiException where there can be none.
+    """The znode of settings in ZooKeeper. Raises ApiException if such settings are not possible.
 
     Kafka 2.4.1: zk/AdminZkClient.scala, validateTopicConfig; server/AdminManager.scala, getBrokerId
     """

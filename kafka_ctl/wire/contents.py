@@ -222,7 +222,7 @@ class Contents:
 
 
 def lowered(batches: Sequence[tuple[int, bytes]], magic: int, most: int) -> bytes:
-    """The batches for a reader who knows this magic only; BadInput where one is compressed with zstd, which is younger.
+    """The batches for a reader that knows only this magic. Raises BadInput if one is compressed with zstd.
 
     Unpacked, they may become larger: no more than `most` bytes, or one batch.
     Kafka 2.4.1: common/record/RecordsUtil.java, downConvert

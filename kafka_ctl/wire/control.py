@@ -1,4 +1,4 @@
-"""Requests between brokers and administrators: as messages, and as the values that the actors use.
+"""Requests that brokers send each other: as messages, and as the values that the actors use.
 
 Each `write_` makes a message of a request or response, each `read_` the reverse; versions that group by topic and those
 that do not are both served.
@@ -170,7 +170,7 @@ def _state(tp: TopicPartition, sent: PartitionState) -> Message:
 
 
 def read_request(name: str, message: Message) -> Sent:
-    """The request that a message is; BadInput for one with partitions that cannot be."""
+    """The request that a message is. Raises BadInput for one with impossible partitions."""
     epoch = message.get("broker_epoch", UNKNOWN_EPOCH)
     if name == "ControlledShutdown":
         return ControlledShutdownRequest(message["broker_id"], epoch)

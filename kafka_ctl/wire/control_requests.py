@@ -1,6 +1,6 @@
 """The requests of controllers, brokers that leave, and administrators, as a broker answers them.
 
-Apart from `attach.py` because that one only says which request has which handler.
+Separate from `attach.py` because that one only says which request has which handler.
 Kafka 2.0.1: server/KafkaApis.scala, handleLeaderAndIsrRequest ... handleControlledShutdownRequest;
 2.4.1: handleElectReplicaLeader, handleAlterPartitionReassignmentsRequest, handleListPartitionReassignmentsRequest,
 handleDeleteRecordsRequest, handleDescribeLogDirsRequest, handleAlterReplicaLogDirsRequest;

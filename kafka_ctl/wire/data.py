@@ -1,6 +1,6 @@
 """Producing over the wire, on the logs of this broker: the checks of records, the append, and what ends a transaction.
 
-Apart from `attach.py` because that one only says which request has which handler.
+Separate from `attach.py` because that one only says which request has which handler.
 Kafka 2.0.1, 2.4.1: server/KafkaApis.scala, handleProduceRequest, handleWriteTxnMarkersRequest;
 common/requests/ProduceRequest.java, validateRecords; log/Log.scala, analyzeAndValidateRecords;
 log/LogValidator.scala, validateBatch; common/record/DefaultRecordBatch.java, RecordIterator

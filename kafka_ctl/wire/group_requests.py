@@ -1,6 +1,6 @@
 """The requests of consumer groups, as their coordinator answers them.
 
-Apart from `attach.py` because that one only says which request has which handler.
+Separate from `attach.py` because that one only says which request has which handler.
 Kafka 2.0.1: server/KafkaApis.scala, handleJoinGroupRequest, handleSyncGroupRequest, handleOffsetCommitRequest ...
 """
 

@@ -127,7 +127,7 @@ class Groups:
         return self.groups.setdefault(name, Group(name))
 
     def _member(self, name: str, member: str, generation: int | None = None) -> tuple[Group, Member]:
-        """A member that there is; GroupError where it is not, or belongs to another generation."""
+        """A member of the group. Raises GroupError if it is not a member, or belongs to another generation."""
         group = self.groups.get(name)
         if group is None or member not in group.members:
             raise GroupError("UNKNOWN_MEMBER_ID")
@@ -297,7 +297,7 @@ class Groups:
         """Remember offsets; a consumer without a group's membership has generation -1.
 
         A group that waits for its assignment takes no offsets (REBALANCE_IN_PROGRESS). With `checks_members_first` a
-        consumer that is no member gets UNKNOWN_MEMBER_ID also then.
+        consumer that is not a member gets UNKNOWN_MEMBER_ID also then.
         Kafka 2.0.1, 2.4.1: coordinator/group/GroupCoordinator.scala, handleCommitOffsets, doCommitOffsets
         """
         if generation >= 0 and name not in self.groups:

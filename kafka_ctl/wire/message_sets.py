@@ -29,7 +29,7 @@ def magic_of(data: bytes) -> int:
 
 
 def read_messages(data: bytes, nested: bool = False) -> list[Record]:
-    """The messages of a set, those inside of compressed ones as well; Malformed where a checksum is wrong.
+    """The messages of a set, those inside of compressed ones as well. Raises Malformed if a checksum is wrong.
 
     What is compressed is unpacked to LARGEST bytes in all.
     """

@@ -1,6 +1,6 @@
 """The network port over sockets: what controller and brokers send each other travels as Kafka's own bytes.
 
-Apart from `attach.py` because that one only joins a world with what listens and what sends.
+Separate from `attach.py` because that one only joins a world with what listens and what sends.
 Brokers of others, in a cluster that a lab has joined (`Lab(join=True, wire=True)`), are reached where they have
 registered themselves; they get the four requests between controller and brokers, and the markers of transactions.
 
@@ -50,7 +50,10 @@ class Connection:
         self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def exchange(self, host: str, port: int, frame: bytes) -> bytes:
-        """Send a request and return the answer without its length; ConnectionError when that does not come."""
+        """Send a request and return the answer without its length.
+
+        Raises ConnectionError if the answer does not come.
+        """
         async with self.lock:
             try:
                 if self.streams is None:

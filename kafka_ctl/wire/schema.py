@@ -69,7 +69,7 @@ def apis() -> dict[int, str]:
 
 
 def api_key(name: str | int) -> int:
-    """The key of an API given by name, in any case, or by key; UnknownName where there is none."""
+    """The key of an API given by name, in any case, or by key. Raises UnknownName for an unknown API."""
     known = apis()
     if isinstance(name, int) or name.isdigit():
         if int(name) in known:
@@ -92,7 +92,7 @@ def versions(key: int) -> range:
 
 @cache
 def message_type(key: int, version: int, direction: str = REQUEST) -> MessageType:
-    """The message of this API, version and direction; UnknownName where there is no such version."""
+    """The message of this API, version and direction. Raises UnknownName if there is no such version."""
     title = apis().get(key)
     if title is None:
         raise UnknownName("API key", key, apis())

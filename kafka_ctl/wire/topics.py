@@ -1,6 +1,6 @@
 """Creating, growing and deleting topics over the wire: the controller's broker does it, and waits for what comes of it.
 
-Apart from `attach.py` because that one only says which request has which handler.
+Separate from `attach.py` because that one only says which request has which handler.
 Kafka 2.0.1: server/KafkaApis.scala, handleCreateTopicsRequest, handleDeleteTopicsRequest; server/AdminManager.scala,
 createTopics, createPartitions; server/DelayedCreatePartitions.scala (KIP-4, KIP-195); zk/AdminZkClient.scala,
 validateReplicaAssignment
@@ -61,7 +61,7 @@ def _led(service: Service, topic: str, partitions: int) -> bool:
 
 
 async def create_topics(service: Service, version: int, request: Message) -> Message:
-    """Create topics, or only say whether they could be; answered when they have leaders."""
+    """Create topics, or with `validate_only` say whether they could be created; the answer waits for their leaders."""
     seconds, config, only = request["timeout"] / 1000, service.broker.config, request.get("validate_only", False)
     answers, twice = [], _twice(request["topics"])
     for topic in request["topics"]:
@@ -182,7 +182,7 @@ Assignments = Sequence[Sequence[int]] | None
 async def check_growth(
     service: Service, topic: str, count: int, given: Assignments
 ) -> dict[int, tuple[int, ...]] | None:
-    """The new partitions as they were given, None where nothing was; ApiException where this cannot be."""
+    """The new partitions as they were given, None where nothing was. Raises ApiException if they are not possible."""
     zk = KafkaZkClient(service.broker.zk)
     per_topic = service.broker.generation.reassignment.incremental_reassignment
     if not per_topic and await zk.exists(ReassignPartitionsZNode.path()):

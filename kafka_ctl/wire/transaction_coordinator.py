@@ -209,7 +209,7 @@ class TransactionCoordinator:
         transaction.epoch += 1
 
     def add_partitions(self, id: str, producer: int, epoch: int, partitions: Collection[TopicPartition]) -> None:
-        """The producer is about to write to partitions: its transaction begins, or has more of them."""
+        """Add partitions that a producer is about to write to; its transaction begins if none is under way."""
         transaction = self._transaction(id, producer, epoch)
         if transaction.state != ONGOING or not transaction.partitions.issuperset(partitions):
             self._add(transaction, partitions)

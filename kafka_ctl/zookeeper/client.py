@@ -52,10 +52,10 @@ class ZooKeeperClient:
         self._children: dict[str, Handler] = {}
 
     def state_changed(self, state: str) -> None:
-        """Take in that the session is Connected, Disconnected or Expired.
+        """Note the new state of the session: Connected, Disconnected or Expired.
 
-        Without a connection operations wait. When the session has expired, those that wait fail, unless they are for
-        the next session.
+        Without a connection operations wait. When the session has expired, waiting operations fail; without
+        `ends_with_session` they wait for the next session.
         """
         if state == store.DISCONNECTED or (state == store.EXPIRED and not self.ends_with_session):
             self.connected.clear()
@@ -87,7 +87,11 @@ class ZooKeeperClient:
         self._children.pop(path, None)
 
     async def send(self, ops: Sequence[Op]) -> list[Result]:
-        """Send all operations through the window; an expired session answers SESSIONEXPIRED to each."""
+        """Send all operations, at most `window` of them in flight.
+
+        When the session expires, operations without an answer get SESSIONEXPIRED, or, without `ends_with_session`, are
+        sent again in the next session.
+        """
         answers: list[Result] = []
         while len(answers) < len(ops):
             await self.connected.wait()

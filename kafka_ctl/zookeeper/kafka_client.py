@@ -105,7 +105,7 @@ class KafkaZkClient:
     async def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr | Exception]:
         """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none.
 
-        What is no JSON is as good as nothing.
+        Data that is not JSON counts as missing.
         """
         wanted = list(partitions)
         answers = await self.read_all(map(znodes.TopicPartitionStateZNode.path, wanted))
@@ -123,7 +123,7 @@ class KafkaZkClient:
     async def update_states(self, states: Mapping[TopicPartition, LeaderAndIsr], accepts_own: bool = False) -> Updated:
         """Write each state on condition of the zk_version it carries.
 
-        With `accepts_own`, a conflict with the very content that was to be written is no conflict: an earlier
+        With `accepts_own`, a conflict with the very content that was to be written is not a conflict: an earlier
         attempt succeeded and only its answer was lost.
         """
         path, encode = znodes.TopicPartitionStateZNode.path, znodes.TopicPartitionStateZNode.encode

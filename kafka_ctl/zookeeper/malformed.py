@@ -1,7 +1,7 @@
 """Finds malformed znodes under the lab's chroot that would make every controller fail.
 
 Where Kafka reads something malformed it mostly fails, and its brokers elect one controller after the other. What is
-no JSON at all it often takes for empty: such a znode is none of these.
+it often treats data that is not JSON as empty: such a znode is not malformed.
 """
 
 from __future__ import annotations

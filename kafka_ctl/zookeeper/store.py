@@ -1,4 +1,4 @@
-"""The store port: what the controller, brokers and tools ask of ZooKeeper, in ZooKeeper's own terms.
+"""The store port: the operations of ZooKeeper that the controller, brokers and tools use, in ZooKeeper's own terms.
 
 A client opens a `Session` on a `Store` and sends operations, singly or pipelined through a window.
 Watches are one-shot: a read with `watch=True` arms one, and the next change of that znode fires it.
@@ -109,7 +109,7 @@ class Result(NamedTuple):
     `error` is None or ZooKeeper's code name. `value` is the data of a Get (bytes), the names of
     Children (list), the answer to Made (bool), the path made by Create (str, with its sequence number), and
     for Multi the tuple of its parts' results. `stat` comes with Get, Exists, Children, Made and Set.
-    An Exists of a missing znode is no exception but a result with error NONODE, as in ZooKeeper.
+    An Exists of a missing znode is not an exception but a result with error NONODE, as in ZooKeeper.
     In a Multi that failed, the part that failed carries its error, the parts before it
     OK_ROLLED_BACK ("ROLLEDBACK") and those after it RUNTIMEINCONSISTENCY.
     """

@@ -142,7 +142,7 @@ class TopicZNode:
 
     @staticmethod
     def encode(assignment: Mapping[int, ReplicaAssignment | Iterable[int]], version: int = 1) -> bytes:
-        """Version 1 or 2 of `{partition: replicas or ReplicaAssignment}`; 1 keeps the replicas only."""
+        """Encode `{partition: replicas or ReplicaAssignment}` in version 1 or 2; version 1 has only the replicas."""
         full = {
             str(p): a if isinstance(a, ReplicaAssignment) else ReplicaAssignment(tuple(a))
             for p, a in assignment.items()

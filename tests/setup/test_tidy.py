@@ -229,7 +229,7 @@ def test_the_core_needs_the_standard_library_only() -> None:
     assert outside == {}
 
 
-REASON = re.compile(r"\bApart from `[\w./]+` because\b")
+REASON = re.compile(r"\b(?:Apart|Separate) from `[\w./]+` because\b")
 
 
 def readers() -> dict[str, set[str]]:
@@ -250,7 +250,7 @@ def readers() -> dict[str, set[str]]:
 
 
 def test_a_file_with_one_reader_says_why_it_is_apart() -> None:
-    """Cure: merge it into its reader, or say "Apart from `reader.py` because ..." in its docstring.
+    """Cure: merge it into its reader, or say "Separate from `reader.py` because ..." in its docstring.
 
     The `__init__` of its own folder lists it for others, so that it is no reader.
     """

@@ -173,7 +173,7 @@ def test_tasks_of_spark_that_cannot_write(prose: Prose, tmp_path: Path) -> None:
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_what_is_no_number_or_path(prose: Prose, tmp_path: Path, wrong: dict) -> None:
+def test_arguments_that_are_neither_numbers_nor_paths(prose: Prose, tmp_path: Path, wrong: dict) -> None:
     """One sentence, and no folder."""
     with prose.refused(BadInput):
         write(**{"out": tmp_path / "data", **wrong})

@@ -554,7 +554,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     [[], (), {}, {"prod": []}, None, [None], {"prod": None}, 7, "", b"logs", "a\0b", ["\udcff"], {7: "logs"}],
     ids=str,
 )
-def test_what_is_no_path(prose: Prose, paths: Any) -> None:
+def test_arguments_that_are_not_paths(prose: Prose, paths: Any) -> None:
     """An error of ours, before Spark is asked."""
     from kafka_ctl.errors import KafkaCtlError
 

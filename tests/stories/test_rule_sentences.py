@@ -332,7 +332,7 @@ def reached() -> dict[str, Reached]:
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
-def test_a_rule_in_its_sentence(prose: Prose, name: str) -> None:
+def test_the_sentence_of_a_rule(prose: Prose, name: str) -> None:
     if name in UNREACHED:
         assert name not in reached(), f"{name} is reached; take it out of UNREACHED"
         return

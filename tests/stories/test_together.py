@@ -52,7 +52,7 @@ def test_they_are_one_command_of_the_story(lab: Lab) -> None:
 @pytest.mark.parametrize(
     "commands", ["delete_topic t", ["kill 1"], ["create_topic"], [3], ["add_partitions t none"]], ids=source
 )
-def test_what_is_no_tool_is_refused(prose: Prose, lab: Lab, commands: object) -> None:
+def test_a_wrong_command_of_at_once_is_refused(prose: Prose, lab: Lab, commands: object) -> None:
     story = lab.story
     with prose.refused(BadInput):
         lab.at_once(commands)  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ def test_a_story_within_a_story_can_be_cut_again(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("story", ["until x\n", "until\n", "until 1 2 3\n", "until 1 x\n"])
-def test_a_stop_names_a_record(prose: Prose, story: str) -> None:
+def test_until_gives_the_number_of_a_record(prose: Prose, story: str) -> None:
     with prose.refused(BadInput):
         Lab.replay(f"lab\n{story}")
 

@@ -458,7 +458,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("path", GARBAGE)
-def test_somebodys_garbage_is_named_at_once(prose: Prose, path: str, server: EmbeddedServer) -> None:
+def test_data_that_a_controller_cannot_use_is_refused_at_once(prose: Prose, path: str, server: EmbeddedServer) -> None:
     """No broker starts where no controller could work; the error names the znode, and what belongs there."""
     with client(server.address) as outside:
         outside.create(f"/garbage{path}", GARBAGE[path], makepath=True)

@@ -41,7 +41,7 @@ def lessons() -> list[Path]:
 
 
 def read(path: Path) -> NotebookNode:
-    """A notebook from its file; BadInput when there is none."""
+    """A notebook from its file. Raises BadInput if there is none."""
     import nbformat
 
     try:

@@ -187,7 +187,7 @@ class Stops(NamedTuple):
 
 
 def together(seen: Sequence[Seen]) -> Stops:
-    """Several stops as one; RuntimeError where they differ in more than durations."""
+    """Several stops as one. Raises RuntimeError if they differ in more than durations."""
     same = {(each.order, each.refused, each.lost) for each in seen}
     if len(same) != 1:
         raise RuntimeError(f"the stops differ: {sorted(same)}")

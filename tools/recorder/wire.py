@@ -82,7 +82,7 @@ def _string(text: str) -> bytes:
 
 
 def connect(port: int) -> socket.socket:
-    """A connection to a broker; ConnectionError where it is refused."""
+    """A connection to a broker. Raises ConnectionError if it is refused."""
     return socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT + 1)
 
 

@@ -19,7 +19,7 @@ from tools.site import pins
 
 
 def wheels(folder: Path) -> list[Path]:
-    """The wheels for the browser; Unavailable where pip cannot get them."""
+    """The wheels for the browser. Raises Unavailable if pip cannot get them."""
     wanted = pins.pins("browser")
     return _complete(folder, wanted) or _download(folder, wanted)
 
@@ -39,7 +39,10 @@ def _download(folder: Path, wanted: Sequence[pins.Pin]) -> list[Path]:
 
 
 def build_tools(folder: Path) -> Path:
-    """A folder to put on the path of Python, with what puts the site together; Unavailable where pip cannot get it."""
+    """A folder to put on the path of Python, with what puts the site together.
+
+    Raises Unavailable if pip cannot get it.
+    """
     wanted = pins.pins("build")
     stamp, text = folder / "stamp.txt", "\n".join(pin.requirement for pin in wanted)
     if not (stamp.exists() and stamp.read_text("utf-8") == text):

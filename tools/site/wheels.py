@@ -50,7 +50,7 @@ def unpack(tarball: Path, folder: Path) -> dict[str, Any]:
 
 
 def kit(folder: Path, tools: Path) -> Path:
-    """The wheel of this checkout, built into `folder` with hatchling of `tools`; KafkaCtlError where that fails."""
+    """The wheel of this checkout, built into `folder` with hatchling of `tools`. Raises KafkaCtlError if that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     code = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
     environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": EPOCH, "KAFKA_CTL_WITHOUT_COURSE": "1"}

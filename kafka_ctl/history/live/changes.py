@@ -60,7 +60,7 @@ def imbalance(records: DataFrame) -> DataFrame:
 def controllers(records: DataFrame) -> DataFrame:
     """The present controller.
 
-    Columns: `history`, `at_ms`, `seq`, `state` (`elected`, `ready` or `resigned`), `controller` and `epoch` (null when
+    Columns: `history`, `at_ms`, `seq`, `state` (`elected`, `ready` or `resigned`), `controller`, and `epoch` (null when
     elected: the epoch rises after that).
     """
     return _aggregated(records, Controllers)

@@ -26,8 +26,9 @@ GROUPS = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 10**9))
 
 
 def leader_churn(answer: DataFrame) -> Picture:
-    """Partitions by their number of leader changes; the darker part of a bar came back to the leader before.
+    """Partitions by their number of leader changes.
 
+    The darker part of a bar counts those that went back to the previous leader.
     `answer` comes from `questions.leader_churn`.
     """
     counted = answer.groupBy("changes").agg(

@@ -31,11 +31,11 @@ MOST = 40
 
 
 def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Picture:
-    """For each cause, the share of intervals without a leader that were over after so long.
+    """For each cause, the share of intervals without a leader that had ended after a given time.
 
     `answer` comes from `questions.unavailability`. `measure` is `outage_ms`, from the loss of the leader, or
-    `duration_ms`, from the moment the controller noticed. Intervals that were not over when their history
-    ended keep a curve below 100%.
+    `duration_ms`, from the moment the controller noticed. A curve stays below 100% if some of its
+    intervals were not over when their history ended.
     """
     if measure not in ("outage_ms", "duration_ms"):
         raise UnknownName("measure", measure, ("outage_ms", "duration_ms"))

@@ -77,7 +77,7 @@ def rolling_restarts(records: Records, gap_minutes: float = 15.0) -> DataFrame:
     One row each: `history`, `start_ms` (the first request), `end_ms` (the last broker has left), `duration_ms`,
     `brokers` (in the order in which they left), `moved` (partitions they led when they were asked), `remaining`
     (partitions left behind), `leaderless` and `outage_ms` (as in `shutdown_vs_failure`). A gap of more than
-    `gap_minutes` ends a session. Raises BadInput for what is no number of minutes.
+    `gap_minutes` ends a session. Raises BadInput if it is not a number of minutes.
     """
     gap = milliseconds("gap_minutes", gap_minutes)
     shutdowns = _costs(frame(records)).where("cause = 'controlled shutdown'")
@@ -111,7 +111,7 @@ def broker_churn(records: Records, within_minutes: float = 60.0) -> DataFrame:
 
     One row for each that ever left: `history`, `broker`, `departures`, `flaps` (departures at most `within_minutes`
     after the one before), `shortest_ms` (between two of them, null for a single one), `won` and `lost` (leaderships
-    that came from, or went to, another broker). Raises BadInput for what is no number of minutes.
+    that came from, or went to, another broker). Raises BadInput if it is not a number of minutes.
     """
     within = milliseconds("within_minutes", within_minutes)
     df = frame(records)

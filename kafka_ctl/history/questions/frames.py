@@ -25,7 +25,7 @@ MOST_MINUTES = 1_000_000_000
 
 
 def frame(records: Records) -> DataFrame:
-    """Records as a DataFrame of the trace schema, with their `life`; BadInput when they are something else."""
+    """Records as a DataFrame of the trace schema, with their `life`. Raises BadInput if they are something else."""
     if isinstance(
         imported := getattr(records, "records", None), DataFrame
     ):  # `Logs`; log readers are not imported here
@@ -59,7 +59,7 @@ def ask(query: str, **tables: DataFrame) -> DataFrame:
 
 
 def milliseconds(name: str, minutes: object) -> float:
-    """An argument of a question that counts minutes; BadInput for what is no number of them."""
+    """An argument of a question that counts minutes. Raises BadInput for anything else."""
     if not isinstance(minutes, (int, float)) or isinstance(minutes, bool) or not 0 <= minutes <= MOST_MINUTES:
         raise BadInput(f"{name}={short(minutes)}: give a number of minutes from 0 to {MOST_MINUTES}")
     return minutes * 60_000.0

@@ -124,9 +124,9 @@ SELECT <by>, intervals, unfinished, outage_ms, p[0] AS p50_ms, p[1] AS p90_ms, p
 def unavailability_by(records: Records, *by: str) -> DataFrame:
     """The time of partitions without a leader, summed up by cause, or by any of `BY`: `"topic", "partition"`.
 
-    One row each: those columns, `intervals`, `unfinished` (not over when their history ended), `outage_ms` (the sum, as
-    producers felt it), and of single intervals that are over `p50_ms`, `p90_ms`, `p99_ms`, `longest_ms` (percentiles;
-    null when there is none). Raises UnknownName for another column.
+    One row for each value of those columns: the value, `intervals`, `unfinished` (not over when their history ended),
+    `outage_ms` (the sum, as producers felt it), and of single intervals that are over `p50_ms`, `p90_ms`, `p99_ms`,
+    `longest_ms` (percentiles; null when there is none). Raises UnknownName for another column.
     """
     columns = by or ("cause",)
     for name in columns:
@@ -156,7 +156,7 @@ def resampled(answer: DataFrame, histories: int, sizes: Sequence[int], samples: 
 
     `answer` comes from `questions.unavailability`, from so many `histories`: those without an interval count as well.
     Clusters are drawn with replacement, `samples` times (B. Efron, Bootstrap Methods: Another Look at the Jackknife,
-    1979). Creations and intervals that did not end are left out. Raises BadInput for a size that is no number of
+    1979). Creations and intervals that did not end are left out. Raises BadInput for a size that is not a number of
     clusters, and for less than 20 samples.
     """
     if samples < 20 or not sizes or min(sizes) < 1 or histories < 1:

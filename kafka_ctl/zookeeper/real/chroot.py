@@ -3,7 +3,7 @@
 A znode that a lab makes has an ACL of its own (`protocol.LABS`), so what a killed lab left is recognised, znode by
 znode, from what anybody else has made. A lab reads everything below its chroot before it writes anything there.
 
-Apart from `real_world.py` because what it deletes is decided here alone.
+Separate from `real_world.py` because what it deletes is decided here alone.
 """
 
 from __future__ import annotations

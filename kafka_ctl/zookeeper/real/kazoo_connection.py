@@ -10,7 +10,7 @@
 
 Everything that leans on kazoo's inner parts (2.10 and 2.11 were read) is in this file and `protocol.py`.
 
-Apart from `session.py` because it repairs a library, which that one uses.
+Separate from `session.py` because it repairs a library, which that one uses.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 /kafka_ctl_lab     ephemeral, so it goes with the session of its lab, however that ends; its data names that lab
 
-Apart from `chroot.py` because a lock is taken before anything is known of the znodes.
+Separate from `chroot.py` because a lock is taken before anything is known of the znodes.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ def _dismiss(supervisor: subprocess.Popen[str]) -> None:
 
 
 def _bindable(port: int) -> int:
-    """The port (a free one for 0) if a server can listen on it now; OSError when another one does."""
+    """The port (a free one for 0) if a server can listen on it now. Raises OSError if another one does."""
     with socket.socket() as probe:
         if os.name != "nt":  # there it would let two servers share the port
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -279,7 +279,7 @@ def four_letter_word(port: int, word: str) -> str:
 
 
 def zookeeper_jars() -> list[Path]:
-    """The jars of `JARS` inside the installed PySpark; Unavailable when PySpark or one of them is missing."""
+    """The jars of `JARS` inside the installed PySpark. Raises Unavailable if PySpark or one of them is missing."""
     check_not_in_browser("a real ZooKeeper")
     hint = "`pip install 'pyspark>=4'` brings ZooKeeper's jars"
     found = importlib.util.find_spec("pyspark")
@@ -294,7 +294,10 @@ def zookeeper_jars() -> list[Path]:
 
 
 def serve(port: int | None = None, data: Path | str | None = None) -> None:
-    """Run a server in the foreground until Ctrl-C or SIGTERM; Unavailable when it cannot start or dies by itself."""
+    """Run a server in the foreground until Ctrl-C or SIGTERM.
+
+    Raises Unavailable if it cannot start or dies by itself.
+    """
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):  # asked for by name: whoever started us may have it ignored
         signal.signal(number, lambda *_: stopped.set())

@@ -161,7 +161,7 @@ class RemoteSession(Session):
         )
 
     async def open(self) -> None:
-        """Connect; Unavailable when no server answers in time."""
+        """Connect. Raises Unavailable if no server answers in time."""
         self.connection.start_async()
         try:
             await asyncio.wait_for(self._up.wait(), self.store.connect_seconds)

@@ -238,7 +238,7 @@ class RemoteStore(Store):
         return paths
 
     async def _below(self, paths: list[str]) -> list[str]:
-        """The paths of the children of these znodes, but for ZooKeeper's own."""
+        """The paths of the children of these znodes, without ZooKeeper's own `/zookeeper`."""
         assert self.tools is not None
         answers = await self.tools.send([Children(path) for path in paths], WINDOW)
         children = [
