@@ -125,7 +125,7 @@ class Live extends Player {
   things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ...Object.keys(this.now.brokers).map((b) => ["broker:" + b, "Broker " + b]),
     ...Object.keys(this.now.partitions).map((p) => ["partition:" + p, "Partition " + p])]; }
   thing() {
-    const name = this.get("selected").replace(/^znode:.*/, "zookeeper").replace(/^(head|session|count|token|differ):(\d+).*/, "broker:$2");
+    const name = this.get("selected").replace(/^znode:.*/, "zookeeper").replace(/^(head|session|count|differ):(\d+).*/, "broker:$2");
     return this.things().some(([id]) => id === name) ? name : "";
   }
   // What can be done to a thing as it is now; the cluster has the tool's commands, too.
@@ -236,9 +236,10 @@ class Live extends Player {
 
   // A click on a thing selects it and shows what can be done to it, where it was clicked.
   choose(name, event) {
+    const on = event?.target.closest("[data-on]")?.dataset.on;   // what travels has the menu of its broker
     super.choose(name, event);
-    const thing = this.thing();
-    if (event && thing && name && !this.stale) { event.preventDefault(); this.openMenu(thing, event, NEAR[name.split(":")[0]]); }
+    const thing = on ?? this.thing();
+    if (event && thing && name && !this.stale) { event.preventDefault(); this.openMenu(thing, event, NEAR[on ? "token" : name.split(":")[0]]); }
   }
   chosen() { super.chosen(); if (this.actions) this.toolbar(); }
   // The usual commands, and below them the others by what they touch; `first` groups stand above.

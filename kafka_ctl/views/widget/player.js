@@ -103,10 +103,7 @@ class Stage {
     }
     this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${words ?? ""}`);
     this.travel.replaceChildren();
-    for (const token of this.view.tokens[index] ?? []) {
-      const made = this.send(token, moving), { on } = made.dataset;
-      made.dataset.of = on ? on.replace("broker", "token") : "step:" + index;
-    }
+    for (const token of this.view.tokens[index] ?? []) this.send(token, moving).dataset.of = "step:" + index;
     this.mark();
   }
   dress(part, look) {
@@ -276,7 +273,7 @@ class Player {
     this.scene = html("div", { class: "scene" }, this.stage, this.logs);
     this.detail = html("section", { class: "detail", "aria-label": "What is counted", hidden: "" });
     this.head = html("span", { class: "title" });
-    this.gone = html("div", { class: "gone", role: "status", hidden: "" }, "Python does not know this picture any more: it was restarted, or is not running. Run the cell again to go on.");
+    this.gone = html("div", { class: "gone", role: "alert", hidden: "" }, "Python does not know this picture any more: it was restarted, or is not running. Run the cell again to go on.");
     const top = html("div", { class: "top" }, this.tabs, this.head), say = html("div", { class: "say" }, this.caption, this.differs);
     this.root.replaceChildren(top, this.gone, say, html("div", { class: "strip" }, this.gauges, this.legend), this.scene, this.controls(), this.detail, this.why);
     this.open(this.film.views[0].view);

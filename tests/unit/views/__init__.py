@@ -1,1 +1,1 @@
-"""Pictures: captions, diagrams, digraphs and dot, frames, marks, the palette, export."""
+"""Pictures: captions, diagrams, digraphs and dot, frames, marks, the palette, export, leaderless partitions."""
