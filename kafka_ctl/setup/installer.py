@@ -134,7 +134,8 @@ class Installation:
             self.do("uv", [*fetch, "-r", str(UV)])
         except SetupFailed:
             return None
-        return shutil.which("uv", path=str(folder / "bin"))
+        program = folder / "bin" / ("uv.exe" if os.name == "nt" else "uv")
+        return str(program) if program.exists() else None
 
     def _with_pip(self) -> None:
         pip = [str(self.python), "-m", "pip"]

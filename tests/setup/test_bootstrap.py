@@ -274,8 +274,8 @@ def test_without_venvs_own_pip_the_pip_of_the_system_serves(checkout: Path, monk
     done: list[Sequence[str]] = []
 
     def do(label: str, command: Sequence[str]) -> None:
-        if label == "environment":
-            raise SetupFailed("no ensurepip")
+        if label in ("uv", "environment"):
+            raise SetupFailed("no uv, and no ensurepip")
         done.append(command)
 
     monkeypatch.setattr(shutil, "which", lambda name: None)
