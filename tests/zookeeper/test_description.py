@@ -109,8 +109,8 @@ def entries(*partitions: object) -> str:
 
 REFUSED = {
     "nowhere.txt": "'nowhere.txt' is neither a description nor a file that can be read: No such file",
-    "x" * 9999: "no file that can be read: File name too long",
-    "a\0b": "no file that can be read: embedded null byte",
+    "x" * 9999: "a file that can be read: File name too long",
+    "a\0b": "a file that can be read: embedded null byte",
     "": "description: nothing in it; the output of `kafka-topics --describe` or the JSON",
     " \n\n": "description: nothing in it",
     entries(): "description: nothing in it",
@@ -132,7 +132,7 @@ REFUSED = {
     line(replicas="1,2,1"): "line 1: orders-0 names 1 twice in its replicas",
     line(replicas="1,,2"): "line 1, Replicas: ''; an integer is expected",
     line(replicas="-1,2", leader=2, isr="2"): "orders-0 has replicas -1,2; broker ids are not negative",
-    line(replicas="", leader="none", isr=""): "orders-0 has no replicas; one at least is expected",
+    line(replicas="", leader="none", isr=""): "orders-0 has no replicas; at least one is expected",
     line().replace("orders", "a/b"): "line 1: topic 'a/b'; 1 to 249 of a-z",
     line().replace("\tLeader: 1", ""): "line 1: no Leader; Partition, Leader, Replicas and Isr are expected",
     '{"version":1,\n"partitions":[{]}': "description, line 2, column 16: Expecting property name",
