@@ -18,6 +18,7 @@ import urllib.parse
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import graphviz
@@ -65,7 +66,7 @@ def _browser() -> Engine:
     return render
 
 
-def cached_settings(wasmtime: Any) -> Any:
+def cached_settings(wasmtime: ModuleType) -> Any:
     """Settings by which compiled code is kept where wasmtime keeps it; it checks what it finds there."""
     settings = wasmtime.Config()
     try:

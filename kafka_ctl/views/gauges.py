@@ -22,7 +22,7 @@ NAMED = 2
 
 
 class Gauge(NamedTuple):
-    """A name, its value in words, and `bad`, `warn` or nothing."""
+    """A name, the value that is shown before it, and `bad`, `warn` or nothing."""
 
     name: str
     value: str
@@ -88,4 +88,4 @@ def _controller(model: ClusterModel) -> Gauge:
         named = controller_of(there.data) if there else None
         return Gauge("controller" + (f": /controller names {named}" if named is not None else ""), "no", "bad")
     epoch = controller_epoch(model)
-    return Gauge("controller", f"{number}" + (f", epoch {epoch}" if epoch is not None else ""))
+    return Gauge("" if epoch is None else f"at epoch {epoch}", f"controller {number}")

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
-from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, stroke
+from kafka_ctl.views.scene import Box, Entry, Part, Scene, Shape, Text, box, stroke
 
 PREFIX = "legend:"
 HIGH, APART = 18.0, 8.0
 """Pixels of an entry, and between two."""
-
-
-class Entry(NamedTuple):
-    """A mark: its styles, its sign, what it means. `kind` is `chip` or `pill` (boxes), `line`, `sign` or `words`."""
-
-    styles: str
-    glyph: str
-    text: str
-    kind: str = "chip"
 
 
 REPLICAS = (

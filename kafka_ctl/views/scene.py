@@ -24,6 +24,18 @@ _SVG = "{http://www.w3.org/2000/svg}"
 Point = tuple[float, float]
 
 
+class Entry(NamedTuple):
+    """A mark of the legend: its styles, its sign, its meaning, its kind.
+
+    `kind` is `chip` or `pill` (boxes), `line`, `sign` or `words`.
+    """
+
+    styles: str
+    glyph: str
+    text: str
+    kind: str = "chip"
+
+
 class Text(NamedTuple):
     """One line of text at a place; `anchor` is `start`, `middle` or `end`."""
 
@@ -108,7 +120,7 @@ class Scene:
     offset: Point = (0.0, 0.0)
     legend: float = 0.0
     """Pixels of the height that the legend takes, at the bottom."""
-    entries: tuple[Any, ...] = ()
+    entries: tuple[Entry, ...] = ()
     """The entries of the legend, in the order of its parts."""
     parts: dict[str, Part] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)

@@ -99,7 +99,7 @@ def test_step_0_of_a_page_shows_a_cluster(paused: Lab, tmp_path: Path) -> None:
     with browser.page(viewport={"width": 1024, "height": 860}) as page:
         page.goto(path.as_uri())
         page.wait_for_selector(".kc[data-step='0']")
-        assert "2, epoch 1 controller" in page.inner_text(".kc .gauges")
+        assert "controller 2 at epoch 1" in page.inner_text(".kc .gauges")
         heads = [page.text_content(f".kc [data-id='head:{broker}']") for broker in (1, 2, 3)]
         assert "controller, epoch 1" in heads[1] and all("up" in heads[n] for n in (0, 2))
         assert page.locator(".kc [data-id='crown']:not(.s-gone)").count() == 1

@@ -88,7 +88,7 @@ def test_the_minutes_of_the_sections_are_those_of_the_lesson(path: Path) -> None
 def test_the_instructors_edition_has_a_plan_and_the_hints() -> None:
     book = notebooks.read(editions.TEACHING / "05-electing-leaders.ipynb")
     text = "\n".join(cell.source for cell in book.cells)
-    assert "| 0 to 6 | One rule" in text and "**For instructors.**" in text
+    assert "| 0 to 4 | One rule" in text and "**For instructors.**" in text
     assert all(hint in text for hint in EXERCISES["05.2"].hints)
     assert {cell.metadata.slideshow.slide_type for cell in book.cells} == {"slide", "notes", "-"}
 

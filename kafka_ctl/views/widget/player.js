@@ -506,18 +506,18 @@ class Player {
     if (this.shown !== index) this.shut = null;
     this.shown = index;
     this.root.dataset.step = index;
-    this.caption.replaceChildren();
+    const links = html("span", { class: "links" });
     if (frame.cause != null) {
       const cause = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
       cause.onclick = () => this.go(frame.cause);
-      this.caption.append(cause);
+      links.append(cause);
     }
     for (const [label, side] of this.askable(frame)) {
       const why = html("button", { type: "button", class: "cause", "data-do": "why", "aria-label": `Why this step? ${side.title ?? ""}`.trim() }, label);
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index, ...side.of }); };
-      this.caption.prepend(why);
+      links.append(why);
     }
-    this.caption.append(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
+    this.caption.replaceChildren(links, html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
     const later = index < this.last ? this.gap(index + 1) : 0;
     if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
     this.differs.textContent = this.differs.title = frame.differs ?? "";
