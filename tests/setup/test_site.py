@@ -214,7 +214,7 @@ forked = ask(do="message", model=model, content={"do": "fork", "frame": 5})
 closed = ask(do="message", model=model, content={"do": "close"})
 bad = ask(do="start", fragment="story=lab+seed%3Dx")
 print(json.dumps([
-    [each["do"] for each in opened], opened[1]["traits"], "Player" in shown["script"], ".kc" in shown["style"],
+    [each["do"] for each in opened], opened[2]["traits"], "Player" in shown["script"], ".kc" in shown["style"],
     [each["do"] for each in acted], stepped, link, [each["do"] for each in forked], [each["do"] for each in closed],
     bad,
 ]))
@@ -227,7 +227,7 @@ def test_the_page_and_python_understand_each_other() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     opened, index, script, style, acted, stepped, link, forked, closed, bad = json.loads(done.stdout)
     assert index == {"index": 7}
-    assert (opened, script, style) == (["open", "set", "show"], True, True)
+    assert (opened, script, style) == (["open", "set", "set", "show"], True, True)
     assert "message" in acted and stepped == []
     killed = STORY.replace("brokers=3", "brokers=[1,2,3]") + "kill 1\n"
     assert link == [{"do": "link", "fragment": Link(killed, 2).fragment()}]

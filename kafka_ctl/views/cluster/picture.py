@@ -452,14 +452,12 @@ class ClusterView:
 
 
 def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> PartState:
-    """The line below a replica: what its broker was sent; `other` is what somebody has otherwise, `late` its lag."""
+    """The line below a replica: what its broker was sent; `other` differs from ZooKeeper, `late` is a lag or a missing leader."""
     host = model.brokers.get(broker)
-    if late.startswith("no leader"):
-        return PartState("otherwise", (late,))
     if other:
         return PartState("otherwise", (other,))
     if late:
-        return PartState("late", (late,))
+        return PartState("otherwise" if late.startswith("no leader") else "late", (late,))
     if host is None or not host.listens or key not in host.beliefs.hosted:
         return UNSENT
     end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
