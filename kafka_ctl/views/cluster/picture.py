@@ -452,7 +452,7 @@ class ClusterView:
 
 
 def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> PartState:
-    """The line below a replica: what its broker was sent; `other` differs from ZooKeeper, `late` is a lag or a missing leader."""
+    """The line below a replica: what its broker was sent; `other` differs from ZooKeeper, `late`: a lag, no leader."""
     host = model.brokers.get(broker)
     if other:
         return PartState("otherwise", (other,))
