@@ -114,16 +114,23 @@ def stepping(page: Any) -> list[float]:
     return list(page.evaluate(CLICKED, [".kc [data-do='next']", STEPS]))
 
 
+def offered(page: Any, broker: int, action: str) -> str:
+    """Open the menu of a broker; the selector of one of its buttons."""
+    page.select_option(".kc .actions select", f"broker:{broker}")
+    page.click(".kc .actions .open")
+    button = f".kc .menu [data-act='{action}']"
+    page.wait_for_selector(button)
+    return button
+
+
 def killing(page: Any) -> list[float]:
     """Each broker is killed, and started again: a call of the kernel, and the frame that comes of it."""
     taken: list[float] = []
     for turn in range(KILLS):
         for broker in range(1, 6):
-            page.select_option(".kc .actions select", f"broker:{broker}")
-            action = "kill" if turn % 2 == 0 else "start"
-            page.wait_for_selector(f".kc .actions [data-act='{action}']:enabled")
+            button = offered(page, broker, "kill" if turn % 2 == 0 else "start")
             page.wait_for_timeout(PAUSE)
-            taken += page.evaluate(CLICKED, [f".kc .actions [data-act='{action}']", 1])
+            taken += page.evaluate(CLICKED, [button, 1])
     return taken[5:]
 
 
@@ -131,9 +138,7 @@ def settling(page: Any) -> list[float]:
     """A dead broker is noticed: some twenty frames come of one click."""
     taken: list[float] = []
     for action in ("kill", "start") * SETTLES:
-        page.select_option(".kc .actions select", "broker:2")
-        page.wait_for_selector(f".kc .actions [data-act='{action}']:enabled")
-        page.evaluate(CLICKED, [f".kc .actions [data-act='{action}']", 1])
+        page.evaluate(CLICKED, [offered(page, 2, action), 1])
         page.wait_for_timeout(PAUSE)
         taken += page.evaluate(CLICKED, [".kc .time [data-act='settle']", 1])
     return taken[2:]
