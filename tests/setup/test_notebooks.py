@@ -20,8 +20,6 @@ PATHS = notebooks.lessons()
 CELLS, WORDS, MINUTES = 35, 1000, 30
 LONGER = {
     "06": (38, 1272),
-    "12": (40, 1178),
-    "17": (42, 1153),
 }
 """Lessons above these limits, with the cells and words that they may have. The table shrinks; it never grows."""
 PICTURES = {"image/svg+xml", "image/png"}
