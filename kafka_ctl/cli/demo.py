@@ -7,7 +7,7 @@
 
 Nothing here knows what will happen: every line is made from the records of the run.
 
-Apart from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations

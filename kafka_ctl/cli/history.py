@@ -3,7 +3,7 @@
 Exit status 0 when it is done, 1 when something is missing (Java, say) or nothing in the logs was understood, 2 for a
 wrong call.
 
-Apart from `commands.py` because a command is loaded when it is called, and this one needs Spark.
+Separate from `commands.py` because a command is loaded when it is called, and this one needs Spark.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def list_questions() -> None:
 
 
 def _records(source: str) -> DataFrame | Logs:
-    """The records at a source, whatever kind it is; BadInput when there is nothing."""
+    """The records at a source, whatever kind it is. Raises BadInput if there is nothing."""
     from kafka_ctl.history import load, spark
     from kafka_ctl.history.files import naming
     from kafka_ctl.history.layout import MANIFEST, UNFINISHED, DatasetFolder

@@ -5,7 +5,7 @@ status 0 when all is done that was asked, 1 when not (a reassignment that failed
 for a file or an option that cannot be.
 Kafka 0.10.2.2, 2.0.1, 2.4.1: admin/ReassignPartitionsCommand.scala, validateAndParseArgs
 
-Apart from `commands.py` because its flags are those of Kafka's tool, which other commands do not have.
+Separate from `commands.py` because its flags are those of Kafka's tool, which other commands do not have.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def checked_action(given: Mapping[str, object], name: str) -> str:
         if _is_given(given.get(option)) and name not in having:
             instead = f"; {INSTEAD[option]}" if option in INSTEAD else ""
             raise BadInput(
-                f"{_flag(option)} is no option of the tool of Kafka {release}; it came with {since}{instead}"
+                f"{_flag(option)} is not an option of the tool of Kafka {release}; it came with {since}{instead}"
             )
     actions = [action for action in ACTIONS if given.get(action)]
     if len(actions) != 1:
@@ -301,7 +301,7 @@ def _generate(where: Where, name: str, topics: Path, broker_list: str, disable_r
     from kafka_ctl.reassign.plan import write_plan
 
     if not re.fullmatch(r"(\s*[0-9]{1,10}\s*,)*\s*[0-9]{1,10}\s*", broker_list):
-        raise BadInput(f"--broker-list cannot be {broker_list!r}; it is a list of ids such as 1,2,3")
+        raise BadInput(f"--broker-list cannot be {broker_list!r}; it must be a list of ids such as 1,2,3")
     brokers = [int(part) for part in broker_list.split(",")]
     text = _read(topics)
 

@@ -1,6 +1,6 @@
 """`kafka-ctl serve`: a small Kafka on fixed ports, for the tests of programs in any language.
 
-Apart from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations

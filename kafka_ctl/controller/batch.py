@@ -42,7 +42,7 @@ class RequestBatch:
         self._stop: dict[int, list[tuple[TopicPartition, bool, Callback | None]]] = {}
 
     def open(self) -> None:
-        """Begin; BatchNotEmpty if the last batch was never sent."""
+        """Begin a batch. Raises BatchNotEmpty if the last batch was never sent."""
         kinds = {"LeaderAndIsr": self._leader_and_isr, "StopReplica": self._stop, "UpdateMetadata": self._metadata_to}
         for name, pending in kinds.items():
             if pending:

@@ -103,7 +103,7 @@ class Channels:
             self._by_broker[broker] = Channel(self.process, broker)
 
     def remove(self, broker: int) -> None:
-        """Remove a broker; what was still queued for it is lost."""
+        """Remove a broker; requests that are still queued for it are lost."""
         channel = self._by_broker.pop(broker, None)
         if channel is not None:
             channel.task.cancel()

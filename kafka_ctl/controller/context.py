@@ -136,9 +136,9 @@ class Context:
         return assignment.replicas if assignment else ()
 
     def leader_of(self, partition: TopicPartition) -> int:
-        """The leader of a partition; StateChangeFailed, in the words of Scala's maps, if it never had one.
+        """The leader of a partition. Raises StateChangeFailed, with the text of Scala's maps, if it never had one.
 
-        Kafka stumbles there over its own cache, and what it was at fails.
+        In Kafka the lookup in the controller's cache fails there too, and with it the operation that needed the leader.
         """
         if partition not in self.leadership:
             raise StateChangeFailed(f"key not found: {partition}")

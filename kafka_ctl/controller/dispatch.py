@@ -2,7 +2,7 @@
 
 Kafka 2.0.1: controller/KafkaController.scala, process
 
-Apart from `broker.py` because it belongs to the controller, and knows every procedure of it.
+Separate from `broker.py` because it belongs to the controller, and knows every procedure of it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ that is gone; it takes the first assigned replica that is live, in sync or not, 
 Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection,
 processTopicUncleanLeaderElectionEnable
 
-Apart from `dispatch.py` because each procedure has a file, and that one lists them.
+Separate from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def unclean_enabled(env: Controller, topic: str) -> None:
 
 
 def _needs_election(env: Controller, kind: ElectionType, tp: TopicPartition) -> bool:
-    """True if the leader is not the wanted one; StateChangeFailed if there has never been one."""
+    """True if the leader is not the wanted one. Raises StateChangeFailed if there has never been one."""
     leader = env.context.leader_of(tp)
     if kind is ElectionType.PREFERRED:
         return leader != env.context.assigned(tp)[0]

@@ -4,7 +4,7 @@ Leaderships move to another in-sync replica; followed partitions are stopped and
 single replica cannot move and are left alone.
 Kafka 2.0.1: controller/KafkaController.scala, ControlledShutdown
 
-Apart from `dispatch.py` because each procedure has a file, and that one lists them.
+Separate from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations

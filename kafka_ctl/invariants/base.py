@@ -83,7 +83,10 @@ HOOKS = {
 
 
 class Listener:
-    """Called with the records of a run; subclasses have those of `HOOKS` that they need."""
+    """The base of objects that are called with the records of a run.
+
+    A subclass defines only those methods of `HOOKS` that it needs.
+    """
 
     sentence: ClassVar[str]
     """The class's docstring."""

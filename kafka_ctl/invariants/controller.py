@@ -1,6 +1,6 @@
 """Invariants of the controller that single records show.
 
-Apart from `checker.py` because that one asks invariants, and these are some.
+Separate from `checker.py` because that one asks invariants, and these are some.
 """
 
 from __future__ import annotations

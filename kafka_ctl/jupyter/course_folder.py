@@ -6,7 +6,7 @@ What the learner has changed is never touched. A list in the folder says which v
     file was changed, the course was not    nothing to do
     both were changed                       the newer one is put beside it, with its version in the name
 
-Apart from `launch.py` because that one opens whatever folder it is given. In a checkout there is no copy.
+Separate from `launch.py` because that one opens whatever folder it is given. In a checkout there is no copy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def course_folder(here: Path, shipped: Path = SHIPPED) -> Path:
         raise Unavailable(f"{shipped} is missing: this installation has no lessons; install the wheel of kafka-ctl")
     folder = here if (here / COURSE_LIST).is_file() else here / NAME
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise BadInput(f"{folder} is no folder; rename it, or start the lab in another folder")
+        raise BadInput(f"{folder} is not a folder; rename it, or start the lab in another folder")
     known = _known(folder)
     if known is None and folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not a copy of the course; rename it, or start the lab in another folder")

@@ -161,7 +161,7 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
         there = sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/*.ipynb"))
         raise BadInput(f"no notebook {notebook}; there are: {', '.join(there) or 'none'}")
     if port is not None and not 0 < port < 65536:
-        raise BadInput(f"lab: --port cannot be {short(port)}; it is 1 to 65535, or none to have a free one chosen")
+        raise BadInput(f"lab: --port cannot be {short(port)}; it must be 1 to 65535, or none to have a free one chosen")
     if port and free_port(port) != port:
         raise BadInput(f"port {port} is taken on 127.0.0.1; give another port, or none to use a free one")
     arguments = [notebook] if browser else ["--no-browser"]

@@ -1,6 +1,6 @@
 """A question to answer before a cell is run, as a widget.
 
-Apart from `widgets.py` because the kit's part of a question knows no course.
+Separate from `widgets.py` because the kit's part of a question knows no course.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ noticed, and a set-up that was interrupted is never taken for a finished one.
 Nothing is deleted, and nothing written, in a folder without this place's stamp or behind a symbolic link.
 `--help` and `--version` need no environment: `kafka_ctl/cli/help.txt` has what the command line prints.
 
-Apart from `__main__.py` because that one has to run on any Python and only calls this.
+Separate from `__main__.py` because that one has to run on any Python and only calls this.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Four steps, by uv where it is on PATH or pip can fetch it, else by pip:
     packages      everything, by version and hash
     kafka_ctl     this checkout, as it is, so that editing it needs no new set-up
 
-Apart from `bootstrap.py` because that one decides what may be changed, and this changes it.
+Separate from `bootstrap.py` because that one decides what may be changed, and this changes it.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 
 @lru_cache(maxsize=1)
 def find_engine() -> tuple[str, Engine]:
-    """The first engine that is there, with its name; Unavailable when none is."""
+    """The first engine that is there, with its name. Raises Unavailable if none is."""
     for name, find in ENGINES.items():
         try:
             return name, find()
@@ -117,7 +117,7 @@ def find_engine() -> tuple[str, Engine]:
 
 
 def engine() -> str:
-    """The name of the engine in use, a key of `ENGINES`; Unavailable when there is none."""
+    """The name of the engine in use, a key of `ENGINES`. Raises Unavailable if there is none."""
     with _LOCK:
         return find_engine()[0]
 

@@ -157,7 +157,7 @@ def prose_html(text: str, marks: Mapping[str, int]) -> str:
     def link(found: re.Match[str]) -> str:
         if found[2] not in marks:
             known = ", ".join(marks) or "none"
-            raise BadInput(f"the text links to the step {found[2]!r}, which is no mark; marks: {known}")
+            raise BadInput(f"the text links to the step {found[2]!r}, which is not a mark; marks: {known}")
         return f'<a href="#step-{found[2]}">{found[1]}</a>'
 
     parts = [part.strip() for part in re.split(r"\n\s*\n", printable(text)) if part.strip()]

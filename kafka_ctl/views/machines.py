@@ -260,7 +260,7 @@ def _election(trace: Recorder, seq: int) -> Digraph:
     record = trace.records[seq] if 0 <= seq < len(trace.records) else None
     if record is None or record.kind != "election" or record.action not in RULES:
         names = [r.seq for r in trace.records if r.kind == "election"]
-        raise BadInput(f"record {seq} is no election; the elections of this trace: {names[:12]}")
+        raise BadInput(f"record {seq} is not an election; the elections of this trace: {names[:12]}")
     inputs = Inputs(trace, record)
     graph = Digraph(
         "election",

@@ -207,9 +207,10 @@ FADE = 0.35
 
 
 def animated(films: Film | Sequence[Film], seconds: float | None = None, theme: str = "light") -> str:
-    """Films as one SVG that plays again and again, several of them below one another and in step.
+    """One or more films as one SVG that plays again and again.
 
-    `seconds` a frame are by default 2.4, and less in long films.
+    Several films stand one below another and play at the same time. A frame takes `seconds`, by default 2.4, and less
+    in long films.
     """
     together = [films] if isinstance(films, Film) else list(films)
     wait = seconds or max(1.2, min(2.4, 150 / len(together[0])))

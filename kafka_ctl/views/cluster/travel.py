@@ -1,6 +1,7 @@
 """Messages that travel in the cluster picture, the lines they take, and the clocks of what waits.
 
-Apart from `picture.py` because it follows from requests and from the time, and the rest of the picture from the model.
+Separate from `picture.py` because it follows from requests and from the time;
+the rest of the picture follows from the model.
 The clocks are those of requests without an answer and of followers that lag.
 Kafka 2.0.1: controller/ControllerChannelManager.scala, controllerSocketTimeout; cluster/Partition.scala,
 getOutOfSyncReplicas.

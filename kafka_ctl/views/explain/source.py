@@ -58,7 +58,7 @@ class Source(NamedTuple):
 
 
 def watched(function: Callable[..., T], *args: object) -> tuple[T | None, set[int]]:
-    """Call a function; its result (None if it refused), and the numbers of the lines of its module that ran."""
+    """Call a function. Returns its result (None after a KafkaCtlError) and the lines of its module that ran."""
     executed: set[int] = set()
     file = function.__code__.co_filename
 

@@ -1,6 +1,6 @@
 """The leaders of each partition over time, and the gaps without one: one bar a partition, time running to the right.
 
-Apart from `frames.py` because a view is loaded when it is asked for.
+Separate from `frames.py` because a view is loaded when it is asked for.
 Drawn once from all records; a line marks the present, a veil covers what is still to come. The time axis is that of
 space and time: between two changes there is the more room the more time passes, by its logarithm, so that what takes
 milliseconds is seen beside what takes hours. Below the axis stands how long the long intervals are.

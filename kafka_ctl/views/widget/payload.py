@@ -242,12 +242,14 @@ SHEET = read_files("player.css") + css()
 def read_message(given: object) -> Data:
     """A message, which says what to do; BadInput for anything else."""
     if not isinstance(given, dict) or not isinstance(given.get("do"), str):
-        raise BadInput(f'a message cannot be {short(given)}; it is a dictionary that says what to do: {{"do": "undo"}}')
+        raise BadInput(
+            f'a message cannot be {short(given)}; it must be a dictionary that says what to do: {{"do": "undo"}}'
+        )
     return given
 
 
 def text_in(asked: Data, name: str) -> str:
-    """A text of a message; BadInput where there is none."""
+    """A text of a message. Raises BadInput if there is none."""
     found = asked.get(name)
     if not isinstance(found, str):
         raise BadInput(f"a message to {asked['do']} needs {name} as text, not {short(found)}")
@@ -255,7 +257,7 @@ def text_in(asked: Data, name: str) -> str:
 
 
 def number_in(asked: Data, name: str, count: int) -> int:
-    """A number from 0 to `count` - 1 of a message; BadInput where there is none."""
+    """A number from 0 to `count` - 1 of a message. Raises BadInput if there is none."""
     found = asked.get(name)
     if type(found) is not int or not 0 <= found < count:
         raise BadInput(f"a message to {asked['do']} needs {name} from 0 to {count - 1}, not {short(found)}")

@@ -155,7 +155,7 @@ def _check(titles: object, start: object, limit: object, options: dict[str, obje
         if value is not None and (
             not isinstance(value, tuple) or len(value) != 2 or not all(type(one) is kind for one in value)
         ):
-            raise BadInput(f"{name} cannot be {short(value)}; it is a pair of {what}")
+            raise BadInput(f"{name} cannot be {short(value)}; it must be a pair of {what}")
     check_film(SideBySide, None, limit, None, {})
     for name in options:
         if name not in OPTIONS:
