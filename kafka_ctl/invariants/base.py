@@ -37,7 +37,7 @@ class Subject(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """An invariant that no longer holds: which, since which record, what is wrong, and the ticket if it is known."""
+    """An invariant that no longer holds: its id, its first record, the defect, and the ticket if it is known."""
 
     invariant: str
     name: str

@@ -43,7 +43,7 @@ def course_folder(here: Path, shipped: Path = SHIPPED) -> Path:
 
 
 def _known(folder: Path) -> dict[str, str] | None:
-    """The hash of each file as it was given; None where there is no list."""
+    """The hash of each file as it was given; None if there is no list."""
     try:
         listed = json.loads((folder / COURSE_LIST).read_text("utf-8"))["files"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -52,7 +52,7 @@ def _known(folder: Path) -> dict[str, str] | None:
 
 
 def _renewed(folder: Path, shipped: Path, known: dict[str, str]) -> list[str]:
-    """Copy what is new; the names of the files that were put beside those of the learner."""
+    """Copy new files; returns the names of those that were put beside files of the learner."""
     beside, given = [], {}
     for path in sorted(path for path in shipped.rglob("*") if path.is_file()):
         name, new = path.relative_to(shipped).as_posix(), path.read_bytes()

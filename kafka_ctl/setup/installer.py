@@ -125,7 +125,7 @@ class Installation:
         return True
 
     def _fetched_uv(self) -> str | None:
-        """The uv that the pip of this Python has fetched, by version and hash; None where it cannot."""
+        """The uv that the pip of this Python has fetched, by version and hash; None if pip cannot fetch it."""
         pip, folder = [sys.executable, "-m", "pip"], self.venv / "tmp" / "uv"
         if not self.succeeds([*pip, "--version"]):
             return None

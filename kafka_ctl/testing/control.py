@@ -122,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal belongs to whoever started the cluster."""
+        """Say nothing: the terminal belongs to the program that started the cluster."""
 
 
 def usage() -> str:

@@ -128,7 +128,7 @@ def pill_width(label: str) -> float:
 
 
 class Picture(NamedTuple):
-    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words.
+    """One frame's looks by part id (in a film: the new ones), the messages that travel, and the cluster in words.
 
     `differs` says who has something else than ZooKeeper; `gauges` are those of `views/gauges.py`; `detail` is what a
     counted picture does not draw: (broker, partition) -> how the replica stands (in a film: the new).
@@ -158,7 +158,7 @@ class Frame:
 
     @property
     def alt(self) -> str:
-        """The frame in words, for who cannot see it."""
+        """The frame in words, for readers who cannot see it."""
         return " ".join(filter(None, (self.caption, self.picture.differs, self.picture.summary)))
 
 
@@ -219,7 +219,7 @@ class Film:
         }
 
     def described(self, index: int) -> str:
-        """One frame's picture as lines: parts in sight (id, styles, words), what travels, who has otherwise."""
+        """One frame's picture as lines: parts in sight (id, styles, words), messages that travel, differences."""
         picture = self.frames[index].picture
         lines = [
             f"{name} [{look.styles}] {' / '.join(filter(None, look.texts))}".rstrip()
@@ -230,7 +230,7 @@ class Film:
         return "\n".join([*lines, f"disagree: {picture.differs}"] if picture.differs else lines)
 
     def text(self) -> str:
-        """The steps as numbered lines: what a reader without pictures gets."""
+        """The steps as numbered lines, for a reader without pictures."""
         lines = [f"{frame.index:>3}  {frame.time_ms:>10.1f} ms  {frame.caption}" for frame in self.frames]
         return f"{self.title}, {len(self)} steps\n" + "\n".join(lines)
 
@@ -359,7 +359,7 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def find_marks(film: Film, records: Sequence[Record], marks: Mapping[str, Where]) -> dict[str, int]:
-    """Name -> number of the first step that it fits; BadInput for other names and places, and where no step fits."""
+    """Name -> number of the first step that it fits; BadInput if a name or place is unknown, or no step fits."""
     if not isinstance(marks, Mapping):
         raise BadInput(f"marks cannot be {short(marks)}; it must be a dict such as {{'race-lost': 'already elected'}}")
     by_seq = {record.seq: record for record in records}

@@ -1,4 +1,4 @@
-"""The controllers' event queues: what waits, what is being worked on, one at a time.
+"""The controllers' event queues: the events that wait, and the one in progress.
 
 Separate from `frames.py` because a view is loaded when it is asked for.
 Every broker runs a controller, and each has a queue; only the acting one does the cluster's work. An event

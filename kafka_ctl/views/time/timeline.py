@@ -41,7 +41,7 @@ Key = tuple[str, int]
 
 
 class Span(NamedTuple):
-    """From `begin` to `end` (milliseconds) somebody led; `leader` is None when nobody could answer."""
+    """From `begin` to `end` (milliseconds) a broker led; `leader` is None when no broker could answer."""
 
     begin: float
     end: float
@@ -85,7 +85,7 @@ class TimelineView:
         return x0 + (x1 - x0) * (time_ms - t0) / (t1 - t0)
 
     def scene(self) -> Scene:
-        """All rows, the scale below them, and what marks the present."""
+        """All rows, the scale below them, and the mark of the present."""
         rows = len(self.led) + 1
         bottom = HEAD + ROW * rows
         scene = Scene(LEFT + WIDTH + 24, bottom + 50)
