@@ -49,7 +49,7 @@ class Long(click.types.IntParamType):
 
 
 RATE = Long(-INT64 - 1)
-"""Bytes a second; a negative one is no throttle, as -1, Kafka's default, is."""
+"""Bytes a second; a negative number, such as Kafka's default -1, means no throttle."""
 
 
 class Where(TypedDict, total=False):
@@ -61,7 +61,7 @@ class Where(TypedDict, total=False):
     timeout: int | None
 
 
-zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Where the cluster is.")
+zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper of the cluster.")
 bootstrap = click.option(
     "--bootstrap-server",
     metavar="HOST:PORT,...",
@@ -71,7 +71,10 @@ command_config = click.option(
     "--command-config", type=FILE, help="Properties of the connection to the brokers: client.id (since 2.1)."
 )
 generation = click.option(
-    "--generation", default="2.0", show_default=True, help="Of the cluster: 0.10 (to 1.0), 2.0 (1.1 to 2.3) or 2.4."
+    "--generation",
+    default="2.0",
+    show_default=True,
+    help="Generation of the cluster: 0.10 (to 1.0), 2.0 (1.1 to 2.3) or 2.4.",
 )
 plan_file = click.option(
     "--reassignment-json-file", "plan", type=FILE, help='{"partitions":[{"topic":...}],"version":1}'
@@ -153,7 +156,7 @@ NEEDED = {
 
 
 def checked_action(given: Mapping[str, object], name: str) -> str:
-    """The action that Kafka's flags ask for; BadInput, in Kafka's words, for what its tool of that release refuses."""
+    """The action that Kafka's flags ask for. Raises BadInput, in Kafka's words, if that release refuses it."""
     from kafka_ctl.generation import Generation
 
     release = Generation(name).kafka
@@ -188,7 +191,7 @@ def _flag(option: str) -> str:
 
 
 class Flags(click.Group):
-    """A group that does the work itself where no subcommand is named."""
+    """A group that does the work itself if no subcommand is named."""
 
     def format_usage(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(context.command_path, "OPTIONS")
@@ -202,7 +205,9 @@ class Flags(click.Group):
     *(click.option(f"--{name}", is_flag=True, hidden=True) for name in ("cancel", "list", "additional")),
     *(zookeeper, bootstrap, command_config, plan_file, topics_file, broker_list, ignores_racks),
     *(throttle, log_dirs_throttle, timeout, click.option("--preserve-throttles", is_flag=True, hidden=True)),
-    click.option("--generation", type=click.Choice(list(GENERATIONS)), help="Of the cluster [default: 2.0]."),
+    click.option(
+        "--generation", type=click.Choice(list(GENERATIONS)), help="Generation of the cluster [default: 2.0]."
+    ),
 )
 def reassign(context: click.Context, **given: Any) -> int | None:
     """Move partitions to other brokers or log directories: propose a plan, start it, verify, list, cancel.

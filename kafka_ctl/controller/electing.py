@@ -1,7 +1,7 @@
 """Elections that an administrator asks the controller for (KIP-460), or allows by a topic's configuration (KAFKA-6835).
 
-Every partition gets an answer of its own. A requested unclean election is held where nobody leads, or a broker
-that is gone; it takes the first assigned replica that is live, in sync or not, without asking the configuration.
+Every partition gets an answer of its own. A requested unclean election is held if no live broker
+leads; it takes the first assigned replica that is live, in sync or not, without asking the configuration.
 Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection,
 processTopicUncleanLeaderElectionEnable
 
@@ -37,7 +37,7 @@ async def elect_leaders(
 ) -> None:
     """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
 
-    It gets ControllerMoved where this controller does not act. When one of the partitions has never had a leader the
+    It gets ControllerMoved if this controller does not act. When one of the partitions has never had a leader the
     event fails, as in Kafka, and nothing is answered.
     """
     if not env.is_active:
@@ -67,7 +67,7 @@ async def elect_leaders(
 
 
 async def unclean_enabled(env: Controller, topic: str) -> None:
-    """Look for leaders of the topic's partitions that have none; who may lead is read from ZooKeeper again."""
+    """Look for leaders of the topic's partitions that have none; its configuration is read from ZooKeeper again."""
     env.log("unclean_enabled", topic=topic)
     await env.partition_machine.trigger_online(topic)
 

@@ -150,7 +150,7 @@ async def _isr_changed(env: Controller, tp: TopicPartition, target: tuple[int, .
 
 
 async def on_reassignment(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
-    """Do as many of the twelve steps as can be done now."""
+    """Do those of the twelve steps that can be done now."""
     state = await env.zk.state(tp)
     awaited = _moves(env, env.context.assigned(tp), target).in_sync
     if state is not None and set(awaited) <= set(state.isr):
@@ -186,12 +186,12 @@ def moves(old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
 
 
 def _moves(env: Controller, old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
-    """The same, or the moves by a plug-in."""
+    """The moves from these replicas to those, by Kafka's rule or a plug-in."""
     return Moves(*env.plugins.rule("reassignment", moves)(old, new))
 
 
 def _assigned(env: Controller, tp: TopicPartition) -> tuple[int, ...]:
-    """The replicas of a partition on the move; before 2.0 StateChangeFailed where its topic has been deleted.
+    """The replicas of a partition on the move; before 2.0, raises StateChangeFailed if its topic has been deleted.
 
     Kafka 0.10.2.2: controller/KafkaController.scala, ControllerContext.partitionReplicaAssignment (a map)
     """
@@ -313,7 +313,7 @@ async def read_request(env: Controller) -> Requests:
 
 
 async def write_request(env: Controller, rest: Requests) -> None:
-    """Write what is left of the request, or delete the znode when nothing is."""
+    """Write the rest of the request, or delete the znode if nothing is left."""
     path = ReassignPartitionsZNode.path()
     if rest:
         await env.zk.set_or_create(path, ReassignPartitionsZNode.encode(rest))

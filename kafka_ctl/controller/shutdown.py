@@ -50,7 +50,7 @@ async def _move_away(env: Controller, broker: int, broker_epoch: int) -> tuple[T
 
 
 def _begin(env: Controller, broker: int, broker_epoch: int) -> None:
-    """From now on this broker leads nothing new."""
+    """Mark this broker, so that it becomes leader of no partition from now on."""
     context = env.context
     known = context.brokers.get(broker)
     if broker_epoch != UNKNOWN_EPOCH and known is None:
@@ -73,7 +73,7 @@ def _skipped(env: Controller) -> Collection[str]:
 
 
 async def _move_together(env: Controller, broker: int) -> None:
-    """First all that it leads, then all that it follows."""
+    """Move first the partitions that it leads, then those that it follows."""
     context, skipped = env.context, _skipped(env)
     led: dict[bool, list[TopicPartition]] = {True: [], False: []}
     for tp in context.partitions_on(broker):
