@@ -7,7 +7,7 @@
     pip install 'kafka-ctl[java]'       a Java for Spark and ZooKeeper, where there is none
     pip install 'kafka-ctl[all]'        all of these
 
-Apart from `errors.py` because notebooks call `needs`, and errors only name the extra.
+Separate from `errors.py` because notebooks call `needs`, and errors only name the extra.
 """
 
 from __future__ import annotations

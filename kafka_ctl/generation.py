@@ -441,7 +441,7 @@ class Generation:
             if key not in values:
                 raise UnknownName("field of Generation", key, values)
             if not isinstance(value, bool):
-                raise BadInput(f"Generation.{key} cannot be {short(value)}; it is True or False")
+                raise BadInput(f"Generation.{key} cannot be {short(value)}; it must be True or False")
         values |= changes
         object.__setattr__(self, "name", base)
         object.__setattr__(self, "config", OLD_DEFAULTS if base == "0.10" else DEFAULTS)

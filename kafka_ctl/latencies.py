@@ -65,16 +65,18 @@ class Costs:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
-                raise BadInput(f"the cost {name} cannot be {short(value)}; it is a number of seconds, 0 or more")
+                raise BadInput(f"the cost {name} cannot be {short(value)}; it must be a number of seconds, 0 or more")
             if value > MOST:
-                raise BadInput(f"the cost {name} cannot be {short(value)}; it is a number of seconds, {MOST} or less")
+                raise BadInput(
+                    f"the cost {name} cannot be {short(value)}; it must be a number of seconds, {MOST} or less"
+                )
 
     @classmethod
     def of(cls, given: Mapping[str, float]) -> Costs:
         """The table with these entries changed; UnknownName or BadInput for what cannot stand in it."""
         known = [f.name for f in fields(cls)]
         if not isinstance(given, Mapping):
-            raise BadInput(f"costs cannot be {short(given)}; they are a mapping, such as {{'boot': 0.1}}")
+            raise BadInput(f"costs cannot be {short(given)}; they must be a mapping, such as {{'boot': 0.1}}")
         for name in given:
             if name not in known:
                 raise UnknownName("cost", name, known)

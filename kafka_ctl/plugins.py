@@ -191,12 +191,12 @@ def _functions(what: str, given: Mapping[str, Function] | None, known: Mapping[s
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise BadInput(f"{what} cannot be {short(given)}; it is a dictionary of functions: {', '.join(known)}")
+        raise BadInput(f"{what} cannot be {short(given)}; it must be a dictionary of functions: {', '.join(known)}")
     for name, function in given.items():
         if name not in known:
             raise UnknownName(f"name in {what}", name, known)
         if not callable(function):
-            raise BadInput(f"{what}[{name!r}] cannot be {short(function)}; it is a function of ({known[name]})")
+            raise BadInput(f"{what}[{name!r}] cannot be {short(function)}; it must be a function of ({known[name]})")
     return dict(given)
 
 

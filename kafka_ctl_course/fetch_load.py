@@ -5,7 +5,7 @@ and takes it off its own list only. What stays on the other lists is purged when
 
 Kafka 2.0.1: server/DelayedOperation.scala, DelayedOperationPurgatory, advanceClock
 
-Apart from `lesson_16.py` because the notebook calls it, and no exercise does.
+Separate from `lesson_16.py` because the notebook calls it, and no exercise does.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def fetch_load(
     """
     for name, value in (("partitions", partitions), ("requests", requests), ("wait", wait)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise BadInput(f"{name} cannot be {short(value)}; it is a whole number, 1 or more")
+            raise BadInput(f"{name} cannot be {short(value)}; it must be a whole number, 1 or more")
     timer = timer or TimingWheel(journal=False)
     purgatory, peak = Purgatory(timer, purge_interval), 0
     for number in range(1, requests + 1):

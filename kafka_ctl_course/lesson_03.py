@@ -60,7 +60,7 @@ def predict_wrong(answer: tuple[tuple[str, int], ...], truth: tuple[tuple[str, i
         return "Each part is a pair: the state, and the leader's id."
     known = [short(state) for state in PartitionState]
     if strange := [state for state, _ in answer if short(state) not in known]:
-        return f"{strange[0]!r} is no state; there are {', '.join(known)}."
+        return f"{strange[0]!r} is not a state; there are {', '.join(known)}."
     if all(state == "Offline" for state, _ in answer):
         return "A partition without a controller still has its leader: broker 1 led orders-0 all the time."
     state, leader = answer[3]

@@ -1,6 +1,6 @@
 """Exercises of lesson 05, electing leaders.
 
-Apart from `lesson_04.py` because a lesson has a file.
+Separate from `lesson_04.py` because a lesson has a file.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def configured(lab: Lab) -> str | None:
     znode = lab.znodes().get("/config/topics/orders")
     text = znode[0].decode(errors="replace") if znode else ""
     if details.json_object(text).get("config") is None and text:
-        return f"/config/topics/orders holds {text}. That is no JSON with a `config`, so no broker can read it."
+        return f"/config/topics/orders holds {text}. That is not JSON with a `config`, so no broker can read it."
     return CONFIG if "unclean.leader.election.enable" in text else None
 
 

@@ -116,7 +116,7 @@ def _explain_one(
     broker: int, leaving: frozenset[int], name: str, p: PartitionView | None, got: dict, expected: dict
 ) -> str:
     if p is None:
-        return f"{name!r} is no partition of this cluster."
+        return f"{name!r} is not a partition of this cluster."
     if name not in got:
         return f"Broker {broker} leads {name}, which has other replicas, and your plan does not name it."
     if name not in expected:

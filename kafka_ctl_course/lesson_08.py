@@ -125,8 +125,8 @@ def written(lab: Lab) -> str:
     znode = lab.znodes().get("/controller_epoch")
     if znode is not None and not znode[0].isdigit():
         return (
-            f"/controller_epoch holds {short(znode[0].decode(errors='replace'))}, which is no number: each broker that "
-            "is elected fails to read it and gives up, and the next one tries."
+            f"/controller_epoch holds {short(znode[0].decode(errors='replace'))}, which is not a number: each broker "
+            "that is elected fails to read it and gives up, and the next one tries."
         )
     if any(each.name == "delete_controller" for each in lab.commands[len(CLEANED.splitlines()) - 1 :]):
         return "The next controller adds one to what it reads. The brokers have seen epoch 4."

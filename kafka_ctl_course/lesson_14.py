@@ -125,7 +125,7 @@ class GracePeriod(Exercise):
     def judge(self, answer: object) -> Verdict:
         """Stop a broker in a cluster with these changes, and look at two times."""
         if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
-            return Verdict(False, f"{short(answer)} is no dictionary of changes; you may change {', '.join(KNOWN)}.")
+            return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
         changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
         if not changed:
             return Verdict(False, "Nothing is changed yet, and so the answer takes some 900 ms.")

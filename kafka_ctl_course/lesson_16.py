@@ -31,7 +31,7 @@ class Places(Exercise):
         """Turn a wheel, and compare."""
         given = plain(answer)
         if not isinstance(given, tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in given):
-            return Verdict(False, f"{short(answer)} is no list of pairs. An answer looks like [(7, 8), (7, 9)].")
+            return Verdict(False, f"{short(answer)} is not a list of pairs. An answer looks like [(7, 8), (7, 9)].")
         truth = _places(CLOCK)
         if given == truth:
             return Verdict(True, self.why)
@@ -168,7 +168,7 @@ class Order(Exercise):
         """Let the event happen before every step, after the last one, and never."""
         steps = plain(answer)
         if not isinstance(steps, tuple) or not steps or any(step not in STEPS for step in steps):
-            return Verdict(False, f"{short(answer)} is no list of steps; these are {', '.join(STEPS)}.")
+            return Verdict(False, f"{short(answer)} is not a list of steps; these are {', '.join(STEPS)}.")
         for moment in range(len(steps) + 1):
             if not _walked(steps, moment):
                 where = f"between {steps[moment - 1]!r} and {steps[moment]!r}" if 0 < moment < len(steps) else (
@@ -235,7 +235,7 @@ class Gauges(Exercise):
     def judge(self, answer: object) -> Verdict:
         """Let the fetches come, with these changes."""
         if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
-            return Verdict(False, f"{short(answer)} is no dictionary of changes; you may change {', '.join(KNOWN)}.")
+            return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
         changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
         if not changed:
             return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 49,050.")

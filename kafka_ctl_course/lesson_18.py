@@ -101,7 +101,7 @@ class OwnStory(Exercise):
     def judge(self, answer: object) -> Verdict:
         """Play the story twice."""
         if not isinstance(answer, str) or not answer.strip():
-            return Verdict(False, f"{short(answer)} is no story; give its commands as text, one a line.")
+            return Verdict(False, f"{short(answer)} is not a story; give its commands as text, one a line.")
         lines = [line for line in answer.splitlines() if line.strip()]
         given = [line for line in lines if line.split()[0] not in ("settle", "run_for", "step")]
         if len(given) > MOST:

@@ -64,7 +64,7 @@ class Condition(Exercise):
     def judge(self, answer: object) -> Verdict:
         """Ask a table in memory."""
         if not isinstance(answer, str) or not answer.strip():
-            return Verdict(False, f"{short(answer)} is no condition; give it as text, such as 'partition = 3'.")
+            return Verdict(False, f"{short(answer)} is not a condition; give it as text, such as 'partition = 3'.")
         with sqlite3.connect(":memory:") as table:
             table.execute(f"CREATE TABLE hurt ({', '.join(self.columns)})")
             marks = ", ".join("?" for _ in self.columns)

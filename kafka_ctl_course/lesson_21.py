@@ -38,7 +38,7 @@ def sort_wrong(answer: dict[str, str], truth: dict[str, str]) -> str | None:
     if unknown := [name for name in truth if name not in answer]:
         return f"{unknown[0]} has no shelf yet."
     if strange := [value for value in answer.values() if value not in ("gone", "kind", "stays")]:
-        return f"{strange[0]!r} is no shelf; there are gone, kind and stays."
+        return f"{strange[0]!r} is not a shelf; there are gone, kind and stays."
     wrong = next(name for name in truth if answer[name] != truth[name])
     hints = {
         "KAFKA-6082": "Who would accept the write? An append of a replaced controller needs a majority of the quorum.",
@@ -206,13 +206,13 @@ class Matching(Exercise):
     def judge(self, answer: object) -> Verdict:
         """The first habit whose letter does harm, else the first that does not suit."""
         if not isinstance(answer, dict):
-            return Verdict(False, f"{short(answer)} is no dictionary from habit to letter.")
+            return Verdict(False, f"{short(answer)} is not a dictionary from habit to letter.")
         given = {str(habit): str(letter) for habit, letter in answer.items()}
         if missing := [habit for habit in SUITS if habit not in given]:
             return Verdict(False, f"{missing[0]!r} has no letter yet.")
         for habit in SUITS:
             if given[habit] not in TOOLS:
-                return Verdict(False, f"{short(given[habit])} is no letter from A to H.")
+                return Verdict(False, f"{short(given[habit])} is not a letter from A to H.")
         wrong = [habit for habit, suits in SUITS.items() if given[habit] not in suits]
         for habit in sorted(wrong, key=lambda each: given[each] not in HARM):
             hint = HARM.get(given[habit], INSTEAD[habit])

@@ -64,7 +64,7 @@ def film(wheel: TimingWheel, *, limit: int = 400) -> Film:
     that has done nothing, and one of more buckets than can be drawn.
     """
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise BadInput(f"limit cannot be {short(limit)}; it is a number of frames, 1 or more")
+        raise BadInput(f"limit cannot be {short(limit)}; it must be a number of frames, 1 or more")
     if wheel.journal is None:
         raise BadInput("nothing to show: this timer keeps no journal; make it with journal=True")
     if not wheel.journal:

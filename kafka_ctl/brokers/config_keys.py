@@ -49,7 +49,7 @@ REPLICA_LISTS = {
     "2.4": "{key} must be the literal '*' or a list of replicas in the following format: "
     "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
 }
-"""Kafka's message about a value that is no list of throttled replicas (ThrottledReplicaListValidator)."""
+"""Kafka's message about a value that is not a list of throttled replicas (ThrottledReplicaListValidator)."""
 
 
 class Invalid(Exception):

@@ -140,7 +140,9 @@ class Purgatory:
 
     def __init__(self, timer: Timer, purge_interval: int = PURGE_INTERVAL) -> None:
         if not isinstance(purge_interval, int) or isinstance(purge_interval, bool) or purge_interval < 0:
-            raise BadInput(f"purge_interval cannot be {short(purge_interval)}; it is a number of operations, 0 or more")
+            raise BadInput(
+                f"purge_interval cannot be {short(purge_interval)}; it must be a number of operations, 0 or more"
+            )
         self.timer, self.purge_interval = timer, purge_interval
         self.watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
         """By key, the operations on its watch list, completed ones among them."""

@@ -184,7 +184,7 @@ class TimingWheel:
         for name, value, least in (("tick", tick, 1), *(("n", size, 2) for size in sizes), ("start", start, 0)):
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 numbers = ", or several such numbers" if name == "n" else ""
-                raise BadInput(f"{name} cannot be {short(value)}; it is a whole number, {least} or more{numbers}")
+                raise BadInput(f"{name} cannot be {short(value)}; it must be a whole number, {least} or more{numbers}")
         self.tick, self.sizes, self.start, self.now = tick, sizes, start, start
         self.n = sizes[0]
         """The buckets of the finest ring."""
@@ -212,7 +212,7 @@ class TimingWheel:
     def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> Task:
         """Call `action` in `delay` milliseconds; at once where that is less than a tick from where the hand is."""
         if not isinstance(delay, int) or isinstance(delay, bool):
-            raise BadInput(f"delay cannot be {short(delay)}; it is a whole number of milliseconds")
+            raise BadInput(f"delay cannot be {short(delay)}; it must be a whole number of milliseconds")
         task = Task(self, self.now + delay, action, name)
         if not self._finest.add(task):
             self._run(task)

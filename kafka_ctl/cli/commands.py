@@ -109,8 +109,10 @@ def test(arguments: Sequence[str]) -> int:
 @app.command()
 @click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
 @click.option("--join", is_flag=True, help=JOIN)
-@click.option("--generation", default="2.0", show_default=True, help="Of Kafka's controller: 0.10, 2.0 or 2.4.")
-@click.option("--fast", is_flag=True, help="Print without pauses, as when the output is no terminal.")
+@click.option(
+    "--generation", default="2.0", show_default=True, help="Generation of Kafka's controller: 0.10, 2.0 or 2.4."
+)
+@click.option("--fast", is_flag=True, help="Print without pauses, as when the output is not a terminal.")
 def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
     """Play the first story in this terminal: an election, a failed controller, a controlled shutdown."""
     from rich.console import Console
@@ -158,7 +160,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name; it ends in .svg, .html, .png or .gif.")
 @click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
 def render(story: str, output: str, views: tuple[str, ...]) -> None:
-    """Draw the story in the file STORY as a film, into one file that needs nothing else."""
+    """Draw the story in the file STORY as a film, into one file that needs no other file."""
     from kafka_ctl.lab.lab import Lab
 
     with Lab.replay(story) as played:
@@ -168,7 +170,7 @@ def render(story: str, output: str, views: tuple[str, ...]) -> None:
 @app.command()
 @click.argument("name", required=False)
 @click.option("--story", is_flag=True, help="Only print its story, which you can change and run.")
-@click.option("--check", is_flag=True, help="Only test that each shows its bug, and none with the bug fixed.")
+@click.option("--check", is_flag=True, help="Only test that each exhibit shows its bug, and not with the bug fixed.")
 def museum(name: str | None, story: bool, check: bool) -> int:
     """Show the famous bug NAME (its ticket, or its number in the list) and the same story with the bug fixed.
 
@@ -213,7 +215,7 @@ def diagrams(check: bool) -> int:
 @app.command()
 @click.option("--reset", is_flag=True, help="Clear the list of solved exercises.")
 def exercises(reset: bool) -> int:
-    """List the exercises of the lessons, and which are solved.
+    """List the exercises of the lessons, and say which are solved.
 
     The list is kept in the folder of the course, or in the folder that the environment variable KAFKA_CTL_DATA names.
     """
@@ -258,7 +260,7 @@ app.add_command(site)
 
 
 def _stale(problems: Sequence[str], hint: str) -> int:
-    """Print what is stale and how to renew it; the exit status."""
+    """Print the stale pages and how to renew them; returns the exit status."""
     for problem in problems:
         echo(f"kafka-ctl: {problem}; `{hint}` renews it", err=True)
     return int(bool(problems))
@@ -270,7 +272,7 @@ def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoR
 
 
 def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> int:
-    """Run one command; its exit status, after one sentence on standard error where it is not 0."""
+    """Run one command. Returns its exit status; if it is not 0, one sentence is on standard error."""
     try:
         return int(app.main(args, prog_name, standalone_mode=False) or 0)
     except click.ClickException as wrong:

@@ -7,7 +7,7 @@
 
 Nothing here knows what will happen: every line is made from the records of the run.
 
-Apart from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Narrator:
         self.console, self.pause, self._acts = console, pause, 0
 
     def act(self, title: str, *sentences: str) -> None:
-        """Open an act: a heading and what to look out for."""
+        """Open an act: a heading, and the things to look out for."""
         self._acts += 1
         self.console.print()
         self.console.rule(f"[bold]{self._acts}. {title}", align="left")
@@ -72,7 +72,7 @@ class Narrator:
         self.console.print()
 
     def steps(self, trace: Recorder, since: int = 0) -> int:
-        """Print what happened since a record, one line a step; returns where to go on."""
+        """Print the steps since a record, one line each; returns the next record."""
         for step in steps(trace.records, start=since):
             line = Table.grid(Column(width=12, justify="right"), Column(width=10), Column(), padding=(0, 1))
             colour, strong = COLOURS[step.kind], "bold" if step.kind in ("controller", "fault") else ""

@@ -1,8 +1,8 @@
-"""`kafka-ctl explore`: walk at random, or in every order, until something breaks.
+"""`kafka-ctl explore`: run random commands, or every order of events, until an invariant is violated.
 
 Exit status 0 when nothing was broken but what is declared, 1 when something was, 2 for a wrong call.
 
-Apart from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_ctl.explore.search import Findings
 
 SECONDS = 60.0
-"""The length of a random search when nothing else was asked for."""
+"""The default length of a random search."""
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -29,19 +29,35 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @of_generation
 @click.option("--seconds", type=Number(0, INT32), help="Stop after this time; 60 if neither this nor --steps is given.")
 @click.option(
-    "--steps", type=click.IntRange(1, INT64), help="Stop after so many steps; the same walks on every machine."
+    "--steps",
+    type=click.IntRange(1, INT64),
+    help="Stop after so many steps; then the walks are the same on every machine.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Seed of the first walk.")
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Number of processes; one for each core by default.")
-@click.option("--out", default="violations", show_default=True, type=FOLDER, help="Folder for stories that violate.")
+@click.option(
+    "--out", default="violations", show_default=True, type=FOLDER, help="Folder for stories that violate an invariant."
+)
 @click.option("--mutant", metavar="NAME", help="Switch on a seeded defect, and report what detects it.")
 @click.option("--near", multiple=True, metavar="PATH", help="Vary the stories of this file or folder; repeatable.")
-@click.option("--exhaustive", is_flag=True, help="Instead: every order of pending events after any two commands.")
-@click.option("--brokers", default=2, show_default=True, type=click.IntRange(2, 3), help="With --exhaustive: brokers.")
+@click.option("--exhaustive", is_flag=True, help="Try every order of pending events after any two commands.")
 @click.option(
-    "--partitions", default=1, show_default=True, type=click.IntRange(1, 2), help="With --exhaustive: partitions."
+    "--brokers", default=2, show_default=True, type=click.IntRange(2, 3), help="With --exhaustive: number of brokers."
 )
-@click.option("--depth", default=3, show_default=True, type=click.IntRange(1, 50), help="With --exhaustive: choices.")
+@click.option(
+    "--partitions",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 2),
+    help="With --exhaustive: number of partitions.",
+)
+@click.option(
+    "--depth",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 50),
+    help="With --exhaustive: number of choices in a row.",
+)
 def explore(
     generation: str,
     seconds: float | None,
@@ -143,7 +159,7 @@ def _stories(findings: Findings | Search, progress: Progress, out: Path) -> int:
 
 
 class Progress:
-    """Says on standard error how far it is, every few seconds."""
+    """The progress, written to standard error every few seconds."""
 
     def __init__(self, every: float = 5.0) -> None:
         self.every, self.last = every, time.monotonic()

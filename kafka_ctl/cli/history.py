@@ -3,7 +3,7 @@
 Exit status 0 when it is done, 1 when something is missing (Java, say) or nothing in the logs was understood, 2 for a
 wrong call.
 
-Apart from `commands.py` because a command is loaded when it is called, and this one needs Spark.
+Separate from `commands.py` because a command is loaded when it is called, and this one needs Spark.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def history() -> None:
     default=0,
     show_default=True,
     type=click.IntRange(0, INT32),
-    help="Seed of the clusters and of what happens to them.",
+    help="Seed of the clusters and of their events.",
 )
 @of_generation
-@click.option("--overwrite", is_flag=True, help="Replace a dataset that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing dataset.")
 @click.option("--resume", is_flag=True, help="Finish a dataset that was interrupted.")
 def generate(out: str, clusters: int, hours: float, seed: int, generation: str, overwrite: bool, resume: bool) -> None:
     """Simulate clusters with their restarts, failures and reassignments, in Spark's tasks."""
@@ -97,7 +97,7 @@ def import_(logs: Sequence[str], out: Path | None) -> None:
 
 
 def _import(logs: list[str]) -> Logs:
-    """Read logs, and say what could not be read; KafkaCtlError, with the reasons, if nothing was understood."""
+    """Read logs, and name the unreadable files. Raises KafkaCtlError, with the reasons, if no line is understood."""
     from kafka_ctl.history import spark
     from kafka_ctl.history.log_import import read_logs
 
@@ -136,7 +136,7 @@ def _keep(found: Logs, out: Path) -> None:
 )
 @click.option("--csv", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows into this file instead.")
 def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> None:
-    """Ask QUESTION of a SOURCE: what `generate` or `import` wrote, a trace in Parquet, or logs.
+    """Ask QUESTION of a SOURCE: the output of `generate` or `import`, a trace in Parquet, or logs.
 
     `compare` takes two sources. `kafka-ctl history questions` lists them all.
     """
@@ -206,7 +206,7 @@ def list_questions() -> None:
 
 
 def _records(source: str) -> DataFrame | Logs:
-    """The records at a source, whatever kind it is; BadInput when there is nothing."""
+    """The records at a source of any kind. Raises BadInput if there are none."""
     from kafka_ctl.history import load, spark
     from kafka_ctl.history.files import naming
     from kafka_ctl.history.layout import MANIFEST, UNFINISHED, DatasetFolder

@@ -5,7 +5,7 @@ status 0 when all is done that was asked, 1 when not (a reassignment that failed
 for a file or an option that cannot be.
 Kafka 0.10.2.2, 2.0.1, 2.4.1: admin/ReassignPartitionsCommand.scala, validateAndParseArgs
 
-Apart from `commands.py` because its flags are those of Kafka's tool, which other commands do not have.
+Separate from `commands.py` because its flags are those of Kafka's tool, which other commands do not have.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Long(click.types.IntParamType):
 
 
 RATE = Long(-INT64 - 1)
-"""Bytes a second; a negative one is no throttle, as -1, Kafka's default, is."""
+"""Bytes a second; a negative number, such as Kafka's default -1, means no throttle."""
 
 
 class Where(TypedDict, total=False):
@@ -61,7 +61,7 @@ class Where(TypedDict, total=False):
     timeout: int | None
 
 
-zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Where the cluster is.")
+zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper of the cluster.")
 bootstrap = click.option(
     "--bootstrap-server",
     metavar="HOST:PORT,...",
@@ -71,7 +71,10 @@ command_config = click.option(
     "--command-config", type=FILE, help="Properties of the connection to the brokers: client.id (since 2.1)."
 )
 generation = click.option(
-    "--generation", default="2.0", show_default=True, help="Of the cluster: 0.10 (to 1.0), 2.0 (1.1 to 2.3) or 2.4."
+    "--generation",
+    default="2.0",
+    show_default=True,
+    help="Generation of the cluster: 0.10 (to 1.0), 2.0 (1.1 to 2.3) or 2.4.",
 )
 plan_file = click.option(
     "--reassignment-json-file", "plan", type=FILE, help='{"partitions":[{"topic":...}],"version":1}'
@@ -153,7 +156,7 @@ NEEDED = {
 
 
 def checked_action(given: Mapping[str, object], name: str) -> str:
-    """The action that Kafka's flags ask for; BadInput, in Kafka's words, for what its tool of that release refuses."""
+    """The action that Kafka's flags ask for. Raises BadInput, in Kafka's words, if that release refuses it."""
     from kafka_ctl.generation import Generation
 
     release = Generation(name).kafka
@@ -161,7 +164,7 @@ def checked_action(given: Mapping[str, object], name: str) -> str:
         if _is_given(given.get(option)) and name not in having:
             instead = f"; {INSTEAD[option]}" if option in INSTEAD else ""
             raise BadInput(
-                f"{_flag(option)} is no option of the tool of Kafka {release}; it came with {since}{instead}"
+                f"{_flag(option)} is not an option of the tool of Kafka {release}; it came with {since}{instead}"
             )
     actions = [action for action in ACTIONS if given.get(action)]
     if len(actions) != 1:
@@ -188,7 +191,7 @@ def _flag(option: str) -> str:
 
 
 class Flags(click.Group):
-    """A group that does the work itself where no subcommand is named."""
+    """A group that does the work itself if no subcommand is named."""
 
     def format_usage(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(context.command_path, "OPTIONS")
@@ -202,7 +205,9 @@ class Flags(click.Group):
     *(click.option(f"--{name}", is_flag=True, hidden=True) for name in ("cancel", "list", "additional")),
     *(zookeeper, bootstrap, command_config, plan_file, topics_file, broker_list, ignores_racks),
     *(throttle, log_dirs_throttle, timeout, click.option("--preserve-throttles", is_flag=True, hidden=True)),
-    click.option("--generation", type=click.Choice(list(GENERATIONS)), help="Of the cluster [default: 2.0]."),
+    click.option(
+        "--generation", type=click.Choice(list(GENERATIONS)), help="Generation of the cluster [default: 2.0]."
+    ),
 )
 def reassign(context: click.Context, **given: Any) -> int | None:
     """Move partitions to other brokers or log directories: propose a plan, start it, verify, list, cancel.
@@ -301,7 +306,7 @@ def _generate(where: Where, name: str, topics: Path, broker_list: str, disable_r
     from kafka_ctl.reassign.plan import write_plan
 
     if not re.fullmatch(r"(\s*[0-9]{1,10}\s*,)*\s*[0-9]{1,10}\s*", broker_list):
-        raise BadInput(f"--broker-list cannot be {broker_list!r}; it is a list of ids such as 1,2,3")
+        raise BadInput(f"--broker-list cannot be {broker_list!r}; it must be a list of ids such as 1,2,3")
     brokers = [int(part) for part in broker_list.split(",")]
     text = _read(topics)
 

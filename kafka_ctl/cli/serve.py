@@ -1,6 +1,6 @@
 """`kafka-ctl serve`: a small Kafka on fixed ports, for the tests of programs in any language.
 
-Apart from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations
@@ -30,8 +30,14 @@ PORT = click.IntRange(1, 65535)
 
 @click.command(epilog=EXAMPLES)
 @click.option("--brokers", type=click.IntRange(1, 20), help="Number of brokers; 3 by default.")
-@click.option("--port", type=PORT, default=9092, show_default=True, help="Port of the first; the others' follow.")
-@click.option("--generation", type=click.Choice(list(GENERATIONS)), help="Of Kafka; 2.4 by default.")
+@click.option(
+    "--port",
+    type=PORT,
+    default=9092,
+    show_default=True,
+    help="Port of the first broker; the ports of the others follow.",
+)
+@click.option("--generation", type=click.Choice(list(GENERATIONS)), help="Generation of Kafka; 2.4 by default.")
 @click.option("--control", type=PORT, default=9099, show_default=True, help="Port of the HTTP control endpoint.")
 @click.option("--story", metavar="FILE", help="Begin with the lab and the commands of this story.")
 def serve(brokers: int | None, port: int, generation: str | None, control: int, story: str | None) -> None:

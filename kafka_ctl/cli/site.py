@@ -1,6 +1,6 @@
 """`kafka-ctl site`: the course as a static site that runs in a browser, without installation.
 
-Apart from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations

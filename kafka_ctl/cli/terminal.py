@@ -17,7 +17,7 @@ of_generation = click.option(
     default="2.0",
     show_default=True,
     type=click.Choice(list(GENERATIONS)),
-    help="Of Kafka's controller.",
+    help="Generation of Kafka's controller.",
 )
 
 
@@ -32,7 +32,7 @@ class Number(click.FloatRange):
 
 
 class Commands(click.Group):
-    """A group of commands that names what is near where there is no such command."""
+    """A group of commands that names similar commands if there is no such command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -44,5 +44,5 @@ class Commands(click.Group):
 
 
 def echo(text: object, err: bool = False) -> None:
-    """Print a text of several lines; what would move the cursor or change colours is shown as an escape."""
+    """Print a text of several lines; codes that would move the cursor or change colours are shown as escapes."""
     click.echo("\n".join(map(visible, str(text).split("\n"))), err=err)

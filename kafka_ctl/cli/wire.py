@@ -1,6 +1,6 @@
 """`kafka-ctl wire`: Kafka's messages as bytes, each with its meaning.
 
-Apart from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because a command is loaded when it is called.
 """
 
 from __future__ import annotations

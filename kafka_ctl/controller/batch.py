@@ -1,7 +1,7 @@
 """The request batch: the requests to brokers, gathered while states change and sent at once.
 
-LeaderAndIsr by broker first, then one UpdateMetadata for all, then StopReplica by broker; or what a function that was
-plugged into the lab makes of the changes (rule `batch`, see `kafka_ctl.plugins`).
+LeaderAndIsr by broker first, then one UpdateMetadata for all, then StopReplica by broker; or the requests that a
+plug-in of the lab makes of the changes (rule `batch`, see `kafka_ctl.plugins`).
 Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestBatch
 """
 
@@ -42,7 +42,7 @@ class RequestBatch:
         self._stop: dict[int, list[tuple[TopicPartition, bool, Callback | None]]] = {}
 
     def open(self) -> None:
-        """Begin; BatchNotEmpty if the last batch was never sent."""
+        """Begin a batch. Raises BatchNotEmpty if the last batch was never sent."""
         kinds = {"LeaderAndIsr": self._leader_and_isr, "StopReplica": self._stop, "UpdateMetadata": self._metadata_to}
         for name, pending in kinds.items():
             if pending:
@@ -74,7 +74,7 @@ class RequestBatch:
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
         """Add the states of these partitions to the brokers' UpdateMetadata.
 
-        StateChangeFailed where 0.10 does not know a partition's replicas; what was added before stays in the batch.
+        Raises StateChangeFailed if 0.10 does not know a partition's replicas; earlier additions stay in the batch.
         Kafka 0.10.2.2: controller/ControllerChannelManager.scala, addUpdateMetadataRequestForBrokers
         """
         for broker in brokers:
@@ -152,7 +152,7 @@ class RequestBatch:
                 self.channels.send(broker, request, callback)
 
     def _taken_out(self, pending: dict[int, V]) -> Iterator[tuple[int, V]]:
-        """Take out one broker after the other; one whose requests an error interrupts stays."""
+        """Take out one broker after the other; a broker stays if an error interrupts its requests."""
         while pending:
             broker = next(iter(pending))
             if self._reachable(broker):
@@ -199,7 +199,7 @@ class RequestBatch:
         return [(kind, tp, brokers) for (kind, tp), brokers in receivers.items()]
 
     def _send_packed(self, pack: Pack) -> None:
-        """Ask for the requests and hand them to the channels one by one; what no request mentions is not sent."""
+        """Ask for the requests and hand them to the channels one by one; a state in no request is not sent."""
         if not self._metadata and self._metadata_to:
             self._send_metadata()  # only which brokers are there, which is no partition's change
         changes = self.changes()

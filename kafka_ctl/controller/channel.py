@@ -85,8 +85,8 @@ class Channels:
     def start(self, brokers: Iterable[int]) -> None:
         """Open a channel to each of these brokers.
 
-        There are some of an earlier time in office only where 0.10 was forced to resign: it deletes no more than
-        `/controller` then. They stay, and their metrics forbid new ones, so that StateChangeFailed ends every attempt
+        Channels of an earlier term exist only if 0.10 was forced to resign: it deletes nothing but `/controller`
+        then. They stay, and their metrics forbid new ones, so that StateChangeFailed ends every attempt
         of this broker to act as controller.
         Kafka 0.10.2.2: controller/ControllerChannelManager.scala, addNewBroker; server/ZookeeperLeaderElector.scala,
         resign
@@ -103,7 +103,7 @@ class Channels:
             self._by_broker[broker] = Channel(self.process, broker)
 
     def remove(self, broker: int) -> None:
-        """Remove a broker; what was still queued for it is lost."""
+        """Remove a broker; requests that are still queued for it are lost."""
         channel = self._by_broker.pop(broker, None)
         if channel is not None:
             channel.task.cancel()
@@ -121,7 +121,7 @@ class Channels:
         return [(broker, [request for request, *_ in c.queue]) for broker, c in self._by_broker.items()]
 
     def close(self) -> None:
-        """Close all channels; what they held is lost."""
+        """Close all channels; the requests in them are lost."""
         self.open = False
         for broker in list(self._by_broker):
             self.remove(broker)

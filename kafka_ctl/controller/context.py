@@ -1,6 +1,6 @@
 """The context of a controller: every mutable fact of its memory, in one place.
 
-The state machines, the request batch and the controller read and write it; nobody else does. It is filled
+Only the state machines, the request batch and the controller read and write it. It is filled
 from ZooKeeper at failover and emptied at resignation.
 Kafka 2.0.1: controller/ControllerContext.scala, ControllerContext
 """
@@ -136,16 +136,16 @@ class Context:
         return assignment.replicas if assignment else ()
 
     def leader_of(self, partition: TopicPartition) -> int:
-        """The leader of a partition; StateChangeFailed, in the words of Scala's maps, if it never had one.
+        """The leader of a partition. Raises StateChangeFailed, with the text of Scala's maps, if it never had one.
 
-        Kafka stumbles there over its own cache, and what it was at fails.
+        In Kafka the lookup in the controller's cache fails there too, and with it the operation that needed the leader.
         """
         if partition not in self.leadership:
             raise StateChangeFailed(f"key not found: {partition}")
         return self.leadership[partition].leader
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
-        """The assignment with what is being added and removed; an empty one if the partition is unknown."""
+        """The assignment with the replicas being added and removed; an empty one if the partition is unknown."""
         return self.topics.get(partition.topic, {}).get(partition.partition, ReplicaAssignment(()))
 
     def assign(self, partition: TopicPartition, replicas: Iterable[int]) -> None:
@@ -155,7 +155,7 @@ class Context:
             self.table[partition] = None
 
     def update_assignment(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-        """Change what is assigned to a partition; that of a topic which has been deleted is known again.
+        """Change the assignment of a partition; a partition of a deleted topic becomes known again.
 
         Kafka 2.4.1: controller/ControllerContext.scala, updatePartitionFullReplicaAssignment (getOrElseUpdate)
         """
@@ -251,7 +251,7 @@ class Context:
     # Orders in which Kafka walks through its sets and maps; outside tables, mostly the given one
 
     def walked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Partitions in the order of a map that they were put into one after the other."""
+        """Partitions in the order of a map into which they were put one after the other."""
         return map_order(partitions, case_hash) if self.in_tables else list(partitions)
 
     def as_set(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -267,7 +267,7 @@ class Context:
         return set_order_by(partitions, case_hash if self.in_tables else java_hash)
 
     def requested_map(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The same in the order of a map that the set was put into."""
+        """The partitions of a reassignment request in the order of a map that their set was put into."""
         return map_order(self.requested(partitions), case_hash if self.in_tables else java_hash)
 
     def moving(self) -> list[TopicPartition]:
@@ -300,7 +300,7 @@ class Context:
         return {tp: found[tp] for tp in set_order_by(found, lambda tp: product_hash(case_hash(tp), found[tp]))}
 
     def partitions_without(self, topics: Collection[str]) -> list[TopicPartition]:
-        """All partitions but those of these topics."""
+        """All partitions without those of these topics."""
         if self.in_tables:
             return filter_not(self.table, lambda tp: tp.topic in topics)
         return [tp for tp in self.all_partitions() if tp.topic not in topics]

@@ -77,13 +77,13 @@ class Controller(ControllerProcess):
             await self.work(events.Startup(), CAUSE.get())
 
     def stop(self) -> None:
-        """Stop at once, in the middle of whatever it does."""
+        """Stop at once, also in the middle of an event."""
         self.queue.close()
         for task in list(self._tasks):
             task.cancel()
 
     async def session_expired(self) -> None:
-        """Drop what waits in the queue, put Expire, and return when its processing has begun.
+        """Drop the queued events, put Expire, and return when its processing has begun.
 
         While there is no queue, nothing happens before the new session is there; nor before the controller competes.
         """
@@ -143,7 +143,7 @@ class Controller(ControllerProcess):
         return nullcontext() if self.generation.threads.single_threaded else self.shutdown_lock
 
     def hand_over(self, event: events.Event) -> None:
-        """Process an event that no listener made: in turn or, before there was a queue, in a thread of its own."""
+        """Process an event that no listener made: in its turn or, before there was a queue, in a thread of its own."""
         if self.generation.threads.single_threaded:
             self.queue.put(event)
         else:
@@ -177,7 +177,7 @@ class Controller(ControllerProcess):
         await self.send_update_metadata(None if self.generation.requests.metadata_to_all_on_broker_change else ())
 
     async def illegal_state(self, error: BatchNotEmpty) -> None:
-        """A batch was left half sent: nothing can be trusted, so another controller shall start afresh (KAFKA-2300)."""
+        """Resign after a batch was left half sent, so that another controller starts afresh (KAFKA-2300)."""
         if self.generation.bugs.keeps_batches:
             raise error
         self.log("forcing_resignation")

@@ -109,7 +109,7 @@ async def resume(env: Controller, topics: Iterable[str]) -> None:
 
 
 async def resume_deletions(env: Controller) -> None:
-    """Look at the queued topics now, or, where a thread does that, notify it."""
+    """Look at the queued topics now, or, if a thread does that, notify the thread."""
     if not enabled(env):
         return
     if env.generation.deletion.has_own_thread:
@@ -119,7 +119,7 @@ async def resume_deletions(env: Controller) -> None:
 
 
 def start_thread(env: Controller) -> None:
-    """0.10's delete-topics thread: looks whenever it is woken, under the lock.
+    """The delete-topics thread of 0.10: it looks at the topics whenever it is notified, under the lock.
 
     Kafka 0.10.2.2: controller/TopicDeletionManager.scala, DeleteTopicsThread
     """
@@ -140,7 +140,7 @@ def start_thread(env: Controller) -> None:
 
 
 async def look(env: Controller) -> None:
-    """See for every queued topic whether it is done, under way, or can be started (again)."""
+    """Check for each queued topic if its deletion is complete, under way, or can be started (again)."""
     context, leave_first = env.context, env.generation.deletion.partitions_leave_first
     queued = list(context.topics_to_be_deleted)
     if queued:

@@ -2,7 +2,7 @@
 
 Kafka 2.0.1: controller/KafkaController.scala, process
 
-Apart from `broker.py` because it belongs to the controller, and knows every procedure of it.
+Separate from `broker.py` because it belongs to the controller, and knows every procedure of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafka_ctl.controller.controller import Controller, Procedures
 
 
 async def process(env: Controller, event: events.Event) -> None:
-    """Do what an event asks for."""
+    """Process an event."""
     match event:
         case events.Startup():
             await failover.startup(env)
@@ -56,7 +56,7 @@ async def process(env: Controller, event: events.Event) -> None:
 
 
 async def _acts(env: Controller) -> bool:
-    """`is_active`, once nobody holds the lock: what comes while 0.10 takes over waits, and is not lost."""
+    """`is_active`, once the lock is free: events that arrive while 0.10 takes over wait, and are not lost."""
     async with env.locked():
         return env.is_active
 

@@ -1,11 +1,11 @@
 """Elections that an administrator asks the controller for (KIP-460), or allows by a topic's configuration (KAFKA-6835).
 
-Every partition gets an answer of its own. A requested unclean election is held where nobody leads, or a broker
-that is gone; it takes the first assigned replica that is live, in sync or not, without asking the configuration.
+Every partition gets an answer of its own. A requested unclean election is held if no live broker
+leads; it takes the first assigned replica that is live, in sync or not, without asking the configuration.
 Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection,
 processTopicUncleanLeaderElectionEnable
 
-Apart from `dispatch.py` because each procedure has a file, and that one lists them.
+Separate from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def elect_leaders(
 ) -> None:
     """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
 
-    It gets ControllerMoved where this controller does not act. When one of the partitions has never had a leader the
+    It gets ControllerMoved if this controller does not act. When one of the partitions has never had a leader the
     event fails, as in Kafka, and nothing is answered.
     """
     if not env.is_active:
@@ -67,13 +67,13 @@ async def elect_leaders(
 
 
 async def unclean_enabled(env: Controller, topic: str) -> None:
-    """Look for leaders of the topic's partitions that have none; who may lead is read from ZooKeeper again."""
+    """Look for leaders of the topic's partitions that have none; its configuration is read from ZooKeeper again."""
     env.log("unclean_enabled", topic=topic)
     await env.partition_machine.trigger_online(topic)
 
 
 def _needs_election(env: Controller, kind: ElectionType, tp: TopicPartition) -> bool:
-    """True if the leader is not the wanted one; StateChangeFailed if there has never been one."""
+    """True if the leader is not the wanted one. Raises StateChangeFailed if there has never been one."""
     leader = env.context.leader_of(tp)
     if kind is ElectionType.PREFERRED:
         return leader != env.context.assigned(tp)[0]

@@ -1,6 +1,6 @@
 """The events of a controller and their queue: one frozen value per event, processed one at a time, in order.
 
-Events carry nothing that could grow old in the queue: whoever processes one reads ZooKeeper again (KAFKA-5879).
+Events carry no data that could become stale in the queue: ZooKeeper is read when they are processed (KAFKA-5879).
 Kafka 2.0.1: controller/KafkaController.scala, ControllerEvent; controller/ControllerState.scala, ControllerState
 """
 
@@ -20,7 +20,7 @@ from kafka_ctl.trace.record import Recorder
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Event:
-    """`state` is what the controller says it is doing meanwhile (Kafka's ControllerState)."""
+    """An event; `state` is the controller's state while it is processed (Kafka's ControllerState)."""
 
     state: ClassVar[str]
 
@@ -144,7 +144,7 @@ class Subject(TypedDict, total=False):
 
 
 def subject(event: Event) -> Subject:
-    """The columns of a record that say what an event is about."""
+    """The columns of a record that name the subject of an event."""
     if isinstance(event, PartitionReassignmentIsrChange):
         return {"topic": event.partition.topic, "partition": event.partition.partition}
     found: Subject = {}
@@ -175,11 +175,11 @@ class EventQueue:
             self._arrived.set()
 
     def record(self, event: Event) -> int:
-        """Record that an event has arrived, and waits for somebody to process it."""
+        """Record that an event has arrived and waits to be processed."""
         return self.trace.add(self.actor, "event", event.name, target="queued", **subject(event))
 
     def clear_and_put(self, event: Event) -> None:
-        """Drop everything that waits, then put; since 2.2 those who wait for a reply get an error."""
+        """Drop all queued events, then put; since 2.2, callers that wait for a reply get an error."""
         for dropped, seq in self._items:
             if self.preempts and (reply := getattr(dropped, "reply", None)) is not None and not reply.done():
                 reply.set_exception(ControllerMoved("Controller moved to another broker"))

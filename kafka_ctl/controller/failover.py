@@ -189,7 +189,7 @@ async def read_epoch(env: Controller) -> None:
 
 
 async def increment_epoch(env: Controller) -> None:
-    """Write the next epoch on condition that nobody wrote since we read; ControllerMoved if somebody did.
+    """Write the next epoch on condition that nobody wrote since we read. Raises ControllerMoved if somebody did.
 
     Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
     """

@@ -2,7 +2,7 @@
 
 Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline
 
-Apart from `dispatch.py` because each procedure has a file, and that one lists them.
+Separate from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations

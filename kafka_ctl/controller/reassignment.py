@@ -75,7 +75,10 @@ async def partition_reassignment(env: Controller) -> None:
 
 
 async def trigger(env: Controller, partitions: Iterable[TopicPartition]) -> None:
-    """Start these reassignments; those that cannot be are taken out of the znode together."""
+    """Start these reassignments.
+
+    Those that cannot be started, or need not be, are taken out of the znode in one write.
+    """
     dropped: list[TopicPartition] = []
     for tp in partitions:
         target, assigned = env.context.reassigning[tp], env.context.assigned(tp)
@@ -115,7 +118,7 @@ async def initiate(env: Controller, tp: TopicPartition, target: tuple[int, ...])
 
 
 async def start_move(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
-    """Begin to move a partition to its target replicas; StateChangeFailed where that cannot be."""
+    """Begin to move a partition to its target replicas. Raises StateChangeFailed if the move cannot begin."""
     alive = [r for r in target if r in env.context.live]
     if len(alive) < len(target) and env.generation.bugs.drops_dead_targets:  # before KAFKA-4214
         raise failure("too_few_alive", alive=joined(alive, ","), replicas=joined(target, ","), partition=tp)
@@ -147,7 +150,7 @@ async def _isr_changed(env: Controller, tp: TopicPartition, target: tuple[int, .
 
 
 async def on_reassignment(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
-    """Do as many of the twelve steps as can be done now."""
+    """Do those of the twelve steps that can be done now."""
     state = await env.zk.state(tp)
     awaited = _moves(env, env.context.assigned(tp), target).in_sync
     if state is not None and set(awaited) <= set(state.isr):
@@ -183,12 +186,12 @@ def moves(old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
 
 
 def _moves(env: Controller, old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
-    """The same, or the moves by a plug-in."""
+    """The moves from these replicas to those, by Kafka's rule or a plug-in."""
     return Moves(*env.plugins.rule("reassignment", moves)(old, new))
 
 
 def _assigned(env: Controller, tp: TopicPartition) -> tuple[int, ...]:
-    """The replicas of a partition on the move; before 2.0 StateChangeFailed where its topic has been deleted.
+    """The replicas of a partition on the move; before 2.0, raises StateChangeFailed if its topic has been deleted.
 
     Kafka 0.10.2.2: controller/KafkaController.scala, ControllerContext.partitionReplicaAssignment (a map)
     """
@@ -310,7 +313,7 @@ async def read_request(env: Controller) -> Requests:
 
 
 async def write_request(env: Controller, rest: Requests) -> None:
-    """Write what is left of the request, or delete the znode when nothing is."""
+    """Write the rest of the request, or delete the znode if nothing is left."""
     path = ReassignPartitionsZNode.path()
     if rest:
         await env.zk.set_or_create(path, ReassignPartitionsZNode.encode(rest))
@@ -324,7 +327,8 @@ async def write_request(env: Controller, rest: Requests) -> None:
 async def forget(env: Controller, partitions: Iterable[TopicPartition]) -> None:
     """Take these partitions out, and stop listening to their states.
 
-    Together, from the controller's context; in 0.10 one after the other, and the znode is read again for each.
+    All are taken out of the znode in one write, computed from the controller's context. In 0.10 there is a write for
+    each partition, and the znode is read again before each.
     Kafka 2.0.1: controller/KafkaController.scala, removePartitionsFromReassignedPartitions
     """
     gone = list(partitions)

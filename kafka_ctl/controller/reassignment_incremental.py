@@ -54,7 +54,7 @@ async def zk_partition_reassignment(env: Controller) -> set[TopicPartition]:
 
 
 async def api_partition_reassignment(env: Controller, targets: Targets, reply: asyncio.Future) -> None:
-    """AlterPartitionReassignments: answer with the refusals; with ControllerMoved where nobody acts."""
+    """AlterPartitionReassignments: answer with the refusals, or ControllerMoved if this controller does not act."""
     if not env.is_active:
         reply.set_exception(ControllerMoved(NOT_CONTROLLER))
         return
@@ -70,7 +70,7 @@ async def api_partition_reassignment(env: Controller, targets: Targets, reply: a
 def list_partition_reassignments(
     env: Controller, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
 ) -> None:
-    """ListPartitionReassignments: answer with what is moving; with ControllerMoved where nobody acts."""
+    """ListPartitionReassignments: answer with the moves, or ControllerMoved if this controller does not act."""
     if not env.is_active:
         reply.set_exception(ControllerMoved(NOT_CONTROLLER))
         return
@@ -80,7 +80,7 @@ def list_partition_reassignments(
 
 
 def _problem(env: Controller, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
-    """Why these cannot be the replicas: none, one of them twice or unknown, or a new one that is not alive.
+    """The reason why these cannot be the replicas: none, one of them twice or unknown, or a new one that is not alive.
 
     The texts are those of 2.5; 2.4 gave the name of the error only.
     """
@@ -148,7 +148,7 @@ async def _complete(env: Controller, tp: TopicPartition, assignment: ReplicaAssi
 
 
 async def on_reassignment(env: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-    """Write what is to become of the partition, then phase A or phase B."""
+    """Write the target of the partition, then do phase A or phase B."""
     deletion.halt(env, [tp.topic], deletion.REASSIGNING)
     await _update_current(env, tp, assignment)
     if not await _complete(env, tp, assignment):

@@ -1,4 +1,4 @@
-"""Bringing leadership back to the preferred replicas: on request, and by itself when too much has drifted.
+"""Bringing leadership back to the preferred replicas: on request, and when a broker leads too few of its own.
 
 Kafka 2.0.1: controller/KafkaController.scala, PreferredReplicaLeaderElection, checkAndTriggerAutoLeaderRebalance
 """
@@ -46,7 +46,7 @@ async def pending(env: Controller) -> list[TopicPartition]:
 
 
 def _leads(env: Controller, tp: TopicPartition) -> bool:
-    """True if the preferred replica of a partition leads it."""
+    """True if the leader of a partition is its preferred replica."""
     state = env.context.leadership.get(tp)
     return state is not None and state.leader == env.context.assigned(tp)[0]
 
@@ -125,7 +125,7 @@ def start(env: Controller) -> None:
 
 
 def _start_thread(env: Controller) -> None:
-    """0.10's rebalance thread: looks at fixed times, however long a look takes."""
+    """The rebalance thread of 0.10: it checks the balance at fixed times, however long a check takes."""
     due, every = env.clock.now() + FIRST_CHECK, env.config["leader.imbalance.check.interval.seconds"]
 
     async def wait() -> None:
@@ -207,5 +207,5 @@ def _seen(env: Controller) -> tuple[list[Candidate], frozenset[int], frozenset[T
 
 
 def brokers_balance(env: Controller) -> list[BrokerBalance]:
-    """The findings and acts of a check that would run now, for each broker."""
+    """For each broker, the result of a check that would run now, and the elections that would follow."""
     return balance.balance(*_seen(env), in_sync=not env.generation.bugs.rebalances_out_of_sync)

@@ -24,7 +24,7 @@ from kafka_ctl.scala_order import grouped
 def without_replica(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
     """Leader and ISR of a partition once its replica on broker `gone` is Offline.
 
-    A leader that is gone leads no longer, -1; the last member stays in the ISR, so that it can lead when it returns.
+    If the leader is gone, the leader is -1; the last member stays in the ISR, so that it can lead when it returns.
     Kafka 2.0.1: controller/ReplicaStateMachine.scala, doRemoveReplicasFromIsr
     """
     staying = isr if len(isr) == 1 else tuple(r for r in isr if r != gone)
@@ -165,7 +165,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         return results
 
     def _missing(self, replica: Replica) -> StateChangeFailed | None:
-        """The error of a replica that goes offline where nothing is stored; None if its topic is being deleted."""
+        """The error of a replica that goes offline while no state is stored; None if its topic is being deleted."""
         deleting = replica.topic_partition in self.context.partitions_to_be_deleted
         return None if deleting else nothing_stored(self.process, replica)
 

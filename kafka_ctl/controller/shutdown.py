@@ -4,7 +4,7 @@ Leaderships move to another in-sync replica; followed partitions are stopped and
 single replica cannot move and are left alone.
 Kafka 2.0.1: controller/KafkaController.scala, ControlledShutdown
 
-Apart from `dispatch.py` because each procedure has a file, and that one lists them.
+Separate from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def _move_away(env: Controller, broker: int, broker_epoch: int) -> tuple[T
 
 
 def _begin(env: Controller, broker: int, broker_epoch: int) -> None:
-    """From now on this broker leads nothing new."""
+    """Mark this broker, so that it becomes leader of no partition from now on."""
     context = env.context
     known = context.brokers.get(broker)
     if broker_epoch != UNKNOWN_EPOCH and known is None:
@@ -73,7 +73,7 @@ def _skipped(env: Controller) -> Collection[str]:
 
 
 async def _move_together(env: Controller, broker: int) -> None:
-    """First all that it leads, then all that it follows."""
+    """Move first the partitions that it leads, then those that it follows."""
     context, skipped = env.context, _skipped(env)
     led: dict[bool, list[TopicPartition]] = {True: [], False: []}
     for tp in context.partitions_on(broker):

@@ -1,6 +1,6 @@
 """The common part of a controller's two state machines: a table, a request batch, a record of every move.
 
-Each call of a machine is one request batch. What cannot move is recorded and left alone; the others go on.
+Each call of a machine is one request batch. A subject that cannot move is recorded and left alone; the others go on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class StateMachine(ABC, Generic[Subject, State, How]):
         """Guess the state of every subject, then make the moves that are due."""
 
     async def in_one_batch(self, groups: Iterable[list[Subject]], target: State, how: How) -> BatchNotEmpty | None:
-        """Move these groups and send what follows; returns the error where the last batch was never sent."""
+        """Move these groups and send the requests; returns the error if the last batch was never sent."""
         try:
             self.batch.open()
             for group in groups:
@@ -93,7 +93,7 @@ class StateMachine(ABC, Generic[Subject, State, How]):
 
     @classmethod
     def method_of(cls, action: str) -> Callable[..., Awaitable[None]] | None:
-        """The method that performs an action of the table; None where a move is recorded and nothing else."""
+        """The method that performs an action of the table; None if a move is only recorded."""
         return getattr(cls, f"_{action}", None)
 
     def moved(self, subject: Subject, target: State, action: str, led: Columns = NONE, /) -> None:

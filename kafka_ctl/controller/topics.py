@@ -1,4 +1,4 @@
-"""Topics and partitions that are created.
+"""The creation of topics and partitions.
 
 Kafka 2.0.1: controller/KafkaController.scala, TopicChange, PartitionModifications, onNewPartitionCreation
 """
@@ -44,7 +44,7 @@ async def topic_change(env: Controller) -> None:
 
 
 async def read_assignments(env: Controller, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
-    """The assignments of these topics; where that matters, in the order in which 0.10 reads them."""
+    """The assignments of these topics; in 0.10, in the order in which it reads them."""
     if env.generation.zookeeper.pipelined:
         return await env.zk.assignments(topics)
     return {topic: parsed(numbers) for topic, numbers in (await env.zk.assignments(topics, ascending=False)).items()}

@@ -37,7 +37,7 @@ class Subject(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """An invariant that no longer holds: which, since which record, what is wrong, and the ticket if it is known."""
+    """An invariant that no longer holds: its id, its first record, the defect, and the ticket if it is known."""
 
     invariant: str
     name: str
@@ -83,7 +83,10 @@ HOOKS = {
 
 
 class Listener:
-    """Called with the records of a run; subclasses have those of `HOOKS` that they need."""
+    """The base of objects that are called with the records of a run.
+
+    A subclass defines only those methods of `HOOKS` that it needs.
+    """
 
     sentence: ClassVar[str]
     """The class's docstring."""

@@ -19,7 +19,7 @@ INVARIANTS = tuple(
 
 
 class Checker:
-    """Listens to a trace; `violations` are what has been broken so far."""
+    """A listener to a trace; `violations` has the violations so far."""
 
     def __init__(self, world: MemoryWorld) -> None:
         self.world: World = world
@@ -78,7 +78,7 @@ class Checker:
             self.facts.logs.answered(record)
 
     def quiescent(self) -> None:
-        """Nothing is under way: check what must then be true, unless something is still broken."""
+        """Check the invariants of a cluster with nothing under way, unless a fault still lasts."""
         if self.world.is_healthy:
             for check in self._quiescent:
                 check(self.world)

@@ -1,6 +1,6 @@
 """Invariants of the controller that single records show.
 
-Apart from `checker.py` because that one asks invariants, and these are some.
+Separate from `checker.py` because that one asks invariants, and these are some.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DeposedControllerWritesNothing(Invariant):
 
 
 class OldRequestsAreRefused(Invariant):
-    """A broker does nothing that an older controller asks for, nor what was asked of an earlier life of itself."""
+    """A broker carries out no request of an older controller, and none that was sent to an earlier process of it."""
 
     id, name = "I9", "old-requests-are-refused"
     motive = "KAFKA-532, KAFKA-7235"
@@ -108,7 +108,7 @@ class OldRequestsAreRefused(Invariant):
         self.newest[broker] = max(epoch, newest)
 
     def logged(self, record: Record) -> None:
-        """A broker is taken to be leaving: it must have said so itself, not who had its id before."""
+        """A broker counts as shutting down if this process of it has asked for that, not an earlier one."""
         if record.action != "shutting_down_broker":
             return
         asked = self.past.request(record)
@@ -153,7 +153,7 @@ class EpochsNeverFall(Invariant):
 
 
 class IsrIsAssigned(Invariant):
-    """An ISR is never empty and has none but assigned replicas."""
+    """An ISR is never empty, and all its members are assigned replicas."""
 
     id, name = "I12", "isr-is-assigned"
     motive = "KAFKA-708, KAFKA-1097"
@@ -208,7 +208,7 @@ class OnlyLegalMoves(Invariant):
 
 
 class NobodyLeavingIsAdded(Invariant):
-    """No leader adds a broker to an ISR that is leaving or is not registered."""
+    """No leader adds a broker to an ISR if that broker is shutting down or is not registered."""
 
     id, name = "I15", "nobody-leaving-is-added"
     motive = "KAFKA-14140"
@@ -223,7 +223,7 @@ class NobodyLeavingIsAdded(Invariant):
 
 
 class NothingIsDeletedUnasked(Invariant):
-    """A copy is deleted only if its topic is to be deleted, or if it is not to stay in a reassignment."""
+    """A copy is deleted only if its topic is to be deleted, or if a reassignment is to remove it."""
 
     id, name = "I16", "nothing-is-deleted-unasked"
     motive = "KAFKA-5310, KAFKA-7235"

@@ -1,8 +1,8 @@
-"""Invariants of the data: what brokers promise to those who write and read.
+"""Invariants of the data: the promises of brokers to producers and consumers.
 
 Most come from formal models of Kafka's replication (StrongIsr, ValidHighWatermark, LogMatching, ConsistentRead).
 
-Apart from `checker.py` because that one asks invariants, and these are some.
+Separate from `checker.py` because that one asks invariants, and these are some.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DataInvariant(Invariant):
 
 
 class StrongIsr(DataInvariant):
-    """Whatever lies below a leader's high watermark is the same on every replica in sync."""
+    """The records below a leader's high watermark are the same on every replica in sync."""
 
     id, name = "I1", "strong-isr"
     motive = "StrongIsr in hachikuji/kafka-specification"
@@ -58,7 +58,7 @@ class StrongIsr(DataInvariant):
 
 
 class ValidHighWatermark(DataInvariant):
-    """A high watermark never lies beyond the end of a log: not of the own one, nor, a leader's, of one in sync."""
+    """A high watermark never exceeds the end of its replica's log, or, on a leader, of any log in sync."""
 
     id, name = "I3", "valid-high-watermark"
     motive = "ValidHighWatermark in hachikuji/kafka-specification"
@@ -104,7 +104,7 @@ class NothingAcknowledgedIsLost(DataInvariant):
 
 
 class LogsMatch(DataInvariant):
-    """If two replicas have a record of the same leader epoch at the same offset, they are equal up to there."""
+    """If two replicas have a record of the same leader epoch at the same offset, their logs are equal up to it."""
 
     id, name = "I5", "logs-match"
     motive = "KAFKA-1211, KAFKA-6361"
@@ -182,9 +182,9 @@ class WhoJoinsHasCaughtUp(DataInvariant):
 
 
 class WeakIsr(DataInvariant):
-    """Whatever lies below a leader's high watermark is the same on every replica that this leader takes for in sync.
+    """The records below a leader's high watermark are the same on every replica that this leader counts as in sync.
 
-    A leader is who takes itself for one, also where another has been elected meanwhile.
+    A leader is a broker that acts as one, even if another broker has been elected meanwhile.
     """
 
     id, name = "I24", "weak-isr"
@@ -202,7 +202,7 @@ class WeakIsr(DataInvariant):
 
 
 class CommittedIsSomewhere(DataInvariant):
-    """Every record acknowledged with `acks=all` is in the log of some broker, also while nobody leads its partition."""
+    """Every record acknowledged with `acks=all` is in the log of a broker, also while its partition has no leader."""
 
     id, name = "I25", "committed-is-somewhere"
     motive = "NoCommittedRecordLostGlobally in Vanlightly/kafka-tlaplus"
@@ -245,7 +245,7 @@ class CommittedIsSomewhere(DataInvariant):
 class MaximalIsr(DataInvariant):
     """The leader of a partition waits for every broker that ZooKeeper has in the ISR of the same leader epoch.
 
-    While it writes a new ISR, its high watermark stands still. So who is in an ISR may be elected.
+    While it writes a new ISR, its high watermark stays as it is. So every member of an ISR may be elected.
     """
 
     id, name = "I26", "maximal-isr"

@@ -32,7 +32,7 @@ NOTIFICATION, CONFIG = "/isr_change_notification/", "/config/topics/"
 
 
 class Facts:
-    """ZooKeeper's content that matters, and who is who, as of the last record.
+    """The relevant content of ZooKeeper, and the roles of the brokers, as of the last record.
 
     What cannot be decoded (an operator can write anything) counts as not being there.
     """

@@ -1,6 +1,6 @@
 """Invariants of a cluster at rest: nothing is under way, nothing is broken, the brokers that are down stay down.
 
-Apart from `checker.py` because that one asks invariants, and these are some.
+Separate from `checker.py` because that one asks invariants, and these are some.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def running(world: World) -> list[Broker]:
 
 
 class PartitionsAtRest(Invariant):
-    """The parts that the invariants of this file share: who is there, and which partitions are to stay."""
+    """The parts that the invariants of this file share: the live brokers, and the partitions that are to stay."""
 
     def registered(self, world: World) -> dict[int, Broker]:
         """The brokers that are up and registered."""
@@ -180,7 +180,7 @@ class PreferredLeadersRestored(Invariant):
 
 
 class NoDeadLeader(PartitionsAtRest):
-    """Once nothing is under way, whoever leads a partition is registered; a partition nobody can lead has no leader."""
+    """Once nothing is under way, every leader is registered; a partition that no broker can lead has no leader."""
 
     id, name = "I21", "no-dead-leader"
     motive = "KAFKA-3143"
@@ -196,7 +196,7 @@ class NoDeadLeader(PartitionsAtRest):
 class PartitionsGetState(PartitionsAtRest):
     """Once nothing is under way, every partition of a topic has a state: its first leader and ISR are in ZooKeeper.
 
-    It needs none while its topic is to be deleted, nor before one of its brokers has been there that could lead it.
+    It needs none while its topic is to be deleted, or before one of its brokers that could lead it has been there.
     """
 
     id, name = "I23", "partitions-get-state"
@@ -243,9 +243,9 @@ class ProducesAreAnswered(Invariant):
 
 
 class AcknowledgedIsEverywhere(PartitionsAtRest):
-    """Once nothing is under way, every live assigned replica has what was acknowledged and its leader has.
+    """Once nothing is under way, every live assigned replica has the acknowledged records of its leader.
 
-    Where it does not know of that leader, I14 says so; what the leader has lost, I4 says.
+    If the replica does not know of that leader, that violates I14; records that the leader has lost violate I4.
     """
 
     id, name = "I29", "acknowledged-is-everywhere"

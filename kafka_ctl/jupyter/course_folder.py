@@ -6,7 +6,7 @@ What the learner has changed is never touched. A list in the folder says which v
     file was changed, the course was not    nothing to do
     both were changed                       the newer one is put beside it, with its version in the name
 
-Apart from `launch.py` because that one opens whatever folder it is given. In a checkout there is no copy.
+Separate from `launch.py` because that one opens whatever folder it is given. In a checkout there is no copy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def course_folder(here: Path, shipped: Path = SHIPPED) -> Path:
         raise Unavailable(f"{shipped} is missing: this installation has no lessons; install the wheel of kafka-ctl")
     folder = here if (here / COURSE_LIST).is_file() else here / NAME
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise BadInput(f"{folder} is no folder; rename it, or start the lab in another folder")
+        raise BadInput(f"{folder} is not a folder; rename it, or start the lab in another folder")
     known = _known(folder)
     if known is None and folder.exists() and any(folder.iterdir()):
         raise BadInput(f"{folder} is not a copy of the course; rename it, or start the lab in another folder")
@@ -43,7 +43,7 @@ def course_folder(here: Path, shipped: Path = SHIPPED) -> Path:
 
 
 def _known(folder: Path) -> dict[str, str] | None:
-    """The hash of each file as it was given; None where there is no list."""
+    """The hash of each file as it was given; None if there is no list."""
     try:
         listed = json.loads((folder / COURSE_LIST).read_text("utf-8"))["files"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -52,7 +52,7 @@ def _known(folder: Path) -> dict[str, str] | None:
 
 
 def _renewed(folder: Path, shipped: Path, known: dict[str, str]) -> list[str]:
-    """Copy what is new; the names of the files that were put beside those of the learner."""
+    """Copy new files; returns the names of those that were put beside files of the learner."""
     beside, given = [], {}
     for path in sorted(path for path in shipped.rglob("*") if path.is_file()):
         name, new = path.relative_to(shipped).as_posix(), path.read_bytes()

@@ -33,7 +33,7 @@ class ProgressWidget(ipywidgets.VBox):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show what is stored now."""
+        """Show the stored progress."""
         found = rows()
         parts = [f"<p><b>{escape(summary(found))}</b></p>"]
         parts += [_lesson(name, list(group)) for name, group in groupby(found, key=lambda row: row.lesson)]
@@ -58,7 +58,7 @@ class ProgressWidget(ipywidgets.VBox):
 
 
 def restore_notebooks() -> str:
-    """Restore the starters, where there is a checkout, and say which were."""
+    """Restore the starters in a checkout, and say which were restored."""
     stored = progress_file.place()
     kept = None if stored is None else stored.parent / "starters"
     try:
@@ -72,7 +72,7 @@ def restore_notebooks() -> str:
 
 
 def _lesson(name: str, rows: list[Row]) -> str:
-    """One lesson as a table; a mark, not only a colour, says what is solved."""
+    """One lesson as a table; solved exercises have a mark, not only a colour."""
     lines = "".join(
         f"<tr><td>{row.name}</td><td>{row.kind}</td><td>{escape(row.title)}</td>"
         f"<td>{MARKS[row.solved]}{row.state}</td></tr>"

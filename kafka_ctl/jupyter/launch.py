@@ -98,7 +98,7 @@ def running(
 
 
 def free_port(preferred: int = 0) -> int:
-    """A port nobody listens on: `preferred` or one of the nine after it where one is free, else any."""
+    """A free port: `preferred` or one of the nine after it if one of them is free, else any."""
     for port in [*range(preferred, min(preferred + 10, 65536)), 0] if preferred else [0]:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -141,7 +141,7 @@ def served_folder() -> Path:
 
 
 def check(root: Path = ROOT) -> dict[str, object]:
-    """Start JupyterLab without a browser, ask it for its status, stop it, and return what it said."""
+    """Start JupyterLab without a browser, ask for its status, stop it, and return the answer."""
     with tempfile.TemporaryFile() as log:
         try:
             with running(root, log=log) as server:
@@ -161,7 +161,7 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
         there = sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/*.ipynb"))
         raise BadInput(f"no notebook {notebook}; there are: {', '.join(there) or 'none'}")
     if port is not None and not 0 < port < 65536:
-        raise BadInput(f"lab: --port cannot be {short(port)}; it is 1 to 65535, or none to have a free one chosen")
+        raise BadInput(f"lab: --port cannot be {short(port)}; it must be 1 to 65535, or none to have a free one chosen")
     if port and free_port(port) != port:
         raise BadInput(f"port {port} is taken on 127.0.0.1; give another port, or none to use a free one")
     arguments = [notebook] if browser else ["--no-browser"]

@@ -1,6 +1,6 @@
 """A question to answer before a cell is run, as a widget.
 
-Apart from `widgets.py` because the kit's part of a question knows no course.
+Separate from `widgets.py` because the kit's part of a question knows no course.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOBODY = "nobody"
 
 
 def _html(text: str) -> str:
-    """A text of an exercise for the page: what stands in backticks as code."""
+    """A text of an exercise for the page, with the parts in backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -111,7 +111,7 @@ class GuessWidget(ipywidgets.VBox):
         return self.guess.text
 
     def _repr_mimebundle_(self, **options: object) -> Bundle:
-        """The widget and, where there is none, the question as text, with its picture if it has one."""
+        """The widget or, where widgets cannot be shown, the question as text, with its picture if it has one."""
         more = {"text/plain": repr(self)}
         if self.picture is not None:
             drawn = self.picture._repr_mimebundle_()[0]

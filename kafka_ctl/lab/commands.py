@@ -335,7 +335,7 @@ class Commands(RecordedRun):
     ) -> dict[TopicPartition, tuple[int, ...]]:
         """The tool's proposal for these topics on these brokers; Kafka draws the first broker, here the seed does."""
         if isinstance(topics, str) or not isinstance(topics, Iterable):
-            raise BadInput(f"the topics cannot be {short(topics)}; they are a list such as ['orders']")
+            raise BadInput(f"the topics cannot be {short(topics)}; they must be a list such as ['orders']")
         file = json.dumps({"version": 1, "topics": [{"topic": validate.name("a topic", topic)} for topic in topics]})
         wanted = list(validate.replicas("the brokers", brokers))
 
@@ -467,10 +467,10 @@ class Commands(RecordedRun):
         each of them was refused, None where it was not. BadInput for what no tool does.
         """
         if not isinstance(commands, list):
-            raise BadInput(f"at_once cannot be given {short(commands)}; it is a list of commands, [...]")
+            raise BadInput(f"at_once cannot be given {short(commands)}; it must be a list of commands, [...]")
         if odd := [text for text in commands if not isinstance(text, str)]:
             raise BadInput(
-                f"at_once: a command cannot be {short(odd[0])}; it is a name with its arguments, as in a story"
+                f"at_once: a command cannot be {short(odd[0])}; it must be a name with its arguments, as in a story"
             )
         lines = [line for text in commands for line in story.parse(text)]
         self._together = []
@@ -519,7 +519,7 @@ class Commands(RecordedRun):
         if count > producer.MOST:
             raise BadInput(f"the number of records cannot be {count}; one command produces {producer.MOST} at most")
         if isinstance(acks, bool) or acks not in ACKS:
-            raise BadInput(f"acks cannot be {short(acks)}; it is 0, 1 or all")
+            raise BadInput(f"acks cannot be {short(acks)}; it must be 0, 1 or all")
         bytes = validate.integer("the size of a record", size, 0, producer.LARGEST)
         self.partition(*tp)
         sending = self._run.producer.send(tp, count, ACKS[acks], bytes)

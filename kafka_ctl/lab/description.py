@@ -120,7 +120,9 @@ def check_description(source: str, given: Description) -> Description:
             for text in (*config.keys(), *config.values()):
                 validate.utf8(f"{source}: the configuration of topic {topic}", text)
     except (AttributeError, TypeError, ValueError):
-        raise BadInput(f"{source} cannot be {short(given)}; it is a Description, see `parse_description`") from None
+        raise BadInput(
+            f"{source} cannot be {short(given)}; it must be a Description, see `parse_description`"
+        ) from None
     if not partitions and not configs:
         raise BadInput(f"{source}: nothing in it; {_EXPECTED} is expected")
     return _sorted_description(partitions, {topic: dict(config) for topic, config in configs.items()})
@@ -136,7 +138,9 @@ def _sorted_description(
 def _read(path_or_text: str | Path) -> tuple[str, str]:
     """The source for error messages, and the text. A text has several lines, or begins like a description."""
     if not isinstance(path_or_text, (str, os.PathLike)):
-        raise BadInput(f"a description cannot be {short(path_or_text)}; it is a text, or the path of a file with one")
+        raise BadInput(
+            f"a description cannot be {short(path_or_text)}; it must be a text, or the path of a file with one"
+        )
     given = str(path_or_text).lstrip("\ufeff")
     if isinstance(path_or_text, str) and ("\n" in given or given.lstrip().startswith(("{", "[", "Topic:"))):
         source, text = "description", given

@@ -243,7 +243,7 @@ class Lab(Faults):
         earliest comes next, as usual. Only messages on one connection to ZooKeeper keep their order.
         """
         if not isinstance(numbers, list):
-            raise BadInput(f"an order cannot be {short(numbers)}; it is a list of numbers, such as [1, 0, 2]")
+            raise BadInput(f"an order cannot be {short(numbers)}; it must be a list of numbers, such as [1, 0, 2]")
         given = [validate.integer("a number of an order", number) for number in numbers]
         loop = self._require_memory_world("order").clock.loop
         loop.choose = GivenOrder(loop, given) if given else None
@@ -275,7 +275,7 @@ class Lab(Faults):
         from kafka_ctl.views.explain.why import MOST_REPLAYED, why
 
         if lines is not None and not isinstance(lines, bool):
-            raise BadInput(f"lines cannot be {short(lines)}; it is True, False or None")
+            raise BadInput(f"lines cannot be {short(lines)}; it must be True, False or None")
         most = MOST_REPLAYED if lines is None else math.inf if lines else -1
         return why(self.trace, seq, self.generation, lines_of(self), most)
 

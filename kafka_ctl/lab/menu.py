@@ -56,7 +56,7 @@ class Form(NamedTuple):
         try:
             return kind(text)
         except ValueError:
-            raise BadInput(f"{field.replace('_', ' ')} cannot be {short(text)}; it is a number") from None
+            raise BadInput(f"{field.replace('_', ' ')} cannot be {short(text)}; it must be a number") from None
 
     def maybe(self, field: str) -> int | None:
         """A number that may be left out."""

@@ -516,5 +516,5 @@ def _only(text: object) -> Command:
     """The command that a text is."""
     lines = list(story.parse(text)) if isinstance(text, str) else []
     if len(lines) != 1:
-        raise BadInput(f"do: a command cannot be {short(text)}; it is one line of a story, such as 'kill 1'")
+        raise BadInput(f"do: a command cannot be {short(text)}; it must be one line of a story, such as 'kill 1'")
     return lines[0]._replace(line=0)

@@ -231,7 +231,7 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
 def read(text: str | os.PathLike[str]) -> str:
     """A story given as text, or as the path of a file."""
     if not isinstance(text, (str, os.PathLike)):
-        raise BadInput(f"a story cannot be {short(text)}; it is a text, or the path of a file with one")
+        raise BadInput(f"a story cannot be {short(text)}; it must be a text, or the path of a file with one")
     given = str(text)
     if "\n" in given or not given.strip() or given.lstrip().startswith("lab"):
         return given
@@ -309,5 +309,5 @@ def parse_fragment(text: str) -> Link | None:
     step = given.get("step")
     number = None if step is None else parse_int(step)
     if step is not None and (number is None or number < 0):
-        raise BadInput(f"step cannot be {short(step)}; it is the number of a picture, 0 for the first")
+        raise BadInput(f"step cannot be {short(step)}; it must be the number of a picture, 0 for the first")
     return Link(given["story"] + "\n", number)

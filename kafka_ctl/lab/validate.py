@@ -35,34 +35,34 @@ MOST_BITS = 1000
 def integer(what: str, value: object, least: int = 0, most: int | None = None) -> int:
     """`value` if it is an int (not a bool) from `least` to `most`. Raises BadInput otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise BadInput(f"{what} cannot be {short(value)}; it is a whole number, {least} or more")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number, {least} or more")
     if value.bit_length() > MOST_BITS:
-        raise BadInput(f"{what} cannot be {short(value)}; it is a whole number of at most {MOST_BITS} bits")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number of at most {MOST_BITS} bits")
     if most is not None and value > most:
-        raise BadInput(f"{what} cannot be {short(value)}; it is a whole number, {most} or less")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number, {most} or less")
     return value
 
 
 def seconds(what: str, value: object) -> float:
     """A length of time."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
-        raise BadInput(f"{what} cannot be {short(value)}; it is a number of seconds, 0 or more")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a number of seconds, 0 or more")
     if value > MOST_SECONDS:
-        raise BadInput(f"{what} cannot be {short(value)}; it is a number of seconds, {MOST_SECONDS} or less")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a number of seconds, {MOST_SECONDS} or less")
     return value
 
 
 def flag(what: str, value: object) -> bool:
     """Yes or no."""
     if not isinstance(value, bool):
-        raise BadInput(f"{what} cannot be {short(value)}; it is True or False")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be True or False")
     return value
 
 
 def name(what: str, value: object) -> str:
     """A name."""
     if not isinstance(value, str) or not 0 < len(value) <= MOST_CHARACTERS:
-        raise BadInput(f"{what} cannot be {short(value)}; it is a name")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a name")
     return utf8(what, value)
 
 
@@ -86,21 +86,21 @@ def function(what: str, value: F, *given: object) -> F:
         except ValueError:  # a builtin without a signature
             pass
     if not fine:
-        raise BadInput(f"{what} cannot be {short(value)}; it is a function of {len(given)} arguments, or None")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a function of {len(given)} arguments, or None")
     return value
 
 
 def mapping(what: str, value: object) -> Mapping[Any, object]:
     """Keys and values."""
     if not isinstance(value, Mapping):
-        raise BadInput(f"{what} cannot be {short(value)}; it is a mapping, {{...}}")
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a mapping, {{...}}")
     return value
 
 
 def replicas(what: str, value: object) -> tuple[int, ...]:
     """Broker ids, the preferred leader first."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise BadInput(f"{what} cannot be {short(value)}; they are broker ids, such as [1, 2, 3]")
+        raise BadInput(f"{what} cannot be {short(value)}; they must be broker ids, such as [1, 2, 3]")
     return tuple(integer(f"a broker id among {what}", broker) for broker in value)
 
 
@@ -130,7 +130,7 @@ def topic_partition(given: object) -> TopicPartition:
 def topic_partitions(what: str, value: object) -> list[TopicPartition]:
     """Several topic-partitions."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise BadInput(f"{what} cannot be {short(value)}; they are a list such as [('orders', 0)]")
+        raise BadInput(f"{what} cannot be {short(value)}; they must be a list such as [('orders', 0)]")
     return [topic_partition(list_or_pair(given)) for given in value]
 
 
@@ -158,12 +158,12 @@ def parse_config(generation: Generation, given: Mapping[str, object] | None) -> 
         default = config[key]
         if isinstance(default, bool) is not isinstance(value, bool) or not isinstance(value, (bool, int)):
             wanted = "True or False" if isinstance(default, bool) else "a whole number"
-            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {wanted}")
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it must be {wanted}")
         least = 0 if key in ZERO_IS_FINE else 1
         if not isinstance(value, bool) and value < least:
-            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {least} or more")
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it must be {least} or more")
         if value > MAX_ID:
-            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {MAX_ID} or less")
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it must be {MAX_ID} or less")
         config[key] = value
     return cast(Config, config)  # each value is of its default's type
 
@@ -230,7 +230,7 @@ def bind(
     for parameter in signature(method).parameters.values():
         if parameter.annotation == "bool" and not isinstance(given.get(parameter.name, True), bool):
             value = short(given[parameter.name])
-            raise BadInput(f"{called}: {parameter.name} cannot be {value}; it is True or False")
+            raise BadInput(f"{called}: {parameter.name} cannot be {value}; it must be True or False")
     return given
 
 

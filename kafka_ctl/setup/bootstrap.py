@@ -13,7 +13,7 @@ noticed, and a set-up that was interrupted is never taken for a finished one.
 Nothing is deleted, and nothing written, in a folder without this place's stamp or behind a symbolic link.
 `--help` and `--version` need no environment: `kafka_ctl/cli/help.txt` has what the command line prints.
 
-Apart from `__main__.py` because that one has to run on any Python and only calls this.
+Separate from `__main__.py` because that one has to run on any Python and only calls this.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def in_project_environment(root: Path) -> bool:
 
 
 def exec_in_venv(python: Path, argv: Sequence[str]) -> int:
-    """Continue inside the environment, in this process where the system can do that."""
+    """Continue inside the environment, in this process if the system can do that."""
     os.environ["VIRTUAL_ENV"] = str(python.parent.parent)
     os.environ["PATH"] = str(python.parent) + os.pathsep + os.environ.get("PATH", "")
     command = [str(python), "-m", "kafka_ctl", *argv]
@@ -123,7 +123,7 @@ def exec_in_venv(python: Path, argv: Sequence[str]) -> int:
 
 
 def prepare(root: Path) -> Path:
-    """Make or renew `root/.venv` where needed and return its Python.
+    """Make or renew `root/.venv` if needed and return its Python.
 
     Raises `SetupFailed` with one sentence that names the problem and what to do.
     """
@@ -192,7 +192,7 @@ def wanted_stamp(root: Path) -> str:
 
 
 def read_stamp(venv: Path) -> str | None:
-    """The stamp of an environment, or None where it has none."""
+    """The stamp of an environment, or None if it has none."""
     with contextlib.suppress(OSError):
         return (venv / STAMP).read_text("utf-8")
     return None
@@ -243,7 +243,7 @@ def _works(python: Path) -> bool:
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[int]:
-    """Hold the lock file at `path`, waiting for whoever has it; yields its descriptor.
+    """Hold the lock file at `path`, waiting until it is free; yields its descriptor.
 
     The system lets go of the lock when the last process that holds it ends, however it ends.
     """

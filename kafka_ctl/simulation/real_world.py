@@ -69,7 +69,7 @@ class RealWorld(RealTimeWorld):
         if shortest < SHORTEST_SESSION:
             raise BadInput(
                 f"configuration key 'zookeeper.session.timeout.ms' cannot be {shortest} on a real ZooKeeper; "
-                f"it is {SHORTEST_SESSION} or more"
+                f"it must be {SHORTEST_SESSION} or more"
             )
         super().__init__(options)
         try:

@@ -1,4 +1,4 @@
-"""A small Kafka for the tests of other programs: brokers on 127.0.0.1, faults, and assertions about what is kept.
+"""A small Kafka for the tests of other programs: brokers on 127.0.0.1, faults, and assertions about the stored records.
 
     with KafkaCluster() as kafka:
         kafka.create_topic("orders", partitions=1, replication_factor=3)
@@ -37,7 +37,7 @@ MOST_BROKERS = 20
 
 @validate.calls
 class KafkaCluster:
-    """A lab with brokers that listen, and what a test does to it; `do` and `state` may be called from any thread.
+    """A lab with brokers that listen, and the commands of a test; `do` and `state` may be called from any thread.
 
     `port`: the brokers listen there and at the ports after it, by default at free ones. `story`: a file with the lab
     and the commands to begin with, instead of `brokers`, `generation` and `config`. Raises BadInput for what cannot be,

@@ -9,7 +9,7 @@
 The answer to a call is JSON: `{"result": ...}` with status 200, or `{"error": "..."}` with 400 for a call that cannot
 be, 404 for one that there is not, 503 for what did not come about. Pages in a browser are refused.
 
-Apart from `cli/serve.py` because that one only reads options.
+Separate from `cli/serve.py` because that one only reads options.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             body = json.loads(text or "{}")
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"the body is no JSON: {error}") from None
+            raise BadInput(f"the body is not JSON: {error}") from None
         if not isinstance(body, dict):
-            raise BadInput(f'the body cannot be {short(body)}; it is an object such as {{"broker": 1}}')
+            raise BadInput(f'the body cannot be {short(body)}; it must be an object such as {{"broker": 1}}')
         return given | body
 
     def _attempt(self, call: Callable[[], object]) -> None:
@@ -122,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal belongs to whoever started the cluster."""
+        """Say nothing: the terminal belongs to the program that started the cluster."""
 
 
 def usage() -> str:

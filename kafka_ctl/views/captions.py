@@ -89,7 +89,10 @@ OWN = ("/controller", "/brokers/ids/")
 
 
 def by_controller(record: Record, trace: Sequence[Record]) -> bool:
-    """True if a controller made a write: it shares its broker's session, but only a controller has events."""
+    """True if a controller made a write, and not its broker.
+
+    Both use the same session, but only a controller's write is caused by an event.
+    """
     cause = None if record.cause is None else numbered(trace, record.cause)
     return cause is not None and cause.kind == "event" and cause.actor.startswith("controller")
 
@@ -154,8 +157,8 @@ def _session(record: Record) -> str:
     if record.action == "reconnected":
         return f"{who(record.actor)} has connected to ZooKeeper again."
     if record.action == "closed":
-        return f"{owner}'s ZooKeeper session is closed, so its ephemeral znodes go."
-    return f"{owner}'s ZooKeeper session expires, so its ephemeral znodes go."
+        return f"{owner}'s ZooKeeper session is closed, so its ephemeral znodes are deleted."
+    return f"{owner}'s ZooKeeper session expires, so its ephemeral znodes are deleted."
 
 
 def _deleted(records: Sequence[Record], actor: str, path: str) -> str:

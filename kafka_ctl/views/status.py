@@ -35,18 +35,18 @@ class PartitionDifference(NamedTuple):
     roles: dict[int, str]
     """Brokers that lead or follow otherwise."""
     metadata: dict[int, Led | None]
-    """Brokers whose metadata cache has something else."""
+    """Brokers whose metadata cache differs."""
     odd: dict[int, str]
     """Replicas of which ZooKeeper itself says two things that do not go together."""
 
     def of(self, broker: int) -> str:
-        """The difference about one replica, in a few words; empty where there is none."""
+        """The difference about one replica, in a few words; empty if there is none."""
         found = self.roles.get(broker) or self.odd.get(broker)
         context = "" if found else self.in_context(broker)
         return f"controller: {context}" if context else found or ""
 
     def in_context(self, broker: int) -> str:
-        """The replica in the first context that differs; empty where it is the same."""
+        """The replica in the first context that differs; empty if none differs."""
         for has in self.contexts.values():
             mine, theirs = state_of(self.stored, broker), state_of(has, broker)
             if mine != theirs:
@@ -55,14 +55,14 @@ class PartitionDifference(NamedTuple):
 
 
 def state_of(state: Led | None, broker: int) -> str:
-    """The role of a replica: `leader`, `in sync`, `out of sync`; `unknown` where no record says it."""
+    """The role of a replica: `leader`, `in sync`, `out of sync`; `unknown` if no record says it."""
     if state is None:
         return "unknown"
     return "leader" if state.leader == broker else "in sync" if broker in state.isr else "out of sync"
 
 
 class Differences:
-    """The differences of a model that moves on; only what has changed is compared again."""
+    """The differences of a model that moves on; only changed parts are compared again."""
 
     def __init__(self) -> None:
         self.partitions: dict[Key, PartitionDifference] = {}
@@ -78,7 +78,7 @@ class Differences:
         """Partitions that somebody has just written."""
 
     def update(self, model: ClusterModel) -> Differences:
-        """Compare what has changed since the last time; another model is compared as a whole."""
+        """Compare the changes since the last time; another model is compared as a whole."""
         if model is not self._model:
             self.__init__()  # type: ignore[misc]
             self._model = model
@@ -140,12 +140,12 @@ class _Around:
 
 
 def difference_of(model: ClusterModel, key: Key) -> PartitionDifference | None:
-    """The differences about one partition; None where there are none."""
+    """The differences about one partition; None if there are none."""
     return _partition(_Around(model), key) if key in model.partitions else None
 
 
 def _partition(around: _Around, key: Key) -> PartitionDifference | None:
-    """The differences about a partition; None where there are none, and while its topic is to be deleted."""
+    """The differences about a partition; None if there are none, or its topic is to be deleted."""
     seen = around.model.partitions[key]
     stored = seen.led
     if stored is None or key[0] in around.deleted:
@@ -190,7 +190,7 @@ def _same(has: Led | None, stored: Led) -> bool:
 
 
 def _role(broker: int, has: Led | None, stored: Led, fresh: bool) -> str:
-    """The acts of an assigned broker that differ from ZooKeeper; empty where they are the same."""
+    """The acts of an assigned broker that differ from ZooKeeper; empty if there are none."""
     if stored.leader == NO_LEADER:
         return role(broker, has) if has is not None and has.leader == broker else ""
     if has is None or (has.leader, has.leader_epoch) != (stored.leader, stored.leader_epoch):
@@ -307,7 +307,7 @@ DELETING = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
 
 
 def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
-    """The style of a broker and what is written under its name."""
+    """The style of a broker and the text under its name."""
     seen = model.brokers.get(number)
     if seen is None:
         return "absent", "not seen yet"
@@ -331,7 +331,7 @@ def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
 
 
 def session_state(model: ClusterModel, number: int, time_ms: float) -> str:
-    """The silence of a broker's session in ZooKeeper, and its limit; empty where it is not silent."""
+    """The silence of a broker's session in ZooKeeper, and its limit; empty if it is not silent."""
     seen = model.brokers.get(number)
     if seen is None or not seen.registered or seen.silent is None or seen.timeout is None:
         return ""
@@ -361,7 +361,7 @@ def replica_state(model: ClusterModel, key: tuple[str, int], broker: int) -> str
 
 
 def summary(model: ClusterModel) -> str:
-    """The state of the cluster in words, for who cannot see the picture."""
+    """The state of the cluster in words, for readers who cannot see the picture."""
     up = [b.id for b in model.brokers.values() if b.alive]
     down = [b.id for b in model.brokers.values() if not b.alive]
     idle = idle_controller(model)
@@ -393,7 +393,7 @@ def _some(keys: list[tuple[str, int]], most: int = 6) -> str:
 
 
 def idle_controller(model: ClusterModel) -> str | None:
-    """The warning where `/controller` names a broker that does not act; None where there is none."""
+    """The warning that `/controller` names a broker that does not act; None if there is none."""
     stored = model.znodes.get("/controller")
     named = controller_of(stored.data) if stored else None
     if named is None or (named == model.controller and model.broker(named).alive and not _has_ended(model, named)):

@@ -1,4 +1,4 @@
-"""From records to steps: what a person watches as one thing happening.
+"""From records to steps: the records that a person sees as one event.
 
 A step is a run of neighbouring records that say the same of several subjects (three elections in one batch,
 one request to four brokers). What carries no news (reads, answered requests, cached metadata) makes no step
@@ -177,7 +177,7 @@ def _weight(run: Run) -> int:
 
 
 def _kind(record: Record) -> str:
-    """The kind a step is counted under: what a controller merely notes is no change of controller."""
+    """The kind a step is counted under: a mere note of a controller is not a change of controller."""
     noted = record.kind == "controller" and record.action not in (
         "elected",
         "resigned",

@@ -37,7 +37,7 @@ def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool 
 
 
 def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True, legend: bool = True) -> str:
-    """The inside of a picture: ground, parts, what travels, legend, caption."""
+    """The inside of a picture: ground, parts, messages that travel, legend, caption."""
     scene, colours = film.scene, THEMES[theme]
     high, looks = scene.height - (0 if legend else scene.legend), film.looks(frame.index)
     height = high + (caption_height(film) if caption else 0)
@@ -74,12 +74,12 @@ def _in_sight(part: Part, height: float, camera: Point | None) -> bool:
 
 
 def caption_height(film: Film) -> int:
-    """Pixels below a picture: two more lines where somebody ever has something else than ZooKeeper."""
+    """Pixels below a picture: two more lines if a frame has differences from ZooKeeper."""
     return CAPTION + DIFFERS * any(frame.picture.differs for frame in film.frames)
 
 
 def caption_svg(film: Film, frame: Frame, theme: str, top: float) -> str:
-    """Below the picture: the step's number and its sentence, and who has something else than ZooKeeper."""
+    """Below the picture: the step's number and its sentence, and the differences from ZooKeeper."""
     colours, width = THEMES[theme], film.scene.width
     number = f"{frame.index}/{len(film) - 1}"
     return (
@@ -207,9 +207,10 @@ FADE = 0.35
 
 
 def animated(films: Film | Sequence[Film], seconds: float | None = None, theme: str = "light") -> str:
-    """Films as one SVG that plays again and again, several of them below one another and in step.
+    """One or more films as one SVG that plays again and again.
 
-    `seconds` a frame are by default 2.4, and less in long films.
+    Several films stand one below another and play at the same time. A frame takes `seconds`, by default 2.4, and less
+    in long films.
     """
     together = [films] if isinstance(films, Film) else list(films)
     wait = seconds or max(1.2, min(2.4, 150 / len(together[0])))
@@ -250,7 +251,7 @@ class _Movie:
         return frame / self.count * 100
 
     def rule(self, keyframes: str, resting: str) -> str:
-        """The class of an animation; `resting` is what holds without it."""
+        """The class of an animation; `resting` is its style at rest."""
         key = keyframes + resting
         if key not in self.names:
             name = self.names[key] = f"{self.prefix}{len(self.names)}"
@@ -260,7 +261,7 @@ class _Movie:
         return self.names[key]
 
     def seen(self, spans: list[tuple[int, int]]) -> str:
-        """The class of what is seen from frame to frame (the second not included)."""
+        """The class of parts that are seen from frame to frame (the second not included)."""
         points: dict[float, str] = {}
         for first, after in spans:
             begin, end = self.at(first), self.at(after)
@@ -275,7 +276,7 @@ class _Movie:
         return self.rule(frames, f"opacity:{int(last)};")
 
     def only(self, frame: Frame) -> str:
-        """The class of what is seen in one frame."""
+        """The class of parts that are seen in one frame."""
         return self.seen([(frame.index, frame.index + 1)])
 
     def part(self, part: Part) -> str:
@@ -300,7 +301,7 @@ class _Movie:
         return f'<g class="{self.moved(track)}">{drawn}</g>' if track[0][1].at else drawn
 
     def moved(self, track: list[tuple[int, PartState]], fade: float = 1.6) -> str:
-        """The class of what glides from place to place."""
+        """The class of parts that glide from place to place."""
         points: list[tuple[float, str]] = []
         place = track[0][1].at or (0.0, 0.0)
         points.append((0, f"translate({place[0]:g}px,{place[1]:g}px)"))

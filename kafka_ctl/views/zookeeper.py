@@ -1,6 +1,6 @@
 """ZooKeeper's tree: znodes with data and version, ephemeral ones tied to their owner, watches as they fire.
 
-Apart from `frames.py` because a view is loaded when it is asked for.
+Separate from `frames.py` because a view is loaded when it is asked for.
 Only znodes that say something are drawn (with their parents), and the directories between a topic and the
 states of its partitions are left out; many states of one topic become one node.
 """

@@ -168,7 +168,7 @@ class AdminClient:
 
     def _metadata(self) -> tuple[dict[int, str], int]:
         """The address of each broker, and the controller. Raises Unavailable if no bootstrap server answers."""
-        trouble = Unavailable("--bootstrap-server names no broker; it is a list such as 127.0.0.1:9092")
+        trouble = Unavailable("--bootstrap-server names no broker; give a list such as 127.0.0.1:9092")
         for address in self.bootstrap:
             try:
                 found = ask(address, "Metadata", 1, {"topics": []}, self.client_id)

@@ -1,6 +1,6 @@
 """A message as a picture: its bytes in rows of sixteen, coloured by field, and the fields beside them.
 
-Apart from `widgets.py` because a figure is drawn from bytes, without a widget.
+Separate from `widgets.py` because a figure is drawn from bytes, without a widget.
 """
 
 from __future__ import annotations

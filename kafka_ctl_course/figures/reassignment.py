@@ -3,7 +3,7 @@
 The steps are those of the comment above `onPartitionReassignment`; since 2.4 (KIP-455) the controller has others.
 Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment
 
-Apart from `reassignment_znodes.py` because that one is of the lists since KIP-455, this one of the twelve steps.
+Separate from `reassignment_znodes.py` because that one is of the lists since KIP-455, this one of the twelve steps.
 """
 
 from __future__ import annotations

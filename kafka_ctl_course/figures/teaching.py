@@ -1,6 +1,6 @@
 """Small pictures for lessons: how an election walks, logs, who believes what, a curve. Each also has a text.
 
-Apart from `widgets.py` because these pictures need no widget.
+Separate from `widgets.py` because these pictures need no widget.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def test_what_is_no_course_is_left_alone(tmp_path: Path) -> None:
         course_folder(tmp_path, shipped)
     shutil.rmtree(tmp_path / NAME)
     (tmp_path / NAME).symlink_to(tmp_path)
-    with pytest.raises(BadInput, match="is no folder"):
+    with pytest.raises(BadInput, match="is not a folder"):
         course_folder(tmp_path, shipped)
     with pytest.raises(Unavailable, match="has no lessons"):
         course_folder(tmp_path)

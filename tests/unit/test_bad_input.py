@@ -125,8 +125,11 @@ def test_a_broken_address(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "logged"),
     [
-        ("run_for 1000001", "a time cannot be 1000001; it is a number of seconds, 1000000 or less"),
-        ("create_topic t partitions=99999999", "partitions cannot be 99999999; it is a whole number, 200000 or less"),
+        ("run_for 1000001", "a time cannot be 1000001; it must be a number of seconds, 1000000 or less"),
+        (
+            "create_topic t partitions=99999999",
+            "partitions cannot be 99999999; it must be a whole number, 200000 or less",
+        ),
         ("kill " + "9" * 5000, "9999"),
         ("reassign '" + "[" * 3000 + "'", "[[["),
         ("reassign '{\"t-²\":[1]}'", "'t-²' is not the name of a partition"),

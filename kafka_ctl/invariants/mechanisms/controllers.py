@@ -1,4 +1,4 @@
-"""Mechanisms of controllers: deposed ones that go on, elections that nobody notices, brokers whose death was missed."""
+"""Mechanisms of controllers: replaced ones that go on, unnoticed elections, brokers whose death was missed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 class DeposedControllerWrote(Mechanism):
     """A controller that does not know that another has been elected has written to the znode in question.
 
-    What its successor had read of it before is wrong from then on, until it is written or read anew.
+    What its successor had read of that znode before is wrong until the znode is written or read again.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, initializeLeaderAndIsrForPartitions; zk/KafkaZkClient.scala,
     updateLeaderAndIsr (neither looks at the controller epoch)
     """
@@ -133,7 +133,7 @@ class DeadLeaderStays(PartitionMechanism):
 
 
 class LastMemberLeaves(Mechanism):
-    """The last member leaves the ISR with its broker where a replica out of sync may lead anyway.
+    """The last member leaves the ISR with its broker, if a replica out of sync may lead anyway.
 
     Kafka 0.10.2.2: controller/KafkaController.scala, removeReplicaFromIsr
     """
@@ -151,7 +151,7 @@ class LastMemberLeaves(Mechanism):
 
 
 class ReadTwice(PartitionMechanism):
-    """A broker that went between two reads of the brokers counts neither as dead nor as alive.
+    """A broker that stopped between two reads of the brokers counts neither as dead nor as alive.
 
     Kafka 0.9.0: controller/ReplicaStateMachine.scala, BrokerChangeListener
     """
@@ -168,7 +168,7 @@ class ReadTwice(PartitionMechanism):
 
 
 class DeathMissed(PartitionMechanism):
-    """A broker died before the acting controller took over; replicas of the dead stay as they were in ZooKeeper.
+    """A broker died before the acting controller took over; the states of its partitions stay as they were.
 
     A broker that is asked to follow a dead leader does not.
     Kafka 2.0.1: controller/ReplicaStateMachine.scala, startup (no replica goes to OfflineReplica);
@@ -192,7 +192,7 @@ class DeathMissed(PartitionMechanism):
 
 
 class PreferredIsDead(PartitionMechanism):
-    """A preferred election marks a partition online whose dead leader is its preferred replica; nobody elects again.
+    """A preferred election marks a partition online whose dead leader is the preferred one; there is no other election.
 
     A broker that did not follow the dead leader gets no new request when that returns, and a reassignment waits.
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala, PreferredReplicaPartitionLeaderSelector, whose
@@ -230,7 +230,7 @@ class PreferredIsDead(PartitionMechanism):
 class AddedBeforeWatch(Mechanism):
     """Partitions were added to a topic after the controller had read its assignment, and before it watched the topic.
 
-    It notices them when the topic changes again, or another controller takes over.
+    The controller notices them when the topic changes again, or when another controller takes over.
     Kafka 0.10.2.2: controller/PartitionStateMachine.scala, TopicChangeListener.doHandleChildChange, which reads a new
     topic's assignment; controller/KafkaController.scala, onNewTopicCreation, which subscribes after that, and
     onControllerFailover, which subscribes after initializeControllerContext and the state machines' startup
@@ -258,7 +258,7 @@ class AddedBeforeWatch(Mechanism):
 class ElectionNeverEnds(Mechanism):
     """A request for preferred leaders failed over a partition without a leader, and counts as under way from then on.
 
-    While any does, the automatic rebalance elects nobody.
+    While a partition counts as under way, the automatic rebalance elects no leader.
     Kafka 0.10.2.2: controller/KafkaController.scala, removePartitionsFromPreferredReplicaElection, where
     partitionLeadershipInfo has no such partition, and checkAndTriggerPartitionRebalance
     """

@@ -31,7 +31,7 @@ class OfPartition(Mechanism):
 
 
 class LeaderOnly(Mechanism):
-    """No bug: the producer had asked for no more than the leader's word.
+    """No bug: the producer had asked only for the leader's acknowledgement (`acks=1`).
 
     Kafka 2.0.1: clients, org.apache.kafka.clients.producer.ProducerConfig, ACKS_DOC
     """
@@ -44,7 +44,7 @@ class LeaderOnly(Mechanism):
 
 
 class UncleanElection(OfPartition):
-    """Somebody was elected who was not in sync.
+    """A replica out of sync was elected.
 
     Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionLeaderElectionAlgorithms
     """
@@ -57,7 +57,7 @@ class UncleanElection(OfPartition):
 
 
 class CancelledMove(OfPartition):
-    """A cancelled reassignment made a replica be deleted that was in sync.
+    """A cancelled reassignment had a replica deleted that was in sync.
 
     Kafka 2.4.1: controller/KafkaController.scala, updateCurrentReassignment
     """
@@ -72,7 +72,7 @@ class CancelledMove(OfPartition):
 
 
 class TruncatedToHighWatermark(OfPartition):
-    """A follower dropped records that its new leader has as well, or kept some that it has not.
+    """A follower dropped records that its new leader also has, or kept some that the leader does not have.
 
     It truncates to its own high watermark, which it learns one fetch late, and not to where the logs part.
     Kafka 0.10.2.2: server/ReplicaManager.scala, makeFollowers
@@ -101,7 +101,7 @@ class TruncatedToHighWatermark(OfPartition):
 
 
 class JoinedTooEarly(OfPartition):
-    """A follower was added to the ISR that had not yet all that its leader had when it began to lead.
+    """A follower was added to the ISR without all the records that its leader had when it began to lead.
 
     Kafka 0.10.2.2: cluster/Partition.scala, maybeExpandIsr
     """
@@ -123,7 +123,7 @@ class JoinedTooEarly(OfPartition):
 class ExpansionNotConfirmed(OfPartition):
     """A leader's ISR expansion was written, the answer was lost, and the leader goes on with the smaller ISR.
 
-    Its high watermark does not wait for a follower that others take for in sync, and may elect.
+    Its high watermark does not wait for a follower that others consider in sync, and may elect.
     Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr, updateIsr; ended by the maximal ISR of KIP-497
     """
 
@@ -149,9 +149,9 @@ class ExpansionNotConfirmed(OfPartition):
 
 
 class StrayLog(OfPartition):
-    """A partition was made anew, and one of its brokers had still the log of the one before.
+    """A partition was created again, and one of its brokers still had the log of the earlier partition.
 
-    That broker was away when its copy was taken from it, and it gets no request on its return.
+    That broker was down when its copy was to be deleted, and it gets no request when it starts.
     Kafka 2.0.1: log/LogManager.scala, getOrCreateLog (takes the log that is there); ended by topic ids (KIP-516)
     """
 
@@ -170,7 +170,7 @@ class StrayLog(OfPartition):
 
 
 class ReplacedDisk(OfPartition):
-    """A broker of the ISR came back with empty disks: nobody looks whether it still has what it had.
+    """A broker of the ISR came back with empty disks: the controller does not check whether it still has its records.
 
     Kafka 2.0.1: controller/PartitionStateMachine.scala, offlinePartitionLeaderElection (asks for the ISR alone); ended
     by KIP-966

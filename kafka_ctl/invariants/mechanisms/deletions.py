@@ -1,4 +1,4 @@
-"""Mechanisms of deletions that do not end, and of what a deletion leaves behind in the controller."""
+"""Mechanisms of deletions that do not end, and of traces that a deletion leaves in the controller."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class NeverLed(Mechanism):
 
 
 class MoveDropped(Mechanism):
-    """A topic could not be deleted because it moved; its reassignment is dropped, and nobody resumes the deletion.
+    """A topic could not be deleted because it moved; its reassignment is dropped, and the deletion is not resumed.
 
     Kafka 2.0.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment
     """
@@ -59,7 +59,7 @@ class MoveDropped(Mechanism):
 
 
 class StaysIneligible(Mechanism):
-    """A topic was deleted while it was marked as ineligible for deletion; the mark stays for the next of that name.
+    """A topic was deleted while it was marked as ineligible for deletion; the next topic of that name has the mark.
 
     What halts a deletion need not stop it: a replica on a broker that is dead by now may have been deleted before.
     Kafka 2.4.1: controller/TopicDeletionManager.scala, completeDeleteTopic (topicsIneligibleForDeletion is not
@@ -82,7 +82,7 @@ class StaysIneligible(Mechanism):
 
 
 class _StartFails(Mechanism):
-    """A broker starts and the controller fails over it: it does not come to deletions and to dead brokers."""
+    """A broker starts and the controller fails at it: it does not get to deletions and to dead brokers."""
 
     breaks = ("I19", "I21")
     field = "incremental_reassignment"
@@ -110,9 +110,9 @@ class _StartFails(Mechanism):
 
 
 class StartFailsOverDeletedTopic(_StartFails):
-    """A broker starts that a reassignment of a deleted topic waits for; the controller fails over it, and does no more.
+    """A broker starts that a reassignment of a deleted topic waits for; the controller fails at it, and does no more.
 
-    It does not come to deletions that wait for the broker, and to brokers that are gone.
+    It does not get to deletions that wait for the broker, and to brokers that are gone.
     Kafka 0.10.2.2: controller/KafkaController.scala, onBrokerStartup, onPartitionReassignment (the map
     partitionReplicaAssignment has no such partition); 2.0.1: updateAssignedReplicasForPartition (IllegalStateException)
     """
@@ -122,9 +122,9 @@ class StartFailsOverDeletedTopic(_StartFails):
 
 
 class StartFailsOverMove(_StartFails):
-    """A broker starts that a reassignment waits for which has failed; it fails once more, and takes the start with it.
+    """A broker starts for which a failed reassignment waits; it fails again, and with it the work for the start.
 
-    The partition has no state, whose epoch the reassignment would raise. The controller does not come to deletions of
+    The partition has no state, whose epoch the reassignment would raise. The controller does not get to deletions of
     other topics that wait for the broker, and to brokers that are gone. Before 2.4 a reassignment that failed was
     forgotten; since then it counts as under way, and is resumed with each of its brokers that starts.
     Kafka 2.4.1: controller/KafkaController.scala, onBrokerStartup (maybeResumeReassignments comes before
@@ -140,7 +140,7 @@ class StartFailsOverMove(_StartFails):
 class MoveOutlivesTopic(Mechanism):
     """A topic was deleted while a partition of it moved; its controller goes on waiting for the move.
 
-    While it knows of any move, it gives nobody the leaderships back that prefer him. A deletion that a move halts is
+    While it knows of any move, it returns no leadership to a preferred replica. A deletion that a move halts is
     resumed all the same by a broker that starts.
     Kafka 2.4.1: controller/KafkaController.scala, onBrokerStartup, checkAndTriggerAutoLeaderRebalance;
     controller/ControllerContext.scala, removeTopic (partitionsBeingReassigned is not touched)

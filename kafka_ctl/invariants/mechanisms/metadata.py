@@ -1,4 +1,4 @@
-"""Mechanisms of requests to brokers: sent to an earlier life, never sent, or stale."""
+"""Mechanisms of requests to brokers: sent to an earlier process, never sent, or stale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 
 
 class NoControllerEpochs(Mechanism):
-    """A broker obeys whatever controller asks.
+    """A broker carries out the requests of any controller.
 
     Kafka before 0.8.0 (commit 8e7b0d40169): server/KafkaApis.scala
     """
@@ -29,7 +29,7 @@ class NoControllerEpochs(Mechanism):
 class ReadsConfigAfterCheck(Mechanism):
     """A request is compared with the broker's epoch when it arrives; then its topics' configurations are read.
 
-    That waits for ZooKeeper. A broker that registers itself anew meanwhile goes on with a request for an earlier life.
+    Reading waits for ZooKeeper. A broker that registers again meanwhile goes on with a request for its earlier session.
     Kafka 2.4.1: server/KafkaApis.scala, handleLeaderAndIsrRequest; cluster/Partition.scala, createLog
     """
 
@@ -44,9 +44,9 @@ class ReadsConfigAfterCheck(Mechanism):
 
 
 class NoBrokerEpochs(Mechanism):
-    """A broker restarted faster than the controller noticed, or obeyed a request that was made for an earlier life.
+    """A broker restarted before the controller noticed, or carried out a request for its process before the restart.
 
-    What its earlier life received is lost and not sent again; what that life had to announce is lost as well.
+    Requests that the earlier process received are lost and not sent again; so are changes that it had to announce.
     Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, which compares ids; server/KafkaApis.scala
     """
 
@@ -130,7 +130,7 @@ class NoBrokerEpochs(Mechanism):
         return any(r.seq < life or self._answered(r) < life for r in lost) and self._unnoticed(broker)
 
     def _answered(self, offline: Record) -> int:
-        """The record of the answer by which a controller takes replicas for offline."""
+        """The record of the answer by which a controller considers replicas offline."""
         records, event = self.past.records, offline.cause
         queued = records[event].cause if event is not None else None
         answer = records[queued].cause if queued is not None else None
@@ -140,7 +140,7 @@ class NoBrokerEpochs(Mechanism):
 class BumpNotCached(PartitionMechanism):
     """The leader epoch was raised for a reassignment in ZooKeeper, but not in the controller's cache.
 
-    What the controller says of the partition has the old epoch, until something else makes it read the state again.
+    The controller's requests about the partition have the old epoch, until it reads the state again for another reason.
     Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpoch
     """
 
@@ -189,7 +189,7 @@ class BatchNotCleared(Mechanism):
 
 
 class OwnIsrNotAccepted(PartitionMechanism):
-    """A leader's ISR was written, the answer was lost, and the leader takes its own write for somebody else's.
+    """A leader's ISR was written, the answer was lost, and the leader considers its own write another client's.
 
     Kafka 0.8.1.1: cluster/Partition.scala, updateIsr
     """
@@ -236,7 +236,7 @@ class DeletionMissed(Mechanism):
 
 
 class CreationNotAccepted(Mechanism):
-    """The answer to the creation of a partition's state was lost, and the controller takes the znode for another's.
+    """The answer to a create of a partition's state was lost; the controller considers the znode another client's.
 
     The partition stays New until another controller takes over. No broker learns who leads it, and when that broker
     dies, the attempt to make the state once more is all there is instead of an election. A reassignment of it does not
@@ -266,7 +266,7 @@ class CreationNotAccepted(Mechanism):
 
 
 class OldCopyStays(Mechanism):
-    """A broker was away when its copy was deleted, and the topic was made again: requests for it seem old to it.
+    """A broker was down when its copy was deleted; the topic was created again: the broker considers its requests old.
 
     The leader epochs of the new topic begin anew, and the broker refuses them until they are higher than that of the
     old one. If it led the old one, it changes an ISR that is not there any more: where the version happens to be right,

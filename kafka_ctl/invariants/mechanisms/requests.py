@@ -15,7 +15,7 @@ class MoveFailedHalfWay(Mechanism):
     """A reassignment failed after its replicas had been assigned; the state machine knows nothing of them.
 
     They get no LeaderAndIsr request when their brokers start, for they cannot go from NonExistent to Online; the topic
-    is not deleted, for they cannot be either; and nobody begins the reassignment again. It fails where the partition
+    is not deleted, for they cannot be either; and the reassignment is not begun again. It fails where the partition
     has no state, and nobody makes that either before the next broker starts, though a new replica could lead. One that
     leads then, and dies, stays the leader in ZooKeeper: it cannot go from NonExistent to Offline.
     Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment, updateLeaderEpoch (IllegalStateException);
@@ -47,10 +47,10 @@ class MoveFailedHalfWay(Mechanism):
 
 
 class MoveBegunTwice(PartitionMechanism):
-    """A reassignment was begun, and its request looked at once more: it counts as done, and new replicas stay New.
+    """A reassignment was begun, and its request read once more: it counts as done, and new replicas stay New.
 
-    The assignment is the one asked for from the first step on. A broker that was down then gets no request when it
-    starts, for a replica that moves from New to Online is sent nothing.
+    The assignment is the one asked for from the first step on. A broker that was down at that time gets no request
+    when it starts, because nothing is sent to a replica that moves from New to Online.
     Kafka 2.0.1: controller/KafkaController.scala, PartitionReassignment, maybeTriggerPartitionReassignment,
     removePartitionsFromReassignedPartitions (which queues the event again)
     """
@@ -149,9 +149,9 @@ class _RequestRemoved(Mechanism):
 
 
 class RequestIgnored(_RequestRemoved):
-    """A request was deleted by hand; the controller goes on with it, and leaves out of the next what it is moving.
+    """A request was deleted by hand; the controller goes on with it, and ignores its partitions in the next request.
 
-    So it deletes what is to stay, and what the next one asks for is not done.
+    So it deletes copies that are to stay, and does not do what the next request asks for.
     Kafka 0.10.2.2: controller/KafkaController.scala, PartitionsReassignedListener.doHandleDataChange
     """
 
@@ -162,7 +162,7 @@ class RequestIgnored(_RequestRemoved):
 
 
 class RequestUnwatched(_RequestRemoved):
-    """A request was deleted by hand, which used up the watch; the controller notices no request that is made then.
+    """A request was deleted by hand, which fired the watch; the controller does not notice the next request.
 
     It looks for one, and watches, when it has deleted the znode itself, or is elected. What it has begun it goes on
     with, and deletes what is to stay.
@@ -202,7 +202,7 @@ class DiskRefuses(Mechanism):
 
 
 class DiskFailedUnderNewReplica(PartitionMechanism):
-    """A disk failed under a replica that was still New for the controller, which asks only the others for answers.
+    """A disk failed under a replica that was still New for the controller, which sends requests only to the others.
 
     Kafka 2.0.1: controller/ReplicaStateMachine.scala, doHandleStateChanges (NewReplica to OnlineReplica sends nothing)
     """
@@ -242,7 +242,7 @@ class RemembersOldMoves(Mechanism):
 
 
 class Overwritten(Mechanism):
-    """A tool that adds partitions writes back what it had read of the others; a controller had moved them since.
+    """A tool that adds partitions also writes back the other assignments as it read them, before they moved.
 
     Kafka 2.0.1: zk/AdminZkClient.scala, addPartitions
     """
@@ -275,7 +275,7 @@ class AssignmentShrinksFirst(Mechanism):
 
 
 class LeaderKnowsOldReplicas(Mechanism):
-    """A leader adds a follower to the ISR that is no replica any more, for it did not receive the new assignment.
+    """A leader adds a follower that is no longer a replica to the ISR, because it did not get the new assignment.
 
     The reassignment had nothing to write into the state, so the version that the leader expects is still right.
     Kafka 0.10.2.2: cluster/Partition.scala, maybeExpandIsr; controller/KafkaController.scala, onPartitionReassignment
@@ -299,7 +299,7 @@ class LeaderKnowsOldReplicas(Mechanism):
         return set(last.replicas or ()) if last else set()
 
     def _added(self, tp: TopicPartition) -> set[int]:
-        """The brokers that leaders have added so, and that nobody has taken out of the ISR yet."""
+        """The brokers that leaders have added in this way, and that are still in the ISR."""
         grown = [r for r in self.past.of("broker", "expand-isr", tp) if r.error is None]
         added = [(r, set(r.isr or ()) - set(isr_before(r))) for r in grown]
         return {id for r, ids in added for id in ids & self._replicas(tp, r.actor, r.seq)}

@@ -94,7 +94,7 @@ class Layout:
         return min(wanted, max(most_beside, 1 if most <= 16 else 2))
 
     def place(self, broker: int) -> Box:
-        """The place of a broker: several lines of them where there are many."""
+        """The place of a broker; many brokers stand in several lines."""
         line, place = divmod(self.brokers.index(broker), ROW)
         top = ENSEMBLE.y + ENSEMBLE.height + STREET
         return Box(EDGE + place * (self.width + GAP), top + line * (self.height + STREET), self.width, self.height)
@@ -264,7 +264,7 @@ class ClusterView:
         self._of: ClusterModel | None = None
 
     def _chip_parts(self, key: Key) -> dict[int, Chip]:
-        """By broker, what a partition's replica is drawn with."""
+        """The drawing of a partition's replica, by broker."""
         found: dict[int, Chip] = {}
         for broker in self.supergraph.members(key):
             name = replica_id(key, broker)
@@ -452,7 +452,10 @@ class ClusterView:
 
 
 def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> PartState:
-    """The line below a replica: what its broker was sent; `other` differs from ZooKeeper, `late`: a lag, no leader."""
+    """The line below a replica: the state that its broker was sent.
+
+    `other` is a state that differs from ZooKeeper, `late` a lag or the time without a leader.
+    """
     host = model.brokers.get(broker)
     if other:
         return PartState("otherwise", (other,))

@@ -81,7 +81,7 @@ def _end(scene: Scene, part: str, lane: int, leaves: bool) -> list[Point]:
 
 
 def arranged(scene: Scene, found: Iterable[Token]) -> tuple[Token, ...]:
-    """These tokens, each with its pill above its broker; what has no room there is counted in the last pill."""
+    """These tokens, each with its pill above its broker; the last pill counts those that have no room."""
     columns: dict[str, list[Token]] = {}
     for token in found:
         source, target = token.ends

@@ -1,6 +1,7 @@
-"""Messages that travel in the cluster picture, the lines they take, and the clocks of what waits.
+"""Messages that travel in the cluster picture, the lines they take, and the clocks of waiting requests and followers.
 
-Apart from `picture.py` because it follows from requests and from the time, and the rest of the picture from the model.
+Separate from `picture.py` because it follows from requests and from the time;
+the rest of the picture follows from the model.
 The clocks are those of requests without an answer and of followers that lag.
 Kafka 2.0.1: controller/ControllerChannelManager.scala, controllerSocketTimeout; cluster/Partition.scala,
 getOutOfSyncReplicas.
@@ -59,7 +60,7 @@ def with_waits(
 
 
 def _token(record: Record, actor: int | None) -> tuple[str, ...]:
-    """The words, the styles and both ends of what a record sends; an end that is not drawn is empty."""
+    """The words, the styles and both ends of a record's message; an end that is not drawn is empty."""
     here, there = f"broker:{actor}", f"broker:{record.broker}"
     if record.kind == "request" and record.broker is not None and actor is not None:
         partitions = details.named(record.detail).get("partitions")

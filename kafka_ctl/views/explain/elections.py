@@ -1,4 +1,4 @@
-"""Why this leader? An election decided again from what its record says, as it was and as it might have been."""
+"""Why this leader? An election decided again from its record: with the inputs that it had, and with other ones."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def election(trace: Recorder, record: Record, generation: Generation) -> Finding
 def election_text(choice: Election | None) -> str:
     """An election's outcome in words."""
     if choice is None:
-        return "no replica can lead; the partition stays as it is"
-    lost = ", and messages that only others had are lost" if choice.unclean else ""
+        return "no replica can lead; leader and ISR stay as they are"
+    lost = ", and messages that only other replicas had are lost" if choice.unclean else ""
     return f"broker {choice.leader} leads, ISR {format_ids(choice.isr)}{lost}"
 
 
@@ -105,11 +105,13 @@ def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
         rows.append(("Shutting down", format_ids(inputs.shutting_down)))
     if inputs.target != inputs.assigned:
         rows.insert(1, ("Target", format_ids(inputs.target)))
-    rows.append(("Led before by", "no broker" if inputs.leader == "-1" else f"broker {inputs.leader}"))
+    rows.append(("Leader before", "no broker" if inputs.leader == "-1" else f"broker {inputs.leader}"))
     if inputs.strategy == "offline":
         fit = [b for b in inputs.assigned if b in inputs.isr and b in inputs.live]
         asked = "not asked for: a replica in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
-        rows.append(("Unclean", "of no use: no assigned replica is live" if inputs.election_blocked_by else asked))
+        rows.append(
+            ("Unclean election", "would not help: no assigned replica is live" if inputs.election_blocked_by else asked)
+        )
     return tuple(rows)
 
 
@@ -122,7 +124,9 @@ def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]
         found.append((f"{name} unclean election", election_text(other) if other != decided else "the same"))
         for broker in [b for b in inputs.assigned if b in inputs.isr and b not in inputs.live][:2]:
             other = inputs.decide("offline", live=(*inputs.live, broker))
-            found.append((f"had broker {broker} been live", election_text(other) if other != decided else "the same"))
+            found.append(
+                (f"if broker {broker} had been live", election_text(other) if other != decided else "the same")
+            )
     if decided is not None:
         rest = tuple(b for b in inputs.live if b != decided.leader)
         found.append((f"without broker {decided.leader}", election_text(inputs.decide(inputs.strategy, live=rest))))
@@ -130,7 +134,7 @@ def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]
     for strategy, name in occasions.items():
         if strategy != inputs.strategy:
             other = inputs.decide(strategy)
-            found.append((f"were the occasion {name}", election_text(other) if other != decided else "the same"))
+            found.append((f"if the reason were {name}", election_text(other) if other != decided else "the same"))
     return found
 
 

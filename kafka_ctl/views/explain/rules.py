@@ -1,6 +1,6 @@
-"""Why was this move made, or refused? The rules beside elections: tables, epochs, versions, who came first.
+"""Why was this move made, or refused? The rules other than elections: tables, epochs, versions, the first create.
 
-Apart from `why.py` because that one makes an answer whatever the rule is.
+Separate from `why.py` because that one makes the answer from any rule.
 A note of the controller is a decision at one point of `controller/`; its row in `trace/catalogue.txt` has the rule, the
 outcome and the alternative, and so have requests, writes, watches and events. What a controller knew at a record is
 read backwards from there.
@@ -95,20 +95,20 @@ def decider(name: str) -> Function:
 ANSWERS = {
     "DISCONNECTED": (
         "A request whose connection breaks is sent again, until it is answered or its broker is no longer registered.",
-        "it is sent again, and whatever waits behind it goes on waiting",
-        ("were the broker to answer", "the next request for it would leave"),
+        "the request is sent again; the requests queued behind it wait",
+        ("if the broker answered", "the next request for it would be sent"),
     ),
     "": (
-        "A request is answered with an error where it cannot be obeyed, or comes from an earlier epoch.",
-        "what was asked has not been done, or not by this broker",
-        ("without the error", "it would have been done"),
+        "A broker answers a request with an error if it cannot carry it out, or if the request's epoch is too low.",
+        "this broker has not carried out the request",
+        ("without the error", "the request would have been carried out"),
     ),
 }
-"""Error of an answer -> rule, outcome, alternative; the empty one stands for all others."""
+"""Error of an answer -> rule, outcome, alternative; the empty key stands for all other errors."""
 
 
 def note(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
-    """The decision behind a controller's note, with what it went by; None for a note that decides nothing."""
+    """The decision behind a controller's note, with its inputs; None for a note that decides nothing."""
     row = find(record.kind, record.action)
     if row.rule is None:
         return None
@@ -136,7 +136,7 @@ def refused_command(trace: Recorder, record: Record, generation: Generation) -> 
         rule="A command is carried out only if everything in it exists, and is allowed at that moment.",
         inputs=(("Command", asked.action if asked else "unknown"), ("Given", given or "nothing")),
         decided=f"refused, {record.error}: {record.detail}",
-        otherwise=(("without that", "it would have been carried out"),),
+        otherwise=(("without that", "the command would have been carried out"),),
         by=(Admin.record_refusal,),
     )
 
@@ -172,34 +172,34 @@ Found = Finding | None
 REFUSED = {
     "BADVERSION": (
         "A conditional write succeeds only if the znode still has the version that was read.",
-        "another client has written in between; this one must read again",
-        ("had no other client written in between", "the write would have succeeded"),
+        "another client has written in between; this client must read the znode again",
+        ("if no other client had written in between", "the write would have succeeded"),
     ),
     "NODEEXISTS": (
         "A znode is created once: the second create fails.",
-        "another client came first",
-        ("had it come first", "the znode would be its own"),
+        "another client created the znode first",
+        ("if this client had come first", "the znode would belong to it"),
     ),
     "NONODE": (
         "A znode that does not exist cannot be written or deleted.",
-        "it is gone, or was never there",
-        ("had it existed", "the write would have succeeded"),
+        "the znode was deleted, or never existed",
+        ("if the znode had existed", "the write would have succeeded"),
     ),
 }
 """ZooKeeper's refusal -> rule, outcome, alternative."""
 FIRST = {
-    "elected": "it is the controller: /controller did not exist, and its own create came first",
-    "already_elected": "it stands by and watches /controller",
-    "other_elected": "it stands by: another broker's create came first",
-    "elected_and_resigned": "it stands by: who was elected is gone again",
+    "elected": "this broker is the controller: /controller did not exist, and this broker created it first",
+    "already_elected": "this broker is not the controller, and watches /controller",
+    "other_elected": "this broker is not the controller: another broker created /controller first",
+    "elected_and_resigned": "this broker is not the controller: the broker that was elected has resigned",
 }
 """Messages of a controller about the race -> the outcome."""
 FENCE = (
     "Every write of a controller is bound to the version of /controller_epoch that it was elected with (KAFKA-6082).",
-    "the write is fenced off; another controller has been elected since, so this one resigns",
-    ("were it still the controller", "the write would have succeeded"),
+    "the write fails, because another controller has been elected since; so this controller resigns",
+    ("if this broker were still the controller", "the write would have succeeded"),
 )
-"""Rule, outcome and alternative of a write that came from a controller of yesterday."""
+"""Rule, outcome and alternative of a write by a controller that has been replaced."""
 
 
 def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
@@ -207,9 +207,9 @@ def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
     table = PARTITION[generation]
     if record.action == SET:
         rule = (
-            "A new controller takes a partition for Online where its leader is alive, for Offline where it is not, and"
+            "A new controller sets a partition to Online if its leader is alive, to Offline if its leader is dead, and"
         )
-        return _begun(trace, record, f"{rule} for New where no leader was ever elected.", PartitionStateMachine.startup)
+        return _begun(trace, record, f"{rule} to New if no leader was ever elected.", PartitionStateMachine.startup)
     if not {record.source, record.target} <= set(table.states):
         return None
     vote = _election_of(trace, record)
@@ -223,14 +223,14 @@ def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
         return _move(trace, table, record, PartitionStateMachine)
     inputs = (("Assigned", format_ids(record.replicas)), ("Live", format_ids(record.isr)))
     dead = [b for b in record.replicas or () if b not in (record.isr or ())]
-    late = f"; {format_ids(tuple(dead))} would have been in the ISR, had they been live" if dead else ""
+    late = f"; {format_ids(tuple(dead))} would have been in the ISR if they had been live" if dead else ""
     first = (record.replicas or (None,))[0]
     led = "the preferred one" if record.leader == first else f"broker {first} is preferred, but dead"
     return Finding(
-        rule="Nothing has been written yet: the first live assigned replica leads, all live ones are in sync.",
+        rule="There is no state znode yet: the first live assigned replica leads, and all live ones are in the ISR.",
         inputs=inputs,
         decided=f"broker {record.leader} leads ({led}), ISR {format_ids(record.isr)}{late}",
-        otherwise=((f"had broker {record.leader} been dead", "the next live replica would lead"),),
+        otherwise=((f"if broker {record.leader} had been dead", "the next live replica would lead"),),
         by=_performers(PartitionStateMachine, "initialize"),
     )
 
@@ -240,7 +240,7 @@ def replica(trace: Recorder, record: Record, generation: Generation) -> Found:
     table = REPLICA[generation]
     if record.action == SET:
         rule = (
-            "A new controller takes a replica for Online where its broker is alive, else for ReplicaDeletionIneligible."
+            "A new controller sets a replica to Online if its broker is alive, and else to ReplicaDeletionIneligible."
         )
         return _begun(trace, record, rule, ReplicaStateMachine.startup)
     if not {record.source, record.target} <= set(table.states):
@@ -252,7 +252,7 @@ def replica(trace: Recorder, record: Record, generation: Generation) -> Found:
 
 def _begun(trace: Recorder, record: Record, rule: str, method: Callable[..., object]) -> Finding:
     """The state with which a new controller's machine begins."""
-    decided = f"it begins as {short(record.target or '')}"
+    decided = f"its first state is {short(record.target or '')}"
     return Finding(rule=rule, inputs=knowledge(trace, record), decided=decided, otherwise=(), by=(method,))
 
 
@@ -269,7 +269,7 @@ def _move(trace: Recorder, table: TransitionTable, record: Record, machine: type
     return Finding(
         rule=f"{short(row.source)} → {short(row.target)} is a legal move ({row.action}): {row.effect}.",
         inputs=(("State", short(row.source)), ("Asked for", short(row.target)), *knowledge(trace, record)),
-        decided=f"it is {short(row.target)}",
+        decided=f"its state is {short(row.target)}",
         otherwise=(("also legal from here", legal),),
         by=_performers(machine, row.action),
         kafka=cited((machine.startup,)),
@@ -283,8 +283,8 @@ def _refused(trace: Recorder, table: TransitionTable, record: Record, machine: t
     found = Finding(
         rule=f"The move is legal, but it could not be carried out: {record.detail or record.error}",
         inputs=(("State", short(start)), ("Asked for", short(wanted)), *knowledge(trace, record)),
-        decided=f"refused: it stays {short(start)}",
-        otherwise=(("without that", f"it would be {short(wanted)}"),),
+        decided=f"refused: its state stays {short(start)}",
+        otherwise=(("without that", f"its state would be {short(wanted)}"),),
         by=(machine.move,),
         kafka=cited((machine.startup,)),
     )
@@ -320,9 +320,9 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
         decided=(
             "the whole request is refused: it comes from a controller that has been replaced"
             if kind == "controller"
-            else "the whole request is refused: it was meant for an earlier life of this broker"
+            else "the whole request is refused: it was meant for an earlier process of this broker"
         ),
-        otherwise=((f"with {kind} epoch {fields.get('latest', '?')} or more", "it would have been obeyed"),),
+        otherwise=((f"with {kind} epoch {fields.get('latest', '?')} or more", "the broker would have carried it out"),),
         by=(ReplicaManager.stale,),
     )
 
@@ -335,7 +335,7 @@ def controller(trace: Recorder, record: Record, generation: Generation) -> Found
         rule="The broker that creates the ephemeral znode /controller is the controller until its session ends.",
         inputs=(("Broker", str(record.broker if record.broker is not None else record.actor)),),
         decided=FIRST[record.action],
-        otherwise=(("had another broker come first", "that one would be the controller"),),
+        otherwise=(("if another broker had come first", "that broker would be the controller"),),
         by=(failover.elect_once,),
     )
 
@@ -373,7 +373,7 @@ LONGEST = 160
 
 
 def act(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
-    """The rule behind what somebody did; None where there is none."""
+    """The rule behind an action of a record; None if there is none."""
     rule = reason_of(record, record.kind == "zk" and by_controller(record, trace.records))
     if rule is None:
         return None

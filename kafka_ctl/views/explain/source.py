@@ -1,4 +1,4 @@
-"""The source of what decided: a function of this package with the lines that ran."""
+"""The source of a decision: a function of this package with the lines that ran."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parents[2]
 
 
 class Finding(NamedTuple):
-    """The rule behind a record, and what it went by."""
+    """The rule behind a record, and its inputs."""
 
     rule: str
     inputs: tuple[tuple[str, str], ...]
@@ -58,7 +58,7 @@ class Source(NamedTuple):
 
 
 def watched(function: Callable[..., T], *args: object) -> tuple[T | None, set[int]]:
-    """Call a function; its result (None if it refused), and the numbers of the lines of its module that ran."""
+    """Call a function. Returns its result (None after a KafkaCtlError) and the lines of its module that ran."""
     executed: set[int] = set()
     file = function.__code__.co_filename
 
@@ -107,7 +107,7 @@ def cited(functions: Iterable[Callable[..., object] | CodeType]) -> str:
 
 
 def citation(doc: str) -> str:
-    """The last paragraph of a docstring from `Kafka 2.0.1: ` on; empty where it has none."""
+    """The last paragraph of a docstring from `Kafka 2.0.1: ` on; empty if it has none."""
     begun = _CITED.search(doc)
     return " ".join(doc[begun.start() :].split("\n\n")[0].split()) if begun else ""
 

@@ -1,6 +1,6 @@
-"""Why is an invariant broken? What must be true, who has what, the shortest chain, and what should have happened.
+"""Why is an invariant broken? The invariant, the state in each place, the shortest chain, and the right behaviour.
 
-Apart from `why.py` because a new invariant gets its row here.
+Separate from `why.py` because a new invariant gets its row here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kafka_ctl.views.explain.source import Finding, citation
 
 NAMES = frozenset(invariant.name for invariant in INVARIANTS)
 DECISIVE = ("brokers_changed", "ready", "error_moving_replicas", "error_moving_partitions", "not_sending")
-"""The messages of controllers after which a broker is notified, or is not."""
+"""The messages of controllers that decide whether a broker is notified."""
 SHORT = 6
 """The most steps of a chain: its beginning and its end."""
 SHOULD = {
@@ -54,7 +54,7 @@ SHOULD = {
 
 
 def violation(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
-    """A broken invariant: what must be true, how real Kafka comes to break it, and the check that saw it."""
+    """A broken invariant: its sentence, the mechanism by which real Kafka breaks it, and the check that noticed it."""
     invariant = next((one for one in INVARIANTS if one.name == record.action), None)
     if invariant is None:
         return None
@@ -67,12 +67,12 @@ def violation(trace: Recorder, record: Record, generation: Generation) -> Findin
     text = (record.detail or "it is broken").removeprefix(f"{invariant.id}: ")
     return Finding(
         rule=" ".join(invariant.sentence.split()),
-        inputs=(("Invariant", invariant.id), ("Known as", record.error or "nothing that Kafka does")),
+        inputs=(("Invariant", invariant.id), ("Known as", record.error or "no known bug of Kafka")),
         decided=text,
         otherwise=(
             ("should have happened", SHOULD[invariant.id]),
             *(
-                (f"with {mechanism.field}={not mechanism.value}", "Kafka would have kept to it")
+                (f"with {mechanism.field}={not mechanism.value}", "Kafka would not have broken it")
                 for mechanism in mechanisms
             ),
         ),
@@ -83,7 +83,7 @@ def violation(trace: Recorder, record: Record, generation: Generation) -> Findin
 
 
 def _chain(trace: Recorder, record: Record) -> tuple[str, ...]:
-    """The shortest chain to what is wrong: from what was asked for to the last record that made it so."""
+    """The shortest chain to the violation: from the command to the last record that caused it."""
     anchor = _anchor(trace, record)
     if anchor is None:
         return ()
@@ -92,7 +92,7 @@ def _chain(trace: Recorder, record: Record) -> tuple[str, ...]:
 
 
 def _anchor(trace: Recorder, record: Record) -> Record | None:
-    """The record by which it became wrong: the cause, or the last one that touched what the violation is about."""
+    """The record that broke the invariant: the cause, or the last one about the subject of the violation."""
     if record.cause is not None:
         return trace.numbered(record.cause)
     before = (r for r in reversed(trace.records[: record.seq]) if r.kind != "violation")

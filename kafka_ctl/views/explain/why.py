@@ -1,4 +1,4 @@
-"""Why did that happen? The rule that applied, its inputs, what it decided, what it would have decided otherwise.
+"""Why did that happen? The rule that applied, its inputs, its decision, and its decisions for other inputs.
 
 Elections are decided again by `election.py` from what the record says of them, once as they were and once for each
 "otherwise", so the answer cannot differ from what the controller does. Which lines ran is found by replaying the lab's
@@ -113,7 +113,7 @@ RULES: dict[str, tuple[Finder, ...]] = {
     "request": (act,),
     "response": (response,),
 }
-"""Kind of record -> what finds the rule behind it, the first that knows one; None when it has none of its own."""
+"""Kind of record -> the functions that look for its rule; the first rule that is found is taken."""
 
 
 UNKNOWN = "Not known: only a lab on virtual time can be replayed to see which lines ran."
@@ -129,7 +129,7 @@ _WRITE: tuple[Callable[..., object], ...] = (
     *(Checker.report, Invariant.broken),
 )
 RECORDERS = frozenset(map(code_of, _WRITE))
-"""Functions that only write a record down; what decided is their caller."""
+"""Functions that only write a record down; the decision is their caller's."""
 MACHINES = ("state_machine.py", "partition_machine.py", "replica_machine.py")
 
 
@@ -140,7 +140,7 @@ def why(
     lines: Lines | None = None,
     most: float = MOST_REPLAYED,
 ) -> Why:
-    """Why the record `seq` of this trace came about; BadInput when there is no such record.
+    """Why the record `seq` of this trace came about. Raises BadInput if there is no such record.
 
     `lines` finds out which lines ran, see `lines_of` in `views/explain/executed_lines.py`; without it, and of what
     happened after the record `most`, none is marked but an election's.
@@ -155,18 +155,18 @@ def why(
 
 
 def _rule(trace: Recorder, seq: int, generation: Generation) -> Finding:
-    """The rule behind a record; where it has none of its own, what it follows from."""
+    """The rule behind a record; for a record without a rule of its own, the record that it follows from."""
     record = trace[seq]
     found = _own(trace, record, generation)
     if found is None:
         chain = trace.causes(seq)[:-1]
         cause = next((one for one in reversed(chain.records) if is_explained(trace, one, generation)), None)
         behind = None if cause is None else _own(trace, cause, generation)
-        rule = "It has no cause in the cluster: it was asked for."
+        rule = "Nothing in the cluster caused this: a person or the story asked for it."
         if cause is not None and behind is not None:
             rule = f"It follows from another record: {caption([cause], trace.records)} {behind.rule}"
         elif chain:
-            rule = f"It follows from what was asked for: {caption([chain[0]], trace.records)}"
+            rule = f"It follows from this command: {caption([chain[0]], trace.records)}"
         found = Finding(rule=rule, inputs=(), decided=caption([record], trace.records))
     return found
 
@@ -224,11 +224,11 @@ def _who_has_what(trace: Recorder, record: Record) -> tuple[tuple[str, str], ...
     if record.topic is None or record.partition is None or record.seq > MOST_REPLAYED:
         return ()
     found = difference_of(model_at(trace, record.seq), (record.topic, record.partition))
-    return () if found is None else (("Who has what", difference_text(found)),)
+    return () if found is None else (("State in each place", difference_text(found)),)
 
 
 def _deciding(run: Run, by: Sequence[Callable[..., object]]) -> list[Call]:
-    """The functions to be shown: those the rule names, or else who made the record; of a move also who wanted it."""
+    """The functions to be shown: those that the rule names, else the record's own; of a move also its caller."""
     acting = [call for call in run.stack if call.code not in RECORDERS]
     shown = run.of(by) or acting[:1]
     if acting and Path(acting[0].code.co_filename).name in MACHINES:
@@ -240,7 +240,7 @@ def _deciding(run: Run, by: Sequence[Callable[..., object]]) -> list[Call]:
 def explanations(trace: Recorder, seqs: Sequence[int], generation: Generation, lines: Lines | None) -> Iterator[Json]:
     """The answer for the frame with these records, as data for the browser: at once, and then with the lines that ran.
 
-    Of several records the one is explained that says most.
+    Of several records, the one that says most is explained.
     """
     seq = most_relevant(trace, seqs)
     if lines is not None and seq <= MOST_REPLAYED:
@@ -278,7 +278,7 @@ def as_data(answer: Why, among: int = 1) -> Json:
 
 
 def most_relevant(trace: Recorder, seqs: Sequence[int]) -> int:
-    """Of a step's records the one that is most worth asking about: what was refused, was elected, moved."""
+    """The record of a step that says most: first refusals, then elections and moves."""
     order = ("violation", "election", "partition", "replica", "controller", "broker", "zk", "request", "event")
     generation = Generation(trace.generation)
 

@@ -1,1 +1,1 @@
-"""Pictures with a time axis: space and time, who led when, the controllers' event queues."""
+"""Pictures with a time axis: space and time, leaders over time, the controllers' event queues."""

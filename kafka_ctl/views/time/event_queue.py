@@ -1,6 +1,6 @@
-"""The controllers' event queues: what waits, what is being worked on, one at a time.
+"""The controllers' event queues: the events that wait, and the one in progress.
 
-Apart from `frames.py` because a view is loaded when it is asked for.
+Separate from `frames.py` because a view is loaded when it is asked for.
 Every broker runs a controller, and each has a queue; only the acting one does the cluster's work. An event
 enters its queue at the right, moves up, is worked on at the left and is gone. Below it stands what the
 controller has in its context.

@@ -60,7 +60,7 @@ class SpaceTimeView:
         return newsworthy(record)
 
     def scene(self) -> Scene:
-        """Everything that ever happens, and what marks the present."""
+        """All events, and the mark of the present."""
         scene = Scene(self.width, HEAD + min(self.tops[-1] - HEAD + ROW, WINDOW))
         below = self.tops[-1] + WINDOW
         ground = box(0, 0, self.width, ROW, 0)
@@ -243,7 +243,7 @@ def message(record: Record) -> Message:
 
 
 def sentence(record: Record) -> str:
-    """The same as a sentence: from where to where, and what."""
+    """The arrow as a sentence: both ends, and the message."""
     _, source, target, title = message(record)
     way = f" to {target}" if target != source else ""
     return f"{source}{way}: {shorten(title, 60)}."

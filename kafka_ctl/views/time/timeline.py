@@ -1,6 +1,6 @@
 """The leaders of each partition over time, and the gaps without one: one bar a partition, time running to the right.
 
-Apart from `frames.py` because a view is loaded when it is asked for.
+Separate from `frames.py` because a view is loaded when it is asked for.
 Drawn once from all records; a line marks the present, a veil covers what is still to come. The time axis is that of
 space and time: between two changes there is the more room the more time passes, by its logarithm, so that what takes
 milliseconds is seen beside what takes hours. Below the axis stands how long the long intervals are.
@@ -41,7 +41,7 @@ Key = tuple[str, int]
 
 
 class Span(NamedTuple):
-    """From `begin` to `end` (milliseconds) somebody led; `leader` is None when nobody could answer."""
+    """From `begin` to `end` (milliseconds) a broker led; `leader` is None when no broker could answer."""
 
     begin: float
     end: float
@@ -85,7 +85,7 @@ class TimelineView:
         return x0 + (x1 - x0) * (time_ms - t0) / (t1 - t0)
 
     def scene(self) -> Scene:
-        """All rows, the scale below them, and what marks the present."""
+        """All rows, the scale below them, and the mark of the present."""
         rows = len(self.led) + 1
         bottom = HEAD + ROW * rows
         scene = Scene(LEFT + WIDTH + 24, bottom + 50)

@@ -31,7 +31,10 @@ def with_log(films: Sequence[Film], records: Sequence[Record], options: Data) ->
 
 
 def answered(films: Sequence[Film], records: Sequence[Record], options: Data, lines: Lines | None = None) -> Data:
-    """The same with all answers in it, for a page that nobody stands behind: `whys` by frame, `sources` once each."""
+    """The data of `with_log` with all answers in it, for a page without a program that could be asked.
+
+    The answers are `whys` by frame, and each of the `sources` once.
+    """
     data = with_log(films, records, options)
     if not data.get("asks") or not isinstance(records, Recorder):
         return data

@@ -78,7 +78,7 @@ class LiveFilm:
         return {"frames": self.frames, "glyphs": GLYPHS, "tabs": titles, "views": shown, "asks": True}
 
     def read(self, most: int = AT_ONCE) -> list[Data]:
-        """Take up what has happened since the last time; the new frames."""
+        """Read the records since the last time; returns the new frames."""
         before, new = len(self.frames), self.trace.records[self.place :]
         self.supergraph.add(new)
         for step in steps(new, newsworthy, most):
@@ -272,7 +272,7 @@ class Live(Widget):
             self.refresh(reply)
 
     def _answer(self, content: Data) -> Data | None:
-        """Do what is asked; the reply, None where nothing has changed."""
+        """Do what is asked; returns the reply, None if nothing has changed."""
         asked = content["do"]
         if asked == "act":
             thing, action = text_in(content, "thing"), text_in(content, "action")
@@ -329,7 +329,7 @@ class Live(Widget):
     # What is sent to the browser
 
     def refresh(self, reply: Data | None = None) -> None:
-        """Show what has happened since the last time, whoever made it happen."""
+        """Show all records since the last time, also those that another call made."""
         before = self._length()
         if self.live_film.trace is not self.lab.trace:
             self._start_again()
@@ -408,7 +408,7 @@ class Live(Widget):
         return now
 
     def _states(self, model: ClusterModel) -> dict[str, str]:
-        """The states of things on which what is offered depends; those of brokers are in `brokers`."""
+        """The states that decide which buttons are offered; those of brokers are in `brokers`."""
         lost = {printable(f"partition:{t}-{p}"): "leaderless" for t, p in self.live_film.gauges.leaderless.since}
         return lost | {"zookeeper": "down" if model.zookeeper_down else "up"}
 

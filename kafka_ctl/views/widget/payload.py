@@ -86,7 +86,7 @@ def by_frame(seqs: Sequence[Sequence[int]], logs: Logs) -> list[list[str]]:
 
 
 def view_data(film: Film, rows: Rows | None = None) -> Data:
-    """One view: its drawing, and per part and frame only what changes."""
+    """One view: its drawing, and per part and frame only the changes."""
     rows = rows or Rows()
     data = {"view": film.view, "title": film.title, "svg": drawing(film), **rows.add(film.frames)}
     data["legend"] = legend(film.scene)
@@ -240,14 +240,16 @@ SHEET = read_files("player.css") + css()
 
 
 def read_message(given: object) -> Data:
-    """A message, which says what to do; BadInput for anything else."""
+    """A message, which says what to do. Raises BadInput if it is not a dictionary with `do`."""
     if not isinstance(given, dict) or not isinstance(given.get("do"), str):
-        raise BadInput(f'a message cannot be {short(given)}; it is a dictionary that says what to do: {{"do": "undo"}}')
+        raise BadInput(
+            f'a message cannot be {short(given)}; it must be a dictionary that says what to do: {{"do": "undo"}}'
+        )
     return given
 
 
 def text_in(asked: Data, name: str) -> str:
-    """A text of a message; BadInput where there is none."""
+    """A text of a message. Raises BadInput if there is none."""
     found = asked.get(name)
     if not isinstance(found, str):
         raise BadInput(f"a message to {asked['do']} needs {name} as text, not {short(found)}")
@@ -255,7 +257,7 @@ def text_in(asked: Data, name: str) -> str:
 
 
 def number_in(asked: Data, name: str, count: int) -> int:
-    """A number from 0 to `count` - 1 of a message; BadInput where there is none."""
+    """A number from 0 to `count` - 1 of a message. Raises BadInput if there is none."""
     found = asked.get(name)
     if type(found) is not int or not 0 <= found < count:
         raise BadInput(f"a message to {asked['do']} needs {name} from 0 to {count - 1}, not {short(found)}")
@@ -263,7 +265,7 @@ def number_in(asked: Data, name: str, count: int) -> int:
 
 
 def texts_in(asked: Data, name: str) -> dict[str, str]:
-    """The values of a form, name -> text; empty where a message leaves it out."""
+    """The values of a form, name -> text; empty if the message has none."""
     found = asked.get(name, {})
     if not isinstance(found, Mapping) or not all(isinstance(t, str) for pair in found.items() for t in pair):
         raise BadInput(f"a message to {asked['do']} needs {name} as texts by name, not {short(found)}")

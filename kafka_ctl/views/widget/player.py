@@ -85,7 +85,7 @@ class Player(Widget):
         return self.films[0].text()
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, object]]:
-        """The widget and what shows without it: filmstrips as SVG and as an image, the steps as text."""
+        """The widget and its replacements: filmstrips as SVG and as an image, the steps as text."""
         shown = super()._repr_mimebundle_(**options)
         bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
         strip = filmstrips(self.films)
@@ -128,7 +128,7 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
 
 
 def _marked(name: str, marks: dict[str, int]) -> int:
-    """The step of a mark; UnknownName for a name that is none."""
+    """The step of a mark. Raises UnknownName if there is no such mark."""
     if name not in marks:
         raise UnknownName("mark", name, marks)
     return marks[name]

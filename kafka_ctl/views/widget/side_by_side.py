@@ -1,4 +1,4 @@
-"""Two runs beside each other, stepped together: what both do is one step, what one of them does is a step of its own.
+"""Two runs beside each other, stepped together: a common step is one step, a step of one run is a step of its own.
 
 The runs share their beginning; the first step in which they differ is flagged. After that, steps that say the same at
 about the same time are still taken together, and the others in the order of their times.
@@ -150,12 +150,12 @@ def _by_run(films: Sequence[Film], texts: Sequence[str]) -> str:
 
 
 def _check(titles: object, start: object, limit: object, options: dict[str, object]) -> None:
-    """BadInput and UnknownName for what cannot be given."""
+    """Raise BadInput or UnknownName if an argument is wrong."""
     for name, value, kind, what in (("titles", titles, str, "names"), ("start", start, int, "record numbers")):
         if value is not None and (
             not isinstance(value, tuple) or len(value) != 2 or not all(type(one) is kind for one in value)
         ):
-            raise BadInput(f"{name} cannot be {short(value)}; it is a pair of {what}")
+            raise BadInput(f"{name} cannot be {short(value)}; it must be a pair of {what}")
     check_film(SideBySide, None, limit, None, {})
     for name in options:
         if name not in OPTIONS:
@@ -179,7 +179,7 @@ def _trace(run: object) -> Recorder:
 
 
 def _titles(left: object, right: object) -> tuple[str, str]:
-    """The generations, where they differ."""
+    """The generations, if they differ."""
     names = [str(getattr(one, "generation", "")) for one in (left, right)]
     return (f"Kafka {names[0]}", f"Kafka {names[1]}") if names[0] != names[1] else ("Left", "Right")
 

@@ -60,8 +60,8 @@ def test_calls_and_what_they_did(control: tuple[str, Server]) -> None:
         ("kill", "GET", None, 405, "send it with POST"),
         ("kill", "POST", None, 400, "the call is"),
         ("kill?broker=9", "POST", None, 400, "unknown broker 9; known: 1, 2, 3"),
-        ("kill", "POST", b"[1]", 400, "is an object"),
-        ("kill", "POST", b"{", 400, "is no JSON"),
+        ("kill", "POST", b"[1]", 400, "be an object"),
+        ("kill", "POST", b"{", 400, "is not JSON"),
         ("errors?kind=Produce&error=NONSENSE", "POST", None, 400, "unknown error of Kafka"),
     ],
 )

@@ -37,7 +37,7 @@ def test_an_unclean_election_and_what_would_have_been(prose: Prose) -> None:
     trace = eventful("2.0")
     vote = next(r for r in trace if r.kind == "election" and r.target == "unclean")
     answer = why(trace, vote.seq)
-    assert dict(answer.inputs)["Unclean"] == "allowed"
+    assert dict(answer.inputs)["Unclean election"] == "allowed"
     prose(answer.rule, answer.decided, *(f"{name}: {then}" for name, then in answer.otherwise))
     executed = [line.text.strip() for line in answer.sources[0].lines if line.executed]
     assert "return Election(replica, (replica,), unclean=True)" in executed
