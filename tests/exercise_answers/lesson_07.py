@@ -58,7 +58,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (planning(is_led, lambda p, b, leaving: []), "though replica 2 is in the ISR"),
         (lambda broker, partitions, leaving: {}, "your plan does not name it"),
         (lambda broker, partitions, leaving: [], "a dictionary is expected"),
-        (lambda broker, partitions, leaving: {"more-0": 1}, "'more-0' is no partition"),
+        (lambda broker, partitions, leaving: {"more-0": 1}, "'more-0' is not a partition"),
         (lambda broker: {}, "raised TypeError"),
     ]
 }
