@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from kafka_ctl.errors import EXTRA_OF, Unavailable, UnknownName, cure
+from kafka_ctl.errors import EXTRA_OF, IN_BROWSER, Unavailable, UnknownName, cure
 
 EXTRAS = (*dict.fromkeys(EXTRA_OF.values()), "java")
 
@@ -29,12 +29,13 @@ class MissingExtra(Unavailable):
 def needs(*extras: str) -> None:
     """Raise MissingExtra, with the command that installs them, unless the packages of these extras are there.
 
-    UnknownName for an extra that there is not.
+    Raise nothing in a browser tab: the site shows cells that lack a package as text. Raises UnknownName for an unknown
+    extra.
     """
     for extra in extras:
         if extra not in EXTRAS:
             raise UnknownName("extra", extra, EXTRAS)
     missing = [name for name, extra in EXTRA_OF.items() if extra in extras and find_spec(name) is None]
-    if missing:
+    if missing and not IN_BROWSER:
         packages = f"the package {missing[0]}" if len(missing) == 1 else f"the packages {', '.join(missing)}"
         raise MissingExtra(f"This needs {packages}; {cure(missing[0])}")
