@@ -54,8 +54,8 @@ class Broker(NamedTuple):
 class LeaderAndIsr(NamedTuple):
     """The leader and the ISR of a partition, as stored in its `state` znode.
 
-    `isr` keeps the order of the znode. `zk_version` is the data version of that znode, and
-    `controller_epoch` the epoch of the controller that wrote or approved it.
+    `isr` keeps the order of the znode. `zk_version` is the data version of that znode. `controller_epoch` is the epoch
+    of the last controller that wrote it; a leader that writes a new ISR keeps it.
     """
 
     leader: int

@@ -135,7 +135,7 @@ class Contents:
         return kept[place] if place >= 0 and value < kept[place].first + kept[place].batch.records else None
 
     def transactions(self, tp: TopicPartition, log: Log) -> Transactions:
-        """The decided transactions in a log of the partition."""
+        """The first offset that is undecided, and the aborted transactions, in one replica's log."""
         return transactions(log, {kept.first: kept.batch for kept in self._of_transactions.get(tp, ())})
 
     def read(self, tp: TopicPartition, log: Log, offset: int, end: int, most: int) -> list[tuple[int, bytes]]:

@@ -56,9 +56,7 @@ def test_a_band_is_what_resampling_finds(simulated: DataFrame) -> None:
     assert questions.resampled(answer, 4, [1, 400]) == [one, many]
     assert questions.resampled(answer.limit(0), 3, [2]) == [(2, (0.0, 0.0), (0.0, 0.0))]
     for histories, sizes, samples in ((0, [1], 200), (4, [], 200), (4, [0], 200), (4, [1], 19)):
-        with pytest.raises(
-            BadInput, match="histories must be at least 1, each size at least 1, and samples at least 20"
-        ):
+        with pytest.raises(BadInput, match="samples at least 20"):
             questions.resampled(answer, histories, sizes, samples)
 
 

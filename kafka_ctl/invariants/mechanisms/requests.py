@@ -49,8 +49,8 @@ class MoveFailedHalfWay(Mechanism):
 class MoveBegunTwice(PartitionMechanism):
     """A reassignment was begun, and its request read once more: it counts as done, and new replicas stay New.
 
-    The assignment is the one asked for from the first step on. A broker that was down at that time gets no request
-    when it starts, because nothing is sent to a replica that moves from New to Online.
+    If no replica is removed, the assignment equals the requested one from the first step on. A broker that was down at
+    that time gets no request when it starts, because nothing is sent to a replica that moves from New to Online.
     Kafka 2.0.1: controller/KafkaController.scala, PartitionReassignment, maybeTriggerPartitionReassignment,
     removePartitionsFromReassignedPartitions (which queues the event again)
     """
