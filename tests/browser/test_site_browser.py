@@ -119,7 +119,7 @@ def test_lessons_show_what_is_stored_with_them(ran: list[Ran], built: Built) -> 
         assert other == {}, lesson.file
         compared += sum(map(len, stored.values()))
     print(f"{len(ran)} lessons, {compared} outputs")
-    assert len(ran) >= len(THREE) and compared > 90
+    assert len(ran) >= len(THREE) and compared > 60
 
 
 def test_pages_look_as_they_should(ran: list[Ran]) -> None:
@@ -156,7 +156,7 @@ def test_the_try_it_page_opens_the_run_of_its_address(site: sitepages.Pages) -> 
     assert "expires" in page.locator(f"{LIVE} .caption").inner_text()
     page.locator(f"{LIVE} button", has_text="why?").click()
     page.wait_for_function("() => document.querySelector('.kc.live').innerText.includes('marks the lines that ran')")
-    page.locator(f"{LIVE} [data-id='broker:2']").first.click(position={"x": 20, "y": 12})
+    page.locator(f"{LIVE} [data-id='head:2']").first.click()
     page.locator(f"{LIVE} .menu button", has_text="Kill").click()
     page.wait_for_function("() => document.querySelector('.kc.live .script').textContent.includes('lab.kill(2)')")
     page.locator("#copy").click()

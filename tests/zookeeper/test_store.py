@@ -229,7 +229,7 @@ async def test_an_expired_session_is_reported_and_loses_its_ephemerals(world: Wo
 
 @story
 async def test_the_server_notices_a_vanished_client_when_its_session_times_out(world: World) -> None:
-    a, b = await world.connect("a", timeout=1), await world.connect("b")
+    a, b = await world.connect("a", timeout=3), await world.connect("b")
     await a.session.create("/controller", b"", ephemeral=True)
     assert await b.session.exists("/controller", watch=True)
     gone = world.clock.now()
