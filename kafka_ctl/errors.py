@@ -3,16 +3,16 @@
     KafkaCtlError
       InvalidTransition            a state machine was asked for a move its table does not have
       StateChangeFailed            a legal move could not be done (no live replica, newer controller ...)
-        NoReplicaOnline              because nobody fit to lead is alive, in the words of 0.10
+        NoReplicaOnline              no replica that may lead is live, in the words of 0.10
       ControllerMoved              another broker is the controller now
       StaleBrokerEpoch             a request comes from an earlier life of a broker
       BatchNotEmpty                the last request batch was not sent before a new one began
       IdentityError                a broker's id is not known; `code` is Kafka's name for why
       BadInput                     a command, story, description or configuration cannot be understood
         UnknownName                  a broker, topic, partition or option that does not exist
-        ApiException                      what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
+        ApiException                 what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
       Unavailable                  something needed is missing: Java, a server, a package, the network
-      ConditionNotMet                   `run_until` or `settle` gave up before its condition held
+      ConditionNotMet              `run_until` or `settle` gave up before its condition held
       ZooKeeperError               an answer of ZooKeeper; `code` is ZooKeeper's own name for it
         NoNode NodeExists BadVersion NotEmpty NoChildrenForEphemerals BadArguments
         ConnectionLoss SessionExpired

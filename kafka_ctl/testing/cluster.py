@@ -101,13 +101,15 @@ class KafkaCluster:
     def leader(self, topic: str, partition: int = 0) -> int:
         """The leader of a partition; waits until there is one that is alive."""
 
-        def found() -> int:
-            with self._lock:
-                leader = self.lab.partition(topic, partition).leader
-                return leader if leader >= 0 and self.lab.world.brokers[leader].listening else -1
+        leader = -1
 
-        self.wait_until(lambda: found() >= 0)
-        return found()
+        def found() -> bool:
+            nonlocal leader
+            leader = self.lab.partition(topic, partition).leader
+            return leader >= 0 and self.lab.world.brokers[leader].listening
+
+        self.wait_until(found)
+        return leader
 
     def wait_until(self, holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Wait until `holds()`; ConditionNotMet after so many seconds."""

@@ -79,14 +79,14 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Carry out a call."""
         name = urlsplit(self.path).path.strip("/")
-        self._attempt(lambda: {"result": self._called(name)})
+        if self._attempt(lambda: {"result": self._called(name)}) and name == "stop":
+            self.server.stopped.set()  # only now: the process may end before an answer is sent
 
     def _called(self, name: str) -> object:
         if "Origin" in self.headers:
             raise BadInput("a page in a browser cannot call a cluster for tests")
         arguments = self._arguments()
         if name == "stop":
-            self.server.stopped.set()
             return "stopped"
         return _plain(self.server.cluster.do(name, **arguments))
 
@@ -104,12 +104,15 @@ class Handler(BaseHTTPRequestHandler):
             raise BadInput(f'the body cannot be {short(body)}; it must be an object such as {{"broker": 1}}')
         return given | body
 
-    def _attempt(self, call: Callable[[], object]) -> None:
+    def _attempt(self, call: Callable[[], object]) -> bool:
+        """Answer with what a call returns, or with its error; True if it succeeded."""
         try:
             self._answer(200, call())
+            return True
         except KafkaCtlError as error:
             unknown = isinstance(error, UnknownName) and error.what in ("call", "page")
             self._answer(404 if unknown else 400 if isinstance(error, BadInput) else 503, {"error": str(error)})
+            return False
 
     def _answer(self, status: int, content: object) -> None:
         text = content if isinstance(content, str) else json.dumps(content, default=str) + "\n"
