@@ -27,6 +27,8 @@ GENERATIONS = ("2.0", "2.4")
 CONFIG = {"auto.leader.rebalance.enable": False}
 NOT_YET = ("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
 """The errors of a broker that does not know yet that it leads."""
+LOADING = ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE")
+"""The errors of a coordinator that has not read its partition yet."""
 
 
 class Brokers(Protocol):
@@ -88,8 +90,7 @@ class Producer:
                 self.id, self.epoch = reported["producer_id"], reported["producer_epoch"]
             return error
 
-        loading = ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE")
-        error = self._ended(asked, *loading, *(["CONCURRENT_TRANSACTIONS"] if waits else []))
+        error = self._ended(asked, *LOADING, *(["CONCURRENT_TRANSACTIONS"] if waits else []))
         self.note(f"InitProducerId {id!r} {timeout}", error or f"epoch {self.epoch}")
 
     def _asked(self, what: str, ask: Callable[[], str | None], waits: bool = True) -> None:
@@ -147,12 +148,15 @@ class Producer:
 
     def commit_offset(self, group: str, offset: int, epoch: int | None = None, topic: str = "orders") -> None:
         who, part = self._who(None, epoch), {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
-        reported = self.broker.ask(
-            "TxnOffsetCommit", 1, transactional_id="t", group_id=group,
-            topics=[{"name": topic, "partitions": [part]}], **who,
-        )  # fmt: skip
-        error = name_of(reported["topics"][0]["partitions"][0]["error_code"])
-        self.note(f"TxnOffsetCommit {group!r} {topic} {offset}", error)
+
+        def asked() -> str | None:
+            reported = self.broker.ask(
+                "TxnOffsetCommit", 1, transactional_id="t", group_id=group,
+                topics=[{"name": topic, "partitions": [part]}], **who,
+            )  # fmt: skip
+            return name_of(reported["topics"][0]["partitions"][0]["error_code"])
+
+        self.note(f"TxnOffsetCommit {group!r} {topic} {offset}", self._ended(asked, *LOADING))
 
     def commit_alone(self, group: str, offset: int) -> None:
         """A commit outside of a transaction."""
@@ -163,9 +167,14 @@ class Producer:
         self.note(f"OffsetCommit {group!r} {offset}", error)
 
     def offset(self, group: str) -> int:
-        topics = [{"name": "orders", "partition_indexes": [0]}]
-        reported = self.broker.ask("OffsetFetch", 2, group_id=group, topics=topics)
-        return int(reported["topics"][0]["partitions"][0]["committed_offset"])
+        topics, found = [{"name": "orders", "partition_indexes": [0]}], {}
+
+        def asked() -> str | None:
+            found.update(self.broker.ask("OffsetFetch", 2, group_id=group, topics=topics))
+            return name_of(found["error_code"])
+
+        assert self._ended(asked, *LOADING) is None, found
+        return int(found["topics"][0]["partitions"][0]["committed_offset"])
 
     def offsets(self, group: str, expected: int | None = None) -> None:
         """What the group has committed; with a number, once it is that."""
