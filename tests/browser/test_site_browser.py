@@ -13,13 +13,14 @@ from urllib.parse import unquote_plus
 import browser
 import identity
 import pytest
+import sitelinks
 import sitepages
 
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.paths import ROOT
 from tools.site import build
-from tools.site.lessons import Lesson
+from tools.site.lessons import LINK, Lesson, prose
 
 pytestmark = browser.needs_chromium
 
@@ -35,6 +36,8 @@ settle
 kill 1
 settle
 """
+SIDE_BY_SIDE = """() => new Set([1, 2, 3].map((id) =>
+  document.querySelector(`.kc.live [data-id="head:${id}"]`).getBoundingClientRect().top)).size === 1"""
 STORED = """async (path) => (await window.jupyterapp.serviceManager.contents.get(
   path, { content: true, type: "file", format: "text" })).content"""
 """The text of a file in the browser's storage."""
@@ -187,19 +190,81 @@ def test_the_same_stories_leave_the_same_bytes(site: sitepages.Pages) -> None:
     page.close()
 
 
-def test_the_start_page_leads_to_every_lesson(site: sitepages.Pages, built: Built) -> None:
-    page = site.page("index.html")
-    page.screenshot(path=ARTIFACTS / "start.png", full_page=True)
-    links = page.evaluate("() => [...document.querySelectorAll('a')].map((each) => each.href)")
-    for lesson in built.lessons:
-        assert any(link.endswith(f"path={lesson.file}") for link in links), lesson.file
-    missing = [link for link in links if not (built.folder / _file(link, site)).is_file()]
-    assert not missing
+def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
+    """Its picture, steps and menus; a command given meanwhile is carried out. A phone shows brokers side by side."""
+    context, held = site.context(), list[Any]()
+    context.route("**/*.wasm", lambda route: held.append(route))
+    page = site.page("try.html", context)
+    page.wait_for_selector(f"{LIVE} .view svg .part")
+    page.wait_for_function("() => /loading: \\d+ of \\d+ MB/.test(document.getElementById('state').textContent)")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function(SIDE_BY_SIDE)
+    page.screenshot(path=ARTIFACTS / "phone.png")
+    page.set_viewport_size({"width": 1280, "height": 1000})
+    page.locator(f"{LIVE} [data-do='first']").click()
+    page.wait_for_function("() => document.querySelector('.kc.live').dataset.step === '0'")
+    page.locator(f"{LIVE} [data-id='head:2']").first.click()
+    page.locator(f"{LIVE} .menu button", has_text="Kill").click()
+    assert "lab.kill" not in page.locator(f"{LIVE} .script").inner_text()
+    context.unroute("**/*.wasm")
+    for route in held:
+        route.continue_()
+    page.wait_for_function("() => document.querySelector('.kc.live .script').textContent.includes('lab.kill(2)')")
     page.close()
 
 
-def _file(link: str, site: sitepages.Pages) -> str:
-    return link.removeprefix(site.server.address).partition("?")[0]
+def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
+    page = site.page("docs/museum.html")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.locator("figure.run").last.scroll_into_view_if_needed()
+    shown = page.locator("figure.run .kc").last
+    shown.wait_for()
+    before = int(shown.get_attribute("data-step"))
+    shown.locator("[data-do='back']").click()
+    page.wait_for_selector(f"figure.run .kc[data-step='{before - 1}']")
+    page.screenshot(path=ARTIFACTS / "museum.png")
+    assert before > 0 and not [url for url in asked if "pyodide" in url]
+    page.close()
+
+
+def test_the_search_finds_docs_lessons_and_code(site: sitepages.Pages) -> None:
+    page = site.page("index.html")
+    page.locator("header input").fill("controller epoch")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#found a")
+    links = page.evaluate("() => [...document.querySelectorAll('#found a')].map((each) => each.getAttribute('href'))")
+    assert {link.split("/")[0] for link in links} >= {"docs", "kafka_ctl", "lab"}
+    page.screenshot(path=ARTIFACTS / "search.png")
+    page.locator("#found a", has_text="Glossary").first.click()
+    page.wait_for_selector("h1 >> text=Glossary")
+    page.close()
+
+
+def test_every_link_leads_somewhere(built: Built) -> None:
+    """From all pages, to files and to headings in them: the documentation, code, stories, lessons, runs."""
+    pages = sitelinks.pages(built.folder)
+    assert {"index.html", "try.html", "search.html", "docs/museum.html"} <= pages.keys() and len(pages) > 150
+    assert [wrong for name in pages for wrong in sitelinks.wrong(name, pages, built.folder)] == []
+    found = {address for name, page in pages.items() for address in page.links}
+    for lesson in built.lessons:
+        assert f"lab/index.html?path={lesson.file}" in {link.removeprefix("../") for link in found}, lesson.file
+
+
+def test_lessons_link_to_files_of_the_site(built: Built) -> None:
+    for lesson in built.lessons:
+        for link in LINK.findall(prose(lesson.book)):
+            assert (built.folder / "files" / lesson.file).parent.joinpath(link).resolve().exists(), (lesson.file, link)
+
+
+def test_every_page_is_small(built: Built) -> None:
+    """With all that it loads by itself, before Python: at most a megabyte."""
+    shared = ("page.css", "player.css", "figures.mjs", "player.mjs")
+    more = {"index.html": ("live.mjs", "try.mjs"), "try.html": ("live.mjs", "try.mjs"),
+            "search.html": ("search.mjs", "search.json", "minisearch.js")}  # fmt: skip
+    for name in sitelinks.pages(built.folder):
+        size = sum((built.folder / each).stat().st_size for each in (name, *shared, *more.get(name, ())))
+        assert size < 1_000_000, name
 
 
 def test_what_is_outside_is_refused_and_counted(site: sitepages.Pages) -> None:
