@@ -231,8 +231,8 @@ def _sections(document: Document) -> Iterator[Section]:
     tokens = document.tokens
     if not tokens:
         lines = [line.removeprefix("# ") for line in document.text.splitlines() if line.startswith("# ")]
-        said = ast.get_docstring(ast.parse(document.text)) if document.path.suffix == ".py" else "\n".join(lines)
-        yield Section(document.address, document.title, document.name, said or "")
+        docstring = ast.get_docstring(ast.parse(document.text)) if document.path.suffix == ".py" else "\n".join(lines)
+        yield Section(document.address, document.title, document.name, docstring or "")
     for section in sections(tokens, document.title, document.address):
         yield section._replace(address=f"{section.address}#{anchor(section.heading)}")
 

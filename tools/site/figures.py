@@ -25,7 +25,7 @@ THEMES = ("light", "dark")
 def is_story(text: str) -> bool:
     """True for a text whose first line that is not prose opens a lab."""
     lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    return re.match(r"lab( \w+=|$)", next(lines, "")) is not None
+    return re.match(r"(quiet )?lab( \w+=|$)", next(lines, "")) is not None
 
 
 def figure(text: str, out: Path, root: str, alone: bool = False) -> str:
