@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ EXECUTE = f"""async (code) => {{
 }}"""
 """Run code in the kernel of the page's notebook; what it prints."""
 QUIET = f"() => {NOTEBOOK}.sessionContext.session.kernel.status === 'idle'"
+WAITING = re.compile(r"^\(still running: .*\)\n?", re.MULTILINE)
+"""What a judgement prints on a slow machine."""
 CELLS = f"() => {NOTEBOOK}.content.model.sharedModel.cells.map((cell) => cell.toJSON())"
 
 
@@ -97,7 +100,7 @@ def opened(folder: Path) -> Iterator[Pages]:
 
 
 def outputs(cells: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
-    """What code cells said, by their ids, without the numbers that name this session's widgets."""
+    """What code cells said, by their ids, without what names this session's widgets or how busy the machine is."""
     reported = {}
     for cell in cells:
         if cell["cell_type"] != "code":
@@ -107,7 +110,8 @@ def outputs(cells: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
             if output["output_type"] == "error":
                 found["error"] = f"{output['ename']}: {output['evalue']}"
             elif output["output_type"] == "stream":
-                found[output["name"]] = found.get(output["name"], "") + "".join(output["text"])
+                text = re.sub(WAITING, "", "".join(output["text"]))
+                found[output["name"]] = found.get(output["name"], "") + text
             else:
                 data = {kind: text if isinstance(text, str) else "".join(text) for kind, text in output["data"].items()
                         if not kind.endswith("widget-view+json")}  # fmt: skip
