@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import browser
 
+from tools.notebooks import PROGRESS
 from tools.site import serve
 
 NOTEBOOK = "window.jupyterapp?.shell.currentWidget"
@@ -35,8 +35,6 @@ EXECUTE = f"""async (code) => {{
 }}"""
 """Run code in the kernel of the page's notebook; what it prints."""
 QUIET = f"() => {NOTEBOOK}.sessionContext.session.kernel.status === 'idle'"
-WAITING = re.compile(r"^\(still running: .*\)\n?", re.MULTILINE)
-"""What a judgement prints on a slow machine."""
 CELLS = f"() => {NOTEBOOK}.content.model.sharedModel.cells.map((cell) => cell.toJSON())"
 
 
@@ -110,8 +108,7 @@ def outputs(cells: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
             if output["output_type"] == "error":
                 found["error"] = f"{output['ename']}: {output['evalue']}"
             elif output["output_type"] == "stream":
-                text = re.sub(WAITING, "", "".join(output["text"]))
-                found[output["name"]] = found.get(output["name"], "") + text
+                found[output["name"]] = PROGRESS.sub("", found.get(output["name"], "") + "".join(output["text"]))
             else:
                 data = {kind: text if isinstance(text, str) else "".join(text) for kind, text in output["data"].items()
                         if not kind.endswith("widget-view+json")}  # fmt: skip
