@@ -108,7 +108,8 @@ class TurnWidget(ipywidgets.interactive):
 
     def update(self, *changes: object) -> None:
         """Run with the settings of the controls, and show the outcome."""
-        self.kwargs = {control._kwarg: control.value for control in self.kwargs_widgets}
+        values = [control.value for control in self.kwargs_widgets]
+        self.kwargs = dict(zip(self.signature().parameters, values, strict=True))
         printed, before = StringIO(), self.out
         try:
             with redirect_stdout(printed):
@@ -129,16 +130,16 @@ class TurnWidget(ipywidgets.interactive):
         return {kind: bundle.get(kind, "") for kind in ("text/html", "image/svg+xml", "text/plain")}
 
     @property
-    def told(self) -> str:
+    def report(self) -> str:
         """The settings, and what was printed."""
         settings = ", ".join(f"{control.description}: {control.value}" for control in self.kwargs_widgets)
         return f"{settings}\n{self.printed}"
 
     def __repr__(self) -> str:
-        return self.told + self.drawn["text/plain"]
+        return self.report + self.drawn["text/plain"]
 
     def _repr_mimebundle_(self, **options: object) -> Bundle:
         """The widget and, where there is none, its picture, with the settings and what was printed as text."""
         more = self.drawn | {"text/plain": repr(self)}
-        more["text/html"] = f"<pre>{escape(self.told)}</pre>{more['text/html']}"
+        more["text/html"] = f"<pre>{escape(self.report)}</pre>{more['text/html']}"
         return display_bundle(super()._repr_mimebundle_(**options), more)
