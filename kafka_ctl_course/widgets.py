@@ -89,7 +89,8 @@ class TurnWidget(ipywidgets.interactive):
         TurnWidget(story, retries=[1, 3, 5], seconds=(1, 20), unclean=False)
 
     A list becomes buttons, a pair a slider, `False` a box to tick; they begin with the defaults of `run`. What `run`
-    prints stands above its picture, a player or a drawing. Where the kit refuses the settings, its sentence does.
+    prints stands above its picture, a drawing or the last step of a player. Where the kit refuses the settings, its
+    sentence stands there.
     """
 
     out: ipywidgets.Widget
@@ -118,7 +119,10 @@ class TurnWidget(ipywidgets.interactive):
             self.result = None
             printed.write(str(refusal))
         self.printed = printed.getvalue()
-        self.out = self.result if isinstance(self.result, Player) else ipywidgets.HTML(self.drawn["text/html"])
+        if isinstance(self.result, Player):
+            self.out, self.result.index = self.result, len(self.result) - 1
+        else:
+            self.out = ipywidgets.HTML(self.drawn["text/html"])
         self.children = (*self.kwargs_widgets, ipywidgets.HTML(f"<pre>{escape(self.printed)}</pre>"), self.out)
         before.close()
 
