@@ -42,6 +42,7 @@ ORDER = """
     simulation
     wire
     invariants kafka_log
+    watch
     lab
     views history museum explore
     exercises
@@ -63,7 +64,7 @@ CORE = """
     errors extras visible paths writing cluster table partition replica election balance assignment generation trace
     scala_order
     plugins ports requests latencies controller brokers reassign lab museum explore exercises simulation invariants
-    kafka_log
+    kafka_log watch
     zookeeper.store zookeeper.memory zookeeper.znodes __init__ __main__ setup.bootstrap setup.installer
 """.split()
 """What imports the standard library only, so that it runs wherever Python does."""

@@ -1,0 +1,1 @@
+"""A cluster of others: reading it, and watching it change."""
