@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kafka_ctl import Lab
+from kafka_ctl.foreign.cluster import Cluster
+from kafka_ctl.foreign.read_only import ReadOnlyStore
+from kafka_ctl.foreign.reading import Reader
+from kafka_ctl.foreign.watch import Watch
 from kafka_ctl.lab.foreign import options_of
-from kafka_ctl.watch.cluster import Cluster
-from kafka_ctl.watch.read_only import ReadOnlyStore
-from kafka_ctl.watch.reading import Reader
 
 
 def read(lab: Lab) -> Cluster:
@@ -28,3 +29,8 @@ def taken_over(lab: Lab, **options: object) -> Lab:
     made = Lab(**given)
     made.origin = origin
     return made
+
+
+def watched(lab: Lab, seconds: float = 18.0) -> Watch:
+    """A watch of the lab's cluster, on the lab's own clock."""
+    return Watch(ReadOnlyStore(lab.world.store), lab.world.clock, "zk:2181/kafka", seconds=seconds)

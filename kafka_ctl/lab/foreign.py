@@ -15,11 +15,7 @@ from typing import NamedTuple
 from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, Unavailable
-from kafka_ctl.generation import DEFAULTS, Generation
-from kafka_ctl.lab import validate
-from kafka_ctl.lab.description import Description, PartitionDescription, check_description
-from kafka_ctl.lab.story import Opening
-from kafka_ctl.watch.cluster import (
+from kafka_ctl.foreign.cluster import (
     BROKER_CONFIGS,
     CLUSTER_WIDE,
     CONTROLLER,
@@ -30,9 +26,13 @@ from kafka_ctl.watch.cluster import (
     TOPIC_CONFIGS,
     Cluster,
 )
-from kafka_ctl.watch.read_only import remote
-from kafka_ctl.watch.reading import Progress, Reader
-from kafka_ctl.watch.release import Release, release_of
+from kafka_ctl.foreign.read_only import remote
+from kafka_ctl.foreign.reading import Progress, Reader
+from kafka_ctl.foreign.release import Release, release_of
+from kafka_ctl.generation import DEFAULTS, Generation
+from kafka_ctl.lab import validate
+from kafka_ctl.lab.description import Description, PartitionDescription, check_description
+from kafka_ctl.lab.story import Opening
 
 SESSION_SECONDS = 18.0
 """The timeout of the session that reads."""

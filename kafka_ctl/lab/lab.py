@@ -41,11 +41,11 @@ from kafka_ctl.simulation.world import EMBEDDED, MEMORY, MemoryWorld, World, Wor
 from kafka_ctl.trace import Trace
 
 if TYPE_CHECKING:
+    from kafka_ctl.foreign.reading import Progress
     from kafka_ctl.lab.foreign import Origin
     from kafka_ctl.views.explain.why import Why
     from kafka_ctl.views.widget.live import Live
     from kafka_ctl.views.widget.player import Player
-    from kafka_ctl.watch.reading import Progress
 
 MOST_DRAWN = 100_000
 """Records from which a notebook still draws a lab unasked; more would keep the kernel busy for seconds."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kafka_ctl.foreign.cluster import CONTROLLER, FEATURE, IDS, STATE, TOPICS, Cluster
 from kafka_ctl.trace import details
-from kafka_ctl.watch.cluster import CONTROLLER, FEATURE, IDS, STATE, TOPICS, Cluster
 from kafka_ctl.zookeeper.znodes import LogDirEventNotificationZNode
 
 NEWEST = (3, 9)

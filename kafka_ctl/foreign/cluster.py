@@ -50,7 +50,8 @@ class ZNode(NamedTuple):
 class TrueController(NamedTuple):
     """The holder of `/controller`. `since_ms` is the time of its creation by the server's clock, `czxid` its zxid.
 
-    `doubt` says why the broker that it names may not be the controller; empty if its session holds the znode.
+    `epoch` is None until it has raised `/controller_epoch`. `doubt` says why the broker that is named there may not be
+    the controller; empty if its session holds the znode.
     """
 
     id: int
@@ -135,7 +136,8 @@ class Cluster:
             doubt = f"/controller names broker {id}, which is not registered"
         elif broker.stat.ephemeral_owner != node.stat.ephemeral_owner:
             doubt = f"/controller names broker {id}, but another session than that of broker {id} holds it"
-        return TrueController(id, self.epoch, node.stat.ctime, node.stat.czxid, doubt)
+        raised = EPOCH in self.znodes and self.znodes[EPOCH].stat.mzxid >= node.stat.czxid  # 2.4 does both at once
+        return TrueController(id, self.epoch if raised else None, node.stat.ctime, node.stat.czxid, doubt)
 
     @property
     def migrates(self) -> str:

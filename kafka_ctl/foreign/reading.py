@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, Unavailable, ZooKeeperError
-from kafka_ctl.watch.cluster import IDS, PARENTS, SINGLE, STATE, TOPICS, Cluster, ZNode
+from kafka_ctl.foreign.cluster import IDS, PARENTS, SINGLE, STATE, TOPICS, Cluster, ZNode
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, Session
 
@@ -26,17 +26,16 @@ Progress = Callable[[int, int], None]
 
 
 class Change(NamedTuple):
-    """A znode before and after; None where it was not there. `missed` changes came between the two, unseen."""
+    """A znode before and after; None where it was not there. `missed` changes came between the two, unseen.
+
+    `zxid` is that of the last change; of a deletion that of the parent's children, 0 where that is not known.
+    """
 
     path: str
     before: ZNode | None
     after: ZNode | None
     missed: int
-
-    @property
-    def zxid(self) -> int:
-        """The zxid of the last change that is known; 0 for a deletion, which has none."""
-        return self.after.stat.mzxid if self.after else 0
+    zxid: int
 
 
 class Reader:
@@ -53,6 +52,15 @@ class Reader:
         """All znodes that are known or may come to be without a sign from another one."""
         states = [path for topic in self.cluster.topics for path in self._states(f"{TOPICS}/{topic}")]
         return list(dict.fromkeys((*SINGLE, *self.cluster.znodes, *self.cluster.problems, *states)))
+
+    def take_changes(self) -> list[Change]:
+        """The changes since the last call, by zxid: a deletion whose zxid is not known comes after the one before."""
+        last, ordered = 0, []
+        for change in self.changes:
+            last = change.zxid or last
+            ordered.append((last, change))
+        self.changes = []
+        return [change for _, change in sorted(ordered, key=lambda pair: pair[0])]
 
     async def read(self, session: Session, nodes: Iterable[str] = SINGLE, parents: Iterable[str] = PARENTS) -> None:
         """Read these znodes, the children of these parents, and all that they lead to.
@@ -97,17 +105,18 @@ class Reader:
         if gone and self.watches and self._comes_alone(path):
             yield Exists(path, watch=True)
         if isinstance(op, Children):
-            yield from self._list(path, None if gone else answer.value)
+            yield from self._list(path, None if gone else answer.value, 0 if gone else answer.found.pzxid)
         else:
             yield from self._put(path, None if gone else ZNode(answer.data, answer.found))
 
-    def _put(self, path: str, after: ZNode | None) -> Iterator[Op]:
+    def _put(self, path: str, after: ZNode | None, zxid: int = 0) -> Iterator[Op]:
         """Take in a znode; the states of a topic's new partitions are read next."""
         before = self.cluster.znodes.get(path)
         if _mark(before) != _mark(after):
             known = set(self._states(path))
             self.cluster.take(path, after)
-            self.changes.append(Change(path, before, after, _missed(before, after)))
+            zxid = zxid if after is None else after.stat.mzxid
+            self.changes.append(Change(path, before, after, _missed(before, after), zxid))
             yield from (Get(state, self.watches) for state in self._states(path) if state not in known)
 
     def _states(self, path: str) -> list[str]:
@@ -116,14 +125,14 @@ class Reader:
         numbers = self.cluster.topics.get(topic, {}) if parent == TOPICS else ()
         return [znodes.TopicPartitionStateZNode.path((topic, number)) for number in numbers]
 
-    def _list(self, parent: str, names: object) -> Iterator[Op]:
+    def _list(self, parent: str, names: object, zxid: int) -> Iterator[Op]:
         """Take in the names of children: those that are gone are dropped, those that are not known are read next."""
         if names is None and parent == IDS and parent not in self.children:
             raise Unavailable(f"there is no {IDS}: no Kafka has its znodes here; a chroot is written host:port/chroot")
         before, now = self.children.get(parent, frozenset()), frozenset(names if isinstance(names, list) else ())
         self.children[parent] = now
         for name in sorted(before - now):
-            list(self._put(f"{parent}/{name}", None))
+            list(self._put(f"{parent}/{name}", None, zxid))
         for path in (f"{parent}/{name}" for name in sorted(now)):
             if path not in self.cluster.znodes:
                 yield Get(path, self.watches)

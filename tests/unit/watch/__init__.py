@@ -1,1 +1,0 @@
-"""A cluster of others: reading it, and watching it change."""
