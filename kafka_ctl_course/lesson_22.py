@@ -62,7 +62,10 @@ def ends_wrong(answer: Ends, truth: Ends) -> str | None:
     if committed == min(WRITERS):
         return "Producer A's transaction has its marker, and both followers have the marker."
     if committed == FETCHED:
-        return "Producer B's transaction is open. Records behind its first one are not given out, also those of other producers."
+        return (
+            "Producer B's transaction is open. Records behind its first one are not given out, also those of other "
+            "producers."
+        )
     if committed == max(WRITERS):
         return "Look for the first record of producer B, not for its last."
     return None
