@@ -270,8 +270,8 @@ GUESSES: dict[str, Guess] = {
         2,
     ),
     "23.c": Guess(
-        "A client gets an address in `bootstrap.servers` that it can reach. The broker there advertises another one that it "
-        "cannot reach. What does the client report?",
+        "A client reaches the address in `bootstrap.servers`. The broker there advertises another address, which the "
+        "client cannot reach. What does the client report?",
         (
             ("connection refused, at once", "The first connection worked. The error comes with the next one."),
             ("it cannot get metadata, after a time-out", "It had the metadata, and went to the address in there."),
