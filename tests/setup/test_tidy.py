@@ -44,6 +44,7 @@ ORDER = """
     invariants kafka_log
     lab
     views history museum explore
+    drills
     exercises
     __init__
     jupyter browser testing
