@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from kafka_ctl.cli.drill import drill
 from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.reassign import reassign
@@ -30,6 +31,7 @@ from kafka_ctl.paths import ROOT, import_from_checkout
 SECTIONS = {
     "Learn": ("lab", "demo", "exercises"),
     "Stories": ("run", "render", "museum", "explore"),
+    "Your own cluster": ("drill",),
     "Large histories": ("history",),
     "Your own cluster": ("watch",),
     "Tools": ("serve", "zookeeper", "reassign", "wire"),
@@ -49,6 +51,7 @@ Examples:
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story with the bug fixed
   kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
+  kafka-ctl drill described.txt "any two" which two brokers of a cluster may not die together
   kafka-ctl history import /var/log/kafka --out mine
                                           the logs of a real cluster, as tables for questions
   kafka-ctl watch zk1:2181/kafka          a real cluster, seen through its ZooKeeper and never written to
@@ -256,6 +259,7 @@ def docs(check: bool) -> int:
 
 app.add_command(reassign)
 app.add_command(explore)
+app.add_command(drill)
 app.add_command(history)
 app.add_command(wire)
 app.add_command(serve)
