@@ -31,9 +31,8 @@ from kafka_ctl.paths import ROOT, import_from_checkout
 SECTIONS = {
     "Learn": ("lab", "demo", "exercises"),
     "Stories": ("run", "render", "museum", "explore"),
-    "Your own cluster": ("drill",),
     "Large histories": ("history",),
-    "Your own cluster": ("watch",),
+    "Your own cluster": ("watch", "drill"),
     "Tools": ("serve", "zookeeper", "reassign", "wire"),
     "This project": ("test", "diagrams", "docs", "site"),
 }
