@@ -159,6 +159,8 @@ def test_the_try_it_page_opens_the_run_of_its_address(site: sitepages.Pages) -> 
     page.locator(f"{LIVE} [data-id='head:2']").first.click()
     page.locator(f"{LIVE} .menu button", has_text="Kill").click()
     page.wait_for_function("() => document.querySelector('.kc.live .script').textContent.includes('lab.kill(2)')")
+    page.locator(f"{LIVE} [data-do='last']").click()  # it is played from the step that was shown
+    page.wait_for_function("() => document.querySelector('.kc.live .caption').innerText.includes('Broker 2 is killed')")
     page.locator("#copy").click()
     page.wait_for_function("() => document.getElementById('copied').textContent.includes('address')")
     address, caption = page.url, page.locator(f"{LIVE} .caption").inner_text()
