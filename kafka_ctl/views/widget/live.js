@@ -388,13 +388,14 @@ class Live extends Player {
     shut.onclick = () => this.ask({ do: "close" });
     const names = [this.now.name, child.get("now").name];
     this.side.replaceChildren(...[["both", "In both"], ["0", `In ${names[0]}`], ["1", `In ${names[1]}`]].map(([value, text]) => html("option", { value }, text)));
-    const shared = (name) => html("div", { class: "kc shared " + name, "data-theme": this.root.dataset.theme, "data-lm-suppress-shortcuts": "true" });
+    const shared = (name) => html("div", { class: "kc shared " + name, "data-lm-suppress-shortcuts": "true" });
     const above = shared("above"), box = html("div", { class: "kc-fork" });
     this.compared = shared("compared");
     for (const one of [above, this.compared]) for (const kind of ["keydown", "keyup", "keypress"]) one.addEventListener(kind, (event) => event.stopPropagation());
     above.append(this.actions);
     this.el.append(above, box, this.compared);
     this.futures = [above, box, this.compared];
+    this.paint();
     this.fork = new Live(child, box, this);
     this.fork.root.prepend(shut);
     this.fork.look(this.open_views);
@@ -408,6 +409,8 @@ class Live extends Player {
     this.compared.replaceChildren(html("h4", {}, compared.title));
     if (compared.rows.length) this.compared.append(html("table", { tabindex: "0", "aria-label": "How the two futures differ" }, row(["", this.now.name, this.fork.now.name], "th"), ...compared.rows.map((cells) => row(cells))));
   }
+  paint() { super.paint(); this.futures?.forEach((box) => { box.dataset.theme = this.root.dataset.theme; }); }
+  leave(stale) { super.leave(stale); this.futures?.forEach((box) => box.classList.toggle("stale", stale)); }
   close() {
     super.close();
     clearTimeout(this.pulse);
