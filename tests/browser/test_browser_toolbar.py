@@ -20,7 +20,8 @@ PLACES = """() => {
   return ['tabs', 'caption', 'gauges', 'stage svg', 'bar', 'actions'].map((name) => bottom(`.kc .${name}`) - top);
 }"""
 SEEN = """(pixels) => {
-  const [kc, say, stage] = ['', ' .say', ' .stage'].map((name) => document.querySelector('.kc' + name).getBoundingClientRect());
+  const box = (name) => document.querySelector(name).getBoundingClientRect();
+  const [kc, say, stage] = ['.kc', '.kc .say', '.kc .stage'].map(box);
   return say.bottom <= stage.top && stage.bottom - kc.top <= pixels;
 }"""
 MENU = """() => {

@@ -3,7 +3,7 @@ const NAMES = { broker: "Broker", partition: "Partition", zookeeper: "ZooKeeper"
 const LOOKS = { broker: ["replica", "queue", "spacetime"], partition: ["partition", "replica", "timeline"], zookeeper: ["zookeeper"] };   // the views that show more of a thing
 const NEAR = { session: ["session", "network"], token: ["requests", "network"] };   // what is done to a line: these groups come first
 
-const PIECE = 200, PATIENCE = 10000;   // milliseconds between two pieces of live time, and without an answer until it stops
+const PIECE = 200, PATIENCE = 30000;   // milliseconds between two pieces of live time, and without an answer until it stops
 
 class Live extends Player {
   constructor(model, el, first = null) {
@@ -97,7 +97,7 @@ class Live extends Player {
   }
   // What is new is played; while time runs by itself the picture keeps up with it.
   arrive(from) {
-    const keepsUp = this.living && this.pace.value && from <= this.last;
+    const keepsUp = this.living && (this.pace.value || this.calm.matches);
     const to = keepsUp ? this.last : Math.min(from, this.last);
     if (to === this.index) this.show(); else this.go(to);
     this.beat();
