@@ -28,12 +28,17 @@ SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 """The first match is the size of a whole picture."""
 
 
-def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool = True) -> str:
+def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool = True, legend: bool = True) -> str:
     """One frame of a film as SVG; the last one by default."""
     frame = film.frames[index]
-    height = film.scene.height + (caption_height(film) if caption else 0)
+    height = film.scene.height - (0 if legend else film.scene.legend) + (caption_height(film) if caption else 0)
     head = svg_head(film.scene.width, height, f' role="img" aria-label="{escape(printable(frame.alt))}"')
-    return head + f"<title>{escape(printable(frame.caption))}</title>" + panel(film, frame, theme, caption) + "</svg>\n"
+    return (
+        head
+        + f"<title>{escape(printable(frame.caption))}</title>"
+        + panel(film, frame, theme, caption, legend)
+        + "</svg>\n"
+    )
 
 
 def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True, legend: bool = True) -> str:

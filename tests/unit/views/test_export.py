@@ -1,11 +1,15 @@
 """The three renderings of a film: whole, without script or network, and safe whatever the names are."""
 
+import asyncio
+import io
 import json
+import math
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from browser import needs_chromium
 from filmed import NASTY, every_kind, failover
 from labs import play, until_quiet
 from prose import Prose
@@ -15,7 +19,7 @@ from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import Record
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.export import export, gif, page, png
+from kafka_ctl.views.export import export, gif, page, png, write
 from kafka_ctl.views.frames import VIEWS, Film, film, relevant_to
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.svg import animated, caption_height, filmstrip, filmstrips, key_frames, static_svg
@@ -251,6 +255,47 @@ def test_export_of_several_views() -> None:
 def test_an_unknown_ending_is_reported(prose: Prose, tmp_path: Path) -> None:
     with prose.refused(BadInput):
         export(failover(), tmp_path / "film.mp4")
+
+
+def test_one_step_is_the_picture_that_the_player_has(tmp_path: Path, prose: Prose) -> None:
+    """As SVG its numbers are those of the player; there is no film of one step, and no step after the last."""
+    with Lab(brokers=3, seed=7) as lab:
+        until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=3)
+        shown = lab.player().films[0]
+        for step in (0, 12, len(shown) - 1):
+            drawn = static_svg(shown, step, legend=False)
+            assert lab.export(tmp_path / "step.svg", step=step).read_text(encoding="utf-8") == drawn
+        for name, wrong in (("step.svg", len(shown)), ("step.svg", "12"), ("step.gif", 12)):
+            with prose.refused(BadInput):
+                lab.export(tmp_path / name, step=wrong)
+
+
+@needs_chromium
+@pytest.mark.parametrize("running", [False, True])
+def test_a_step_is_a_png(tmp_path: Path, running: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """At twice its size; also while the loop of a notebook runs. One picture needs no note of how far it is."""
+    pytest.importorskip("playwright")
+    made, path = film(failover()), tmp_path / "step.png"
+
+    async def in_a_notebook() -> None:
+        write([made], path, step=9)
+
+    asyncio.run(in_a_notebook()) if running else write([made], path, step=9)
+    data = path.read_bytes()
+    size = int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+    high = made.scene.height - made.scene.legend + caption_height(made)
+    assert size == (2 * math.ceil(made.scene.width), 2 * math.ceil(high))
+    assert capsys.readouterr().err == ""
+
+
+@needs_chromium
+def test_a_gif_has_every_step_and_reports_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("playwright")
+    image = pytest.importorskip("PIL.Image")
+    made = film(failover(), limit=5)
+    with image.open(io.BytesIO(gif([made]))) as drawn:
+        assert drawn.n_frames == len(made)
+    assert f"of {len(made)} drawn" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("draw", [png, gif])
