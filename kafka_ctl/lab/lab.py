@@ -326,7 +326,7 @@ class Lab(Faults):
         except (ModuleNotFoundError, Unavailable):  # nothing to draw with: words will do
             return {"text/plain": repr(self)}, {}
         coded = base64.b64encode(picture.encode()).decode()
-        image = f'<img alt="{escape(repr(self))}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        image = f'<img alt="{escape(repr(self))}" style="max-width:none" src="data:image/svg+xml;base64,{coded}">'
         bundle = {"text/html": image, "image/svg+xml": picture, "text/plain": repr(self)}
         if shown is None:
             return bundle, {}

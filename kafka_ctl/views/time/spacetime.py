@@ -1,8 +1,9 @@
 """Space and time: a lane for ZooKeeper, each broker and administrators, time running down, messages between them.
 
-The whole diagram is drawn once. A band marks the step shown, a veil covers what is still to come, and the
-picture scrolls with them. What happens stands in words at the right. Between two steps there is the more room the more
-time passes, by its logarithm, and a long pause says how long it is: the time axis is `gap`.
+The whole diagram is drawn once. A band marks the step shown, a veil covers what is still to come (not before the first
+step: then there is nothing else to see), and the picture scrolls with them. What happens stands in words at the right.
+Between two steps there is the more room the more time passes, by its logarithm, and a long pause says how long it is:
+the time axis is `gap`.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ class SpaceTimeView:
         scroll = max(0.0, min(y + 5 * ROW - HEAD - WINDOW, self.tops[-1] + ROW - HEAD - WINDOW))
         looks = {
             "band": PartState("band" if step else "band gone", at=(0.0, y)),
-            "veil": PartState("veil", at=(0.0, y)),
+            "veil": PartState("veil" if row >= 0 else "veil gone", at=(0.0, y)),
             "camera": PartState("", at=(0.0, -scroll)),
         }
         messages = dict.fromkeys(map(sentence, step.records if step else ()))

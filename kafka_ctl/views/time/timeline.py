@@ -146,7 +146,8 @@ class TimelineView:
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         self.time = time = step.time_ms if step else self.time
         x = self.x(self.end if time >= self.last else max(time, self.begin))
-        looks = {"now": PartState("wire now", at=(x, 0.0)), "veil": PartState("veil", at=(x, 0.0))}
+        veil = "veil" if time > self.begin else "veil gone"  # before the first step the whole is shown
+        looks = {"now": PartState("wire now", at=(x, 0.0)), "veil": PartState(veil, at=(x, 0.0))}
         lost = [f"{t}-{p}" for t, p in model.leaderless()]
         return Picture(looks, (), f"Without a leader now: {', '.join(lost[:6]) or 'none'}.")
 
