@@ -197,20 +197,23 @@ def write(films: Sequence[Film], path: Path, data: Data | None = None, step: int
 
 
 def page(films: Sequence[Film], data: Data | None = None, prose: str = "") -> str:
-    """One HTML page that plays films in any browser; `page.html` is the template, `data` the films as data.
+    """One HTML page that plays films in any browser; `data` are the films as data.
 
     `prose` is a text beside them whose links lead to the marks in `data`.
     """
-    first = films[0]
+    return page_of(data or payload(films), prose)
+
+
+def page_of(data: Data, prose: str = "") -> str:
+    """The page of films that are data already, opened at step `index` of it; `page.html` is the template."""
+    title, steps = data["views"][0]["title"], [frame["caption"] for frame in data["frames"]]
     fill = {
-        "title": escape(printable(f"{first.title}: {len(first)} steps")),
+        "title": escape(f"{title}: {len(steps)} steps"),
         "sheet": SHEET,
-        "prose": f'<section class="prose">{prose_html(prose, (data or {}).get("marks", {}))}</section>'
-        if prose
-        else "",
-        "steps": "".join(f"<li>{escape(printable(frame.caption))}</li>" for frame in first.frames),
+        "prose": f'<section class="prose">{prose_html(prose, data.get("marks", {}))}</section>' if prose else "",
+        "steps": "".join(f"<li>{escape(step)}</li>" for step in steps),
         "player": PLAYER,
-        "film": json.dumps(data or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
+        "film": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
     }
     form = read_files("page.html")
     return re.sub(r"<!--(\w+)-->", lambda slot: fill[slot[1]], form)
