@@ -89,9 +89,9 @@ def caption_svg(film: Film, frame: Frame, theme: str, top: float) -> str:
     number = f"{frame.index}/{len(film) - 1}"
     return (
         f'<path d="M0 {top:g}H{width:g}" stroke="{colours["faint"]}"/>'
-        f'<text x="10" y="{top + 18:g}" font-size="11" fill="{colours["dim"]}">{number}</text>'
+        f'<text x="10" y="{top + 18:g}" font-size="12" fill="{colours["dim"]}">{number}</text>'
         + _lines(frame.caption, top + 18, width / 7.4, 12.5, colours["ink"])
-        + _lines(frame.picture.differs, top + 51, width / 6.4, 11.5, colours["bad"])
+        + _lines(frame.picture.differs, top + 51, width / 6.6, 12, colours["bad"])
     )
 
 
@@ -133,7 +133,7 @@ def token_svg(token: Token, theme: str) -> str:
         f'<path d="{token.line}"{inline(token.styles, "wire", theme)}/>'
         f'<rect x="{x - width / 2:.1f}" y="{y - 9:.1f}" width="{width:.1f}" height="18" rx="9"'
         f'{inline(token.styles, "body", theme)}/><text x="{x:.1f}" y="{y + 3.9:.1f}" text-anchor="middle" '
-        f'font-size="11.5"{inline(token.styles, "label", theme)}>{escape(printable(label))}</text>'
+        f'font-size="12"{inline(token.styles, "label", theme)}>{escape(printable(label))}</text>'
     )
 
 
