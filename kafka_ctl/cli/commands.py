@@ -16,12 +16,14 @@ from typing import NoReturn
 
 import click
 
+from kafka_ctl.cli.drill import drill
 from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.reassign import reassign
 from kafka_ctl.cli.serve import serve
 from kafka_ctl.cli.site import site
 from kafka_ctl.cli.terminal import INT32, Commands, echo
+from kafka_ctl.cli.watch import watch
 from kafka_ctl.cli.wire import wire
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT, import_from_checkout
@@ -30,6 +32,7 @@ SECTIONS = {
     "Learn": ("lab", "demo", "exercises"),
     "Stories": ("run", "render", "museum", "explore"),
     "Large histories": ("history",),
+    "Your own cluster": ("drill", "watch"),
     "Tools": ("serve", "zookeeper", "reassign", "wire"),
     "This project": ("test", "diagrams", "docs", "site"),
 }
@@ -47,8 +50,10 @@ Examples:
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story with the bug fixed
   kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
+  kafka-ctl drill described.txt "any two" which two brokers of a cluster may not die together
   kafka-ctl history import /var/log/kafka --out mine
                                           the logs of a real cluster, as tables for questions
+  kafka-ctl watch zk1:2181/kafka          a real cluster, seen through its ZooKeeper and never written to
   kafka-ctl serve                         a small Kafka at 9092 for the tests of your programs
   kafka-ctl zookeeper --port 2181         a ZooKeeper that runs until Ctrl-C
 """
@@ -254,10 +259,12 @@ def docs(check: bool) -> int:
 
 app.add_command(reassign)
 app.add_command(explore)
+app.add_command(drill)
 app.add_command(history)
 app.add_command(wire)
 app.add_command(serve)
 app.add_command(site)
+app.add_command(watch)
 
 
 def _stale(problems: Sequence[str], hint: str) -> int:

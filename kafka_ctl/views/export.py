@@ -28,7 +28,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, find_marks, relevant_to, views_of
 from kafka_ctl.views.svg import SIZE, animated, filmstrips, stacked, static_svg
 from kafka_ctl.views.widget.explanations import answered
-from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, payload, read_files
+from kafka_ctl.views.widget.payload import RECORDED, SHEET, Data, payload, read_files
 from kafka_ctl.writing import write_file
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def page_of(data: Data, prose: str = "") -> str:
         "sheet": SHEET,
         "prose": f'<section class="prose">{prose_html(prose, data.get("marks", {}))}</section>' if prose else "",
         "steps": "".join(f"<li>{escape(step)}</li>" for step in steps),
-        "player": PLAYER,
+        "player": RECORDED,
         "film": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
     }
     form = read_files("page.html")

@@ -161,7 +161,8 @@ class ZooKeeperView:
             seen = model.brokers.get(broker)
             alive = bool(seen and seen.alive)
             silent = session_state(model, broker, step.time_ms if step else model.time_ms)
-            style, state = ("up", "alive") if alive else ("down", "down") if seen else ("absent", "not seen yet")
+            gone = ("down", "down") if seen and seen.is_gone else ("absent", "not seen yet")
+            style, state = ("up", "alive") if alive else gone
             looks[f"session:{broker}"] = PartState(f"plate {style}", (f"Broker {broker}", silent or state))
         touched = [
             f" {shorten(name, 60)}: {_node_text(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))

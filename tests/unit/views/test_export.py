@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -30,6 +31,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def nasty(view: str) -> Film:
     return film(every_kind(NASTY), view, is_relevant=lambda record: True)
+
+
+def played(text: str) -> Any:
+    """The data in a page's player."""
+    found = re.search(r"^render\(\{ model: recorded\((.*)\), el: ", text, re.M)
+    assert found
+    return json.loads(found[1])
 
 
 def svgs(made: Film) -> dict[str, str]:
@@ -67,8 +75,7 @@ def test_a_page_is_one_file_that_asks_for_nothing(view: str) -> None:
     assert "default-src 'none'" in text
     assert text.count("<script") == text.count("</script>") == 1
     assert "<!--" not in text.replace("<!doctype", "")
-    line = next(line for line in text.splitlines() if line.startswith("const film = "))
-    data = json.loads(line.removeprefix("const film = ").removesuffix(";"))
+    data = played(text)
     assert data == json.loads(json.dumps(payload([nasty(view)])))
 
 
@@ -203,8 +210,7 @@ def test_a_page_of_a_lab_has_every_answer(tmp_path: Path) -> None:
     with Lab(brokers=3, seed=7, generation="2.4") as lab:
         until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=3)
         text = lab.export(tmp_path / "film.html", ("cluster", "partition")).read_text(encoding="utf-8")
-    line = next(line for line in text.splitlines() if line.startswith("const film = "))
-    data = json.loads(line.removeprefix("const film = ").removesuffix(";"))
+    data = played(text)
     assert [why is not None for why in data["whys"]] == [frame["why"] for frame in data["frames"]]
     assert sum(why is not None for why in data["whys"]) > 10
     used = {source for why in data["whys"] if why for source in why["sources"]}
