@@ -164,12 +164,13 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 @click.argument("story")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name; it ends in .svg, .html, .png or .gif.")
 @click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
-def render(story: str, output: str, views: tuple[str, ...]) -> None:
-    """Draw the story in the file STORY as a film, into one file that needs no other file."""
+@click.option("--step", type=int, metavar="N", help="Only this step, as .svg or .png: the number of the player.")
+def render(story: str, output: str, views: tuple[str, ...], step: int | None) -> None:
+    """Draw the story in the file STORY as a film, or one step of it, into one file that needs no other file."""
     from kafka_ctl.lab.lab import Lab
 
     with Lab.replay(story) as played:
-        echo(played.export(output, views or "cluster"))
+        echo(played.export(output, views or "cluster", step=step))
 
 
 @app.command()

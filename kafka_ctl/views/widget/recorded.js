@@ -1,5 +1,5 @@
 // Stands in for the notebook's kernel where a film was recorded: what that would be asked has been answered already.
-export function recorded(film, index = 0) {
+export function recorded(film, index = film.index ?? 0) {
   const state = { film, index, playing: false, speed: 1, loop: false, selected: "", theme: "auto" }, listeners = {};
   return {
     get: (name) => state[name], save_changes() {}, off() {},

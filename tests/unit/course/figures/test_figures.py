@@ -1,9 +1,12 @@
 """The figures of lessons: a deletion, a placement, a reassignment and its znodes; widgets, small pictures."""
 
+import re
 from html import escape
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
+from ipywidgets import Button
 from labs import play, until_quiet
 from prose import Prose
 
@@ -86,6 +89,18 @@ def test_a_curve_is_reported_as_text() -> None:
     assert bundle["text/plain"] == repr(drawing) and 'src="data:image/svg+xml' in bundle["text/html"]
 
 
+def test_the_names_of_a_curve_are_at_their_lines_ends() -> None:
+    """In the order of the ends, none on another, also where all lines end at one place."""
+    for ends in ([100, 52, 13, 7], [5, 5, 5, 5], [0, 0, 0, 100]):
+        lines = {f"line {n}": [1, end] for n, end in enumerate(ends)}
+        drawn = curve("Ends", "x", [1, 2], lines).svg
+        places = {n: float(y) for y, n in re.findall(r'y="([\d.]+)"[^>]*>line (\d)<', drawn)}
+        assert len(places) == 4 and max(places.values()) < 210
+        order = sorted(places, key=lambda n: places[n])
+        assert [ends[int(n)] for n in order] == sorted(ends, reverse=True)
+        assert all(places[b] - places[a] >= 17.9 for a, b in pairwise(order))
+
+
 def test_a_curve_says_where_its_steps_are_not_to_scale() -> None:
     """A straight line is bent there; where values are equally far apart, nothing is said."""
     uneven, even = (curve("Cost", "partitions", values, {"2.0": values}) for values in ([1, 10, 100], [1, 2, 3]))
@@ -137,12 +152,23 @@ def test_a_setting_that_is_refused_shows_the_sentence() -> None:
     assert widget.printed == "leader 1\n" and "<img" in widget.out.value
 
 
+def marks(button: Button) -> list[str]:
+    """The classes of a button for the style sheet."""
+    return list(button.get_state()["_dom_classes"])
+
+
 def test_a_guess_is_committed_to_once() -> None:
     widget = GuessWidget("05.b")
     assert "( ) 4" in repr(widget) and "stopped" not in repr(widget)
     widget.buttons[2].click()
     assert "Broker 2 stopped fetching" in widget.reply.value
-    assert all(button.disabled for button in widget.buttons) and widget.buttons[2].icon == "check"
+    assert all(button.disabled for button in widget.buttons) and widget.buttons[2].icon == "times"
+    assert list(map(marks, widget.buttons)).count(["kc-option"]) == len(widget.buttons) - 1
+    again = GuessWidget("05.b")
+    again.buttons[again.guess.right].click()
+    assert again.buttons[again.guess.right].icon == "check"
+    assert marks(widget.buttons[2])[1:] == ["kc-wrong"]
+    assert marks(again.buttons[again.guess.right])[1:] == ["kc-right"]
     assert "<code>state</code>" in GuessWidget("02.d").asked[0].value
     with pytest.raises(UnknownName, match="unknown guess 'x'"):
         GuessWidget("x")
