@@ -46,7 +46,8 @@ class Verdict(NamedTuple):
 class Exercise:
     """One exercise. `name` is lesson and number, `05.1`; `hints` go from a nudge to the last step but one.
 
-    `core` marks the two exercises of a lesson that everybody does; the others stretch.
+    `core` marks the two exercises of a lesson that everybody does; the others stretch. `given` is the function that
+    learners begin with, as text: with a bug, or with dots in some places; without it they get dots alone.
     """
 
     kind: ClassVar[str]
@@ -54,6 +55,7 @@ class Exercise:
     title: str
     hints: tuple[str, ...]
     core: bool = False
+    given: str = ""
 
     def judge(self, answer: object) -> Verdict:
         """The verdict on this answer; it may raise whatever the learner's own code raises."""
