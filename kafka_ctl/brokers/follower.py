@@ -161,7 +161,8 @@ class FollowedPartition:
             return process.network.end_of_epoch(leader, request)
 
         if (end := log.common_end(ask)) is None:
-            return await self._back_off()
+            await self._back_off()
+            return
         self.role.threads[self.known.leader].fetched()
         await process.clock.sleep(process.costs.request)
         cut = process.world.plugins.rule("truncate", lambda *_: end)(log.high_watermark, log.end, end)

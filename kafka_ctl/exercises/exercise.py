@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from kafka_ctl.errors import PluginFailed, UnusableFunction, short
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+
+LONGEST = 10_000
+"""Characters of a source text that is kept."""
 
 
 class Verdict(NamedTuple):
@@ -115,6 +119,21 @@ def returned_none(function: Callable[..., object]) -> str:
     if function.__name__ == "<lambda>" or _returns_something(function):
         return "your function returned None here. Which way through it ends without a value?"
     return "your function returned None. Is there a `return`?"
+
+
+def source_of(function: Callable[..., object]) -> str:
+    """The functions and imports of the cell, or of the file, that a function was written in, that function last; ""
+    where its text is not known, is long, or is no `def` of its own."""
+    with suppress(OSError, TypeError, SyntaxError, IndexError):
+        lines, _ = inspect.findsource(function)
+        text, name = "".join(lines), getattr(function, "__name__", "")
+        kept = [
+            node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.Import | ast.ImportFrom)
+        ]
+        kept.sort(key=lambda node: getattr(node, "name", "") == name)
+        code = "\n\n".join(filter(None, (ast.get_source_segment(text, node) for node in kept)))
+        return code if len(code) <= LONGEST and getattr(kept[-1], "name", "") == name else ""
+    return ""
 
 
 def _returns_something(function: FunctionType) -> bool:
