@@ -21,11 +21,21 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from kafka_ctl.exercises import check, counterexample, hint, trouble
+from kafka_ctl.exercises import check, counterexample, hint, my_controller, trouble
 from kafka_ctl.exercises.checking import EXERCISES, GUESSES, LESSONS, register
 from kafka_ctl_course.quiet import quiet_lab
 
-__all__ = ["EXERCISES", "GUESSES", "LESSONS", "check", "counterexample", "hint", "quiet_lab", "trouble"]
+__all__ = [
+    "EXERCISES",
+    "GUESSES",
+    "LESSONS",
+    "check",
+    "counterexample",
+    "hint",
+    "my_controller",
+    "quiet_lab",
+    "trouble",
+]
 
 for _file in sorted(Path(__file__).parent.glob("lesson_*.py")):
     register(_file.stem.removeprefix("lesson_"), import_module(f"{__name__}.{_file.stem}"))
