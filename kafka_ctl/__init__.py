@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Unavailable,
         UnknownName,
     )
+    from kafka_ctl.foreign.watch import watch
     from kafka_ctl.generation import Generation
     from kafka_ctl.lab.lab import Lab
     from kafka_ctl.latencies import Costs
@@ -41,6 +42,9 @@ _toc = (
         ("ShutdownReport", "brokers.broker", "how a controlled shutdown went"),
         ("EmbeddedServer", "zookeeper.real.server", "a real ZooKeeper on this machine"),
         ("Costs", "latencies", "what a ZooKeeper operation or a request takes in virtual time"),
+    )),
+    ("A cluster of your own", (
+        ("watch", "foreign.watch", "a real cluster, seen through its ZooKeeper and never written to"),
     )),
     ("The nouns", (
         ("TopicPartition", "cluster", "one partition of one topic"),
@@ -135,6 +139,7 @@ __all__ = [
     "replica",
     "side_by_side",
     "trace",
+    "watch",
 ]  # fmt: skip
 
 _homes = {name: home for _, names in _toc for name, home, _ in names}

@@ -8,6 +8,8 @@
     wheel_film.py       the timing wheel as a film
     kraft.py            each ticket of the museum: gone with ZooKeeper, or still there in KRaft
     fetch_load.py       a load of fetch requests in a purgatory
+    hand_requests.py    requests by hand that wait at a broker
+    script_options.py   which script takes which option, in three releases
     stop_script.py      the pipe of `kafka-server-stop.sh`, tried on real processes
 
 The course builds on `kafka_ctl`, which never imports it: an entry point of the group `kafka_ctl.exercises` names it.

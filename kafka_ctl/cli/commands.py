@@ -23,6 +23,7 @@ from kafka_ctl.cli.reassign import reassign
 from kafka_ctl.cli.serve import serve
 from kafka_ctl.cli.site import site
 from kafka_ctl.cli.terminal import INT32, Commands, echo
+from kafka_ctl.cli.watch import watch
 from kafka_ctl.cli.wire import wire
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT, import_from_checkout
@@ -30,8 +31,8 @@ from kafka_ctl.paths import ROOT, import_from_checkout
 SECTIONS = {
     "Learn": ("lab", "demo", "exercises"),
     "Stories": ("run", "render", "museum", "explore"),
-    "Your own cluster": ("drill", "incident"),
     "Large histories": ("history",),
+    "Your own cluster": ("watch", "drill", "incident"),
     "Tools": ("serve", "zookeeper", "reassign", "wire"),
     "This project": ("test", "diagrams", "docs", "site"),
 }
@@ -54,6 +55,7 @@ Examples:
                                           what happened last night, with the player at each finding
   kafka-ctl history import /var/log/kafka --out mine
                                           the logs of a real cluster, as tables for questions
+  kafka-ctl watch zk1:2181/kafka          a real cluster, seen through its ZooKeeper and never written to
   kafka-ctl serve                         a small Kafka at 9092 for the tests of your programs
   kafka-ctl zookeeper --port 2181         a ZooKeeper that runs until Ctrl-C
 """
@@ -285,6 +287,7 @@ app.add_command(history)
 app.add_command(wire)
 app.add_command(serve)
 app.add_command(site)
+app.add_command(watch)
 
 
 def _stale(problems: Sequence[str], hint: str) -> int:

@@ -113,7 +113,7 @@ class ClusterModel:
             self._session(record)
         if record.error or not path:
             return
-        if record.action not in ("create", "set", "delete"):
+        if record.action not in ("create", "set", "delete", "found"):
             if record.action == "get":
                 self._read(path, number_of(record.actor))
             return

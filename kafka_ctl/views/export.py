@@ -24,7 +24,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, find_marks, relevant_to, views_of
 from kafka_ctl.views.svg import SIZE, animated, filmstrips, stacked, static_svg
 from kafka_ctl.views.widget.explanations import answered
-from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, payload, read_files
+from kafka_ctl.views.widget.payload import RECORDED, SHEET, Data, payload, read_files
 from kafka_ctl.writing import write_file
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -140,7 +140,7 @@ def page(films: Sequence[Film], data: Data | None = None, prose: str = "") -> st
         if prose
         else "",
         "steps": "".join(f"<li>{escape(printable(frame.caption))}</li>" for frame in first.frames),
-        "player": PLAYER,
+        "player": RECORDED,
         "film": json.dumps(data or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
     }
     form = read_files("page.html")

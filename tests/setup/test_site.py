@@ -152,17 +152,17 @@ def test_what_cannot_be_downloaded_is_one_sentence(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     with pytest.raises(Unavailable, match="needs npm's package pyodide, but") as reported:
-        fetch.pyodide(tmp_path / "work")
+        fetch.npm("pyodide", tmp_path / "work")
     assert "\n" not in str(reported.value)
     with pytest.raises(Unavailable, match="cannot be reached"):
         fetch.wheels(tmp_path / "work" / "wheels")
 
 
 def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
-    (pin,) = pins.pins("runtime")
+    pin = pins.pins("runtime")[0]
     (tmp_path / f"{pin.name}-{pin.version}.tgz").write_bytes(b"something else")
     with pytest.raises(Unavailable, match=pin.sha256[0]):
-        fetch.pyodide(tmp_path)
+        fetch.npm(pin.name, tmp_path)
     assert not list(tmp_path.glob("*.tgz"))
 
 
@@ -214,7 +214,7 @@ forked = ask(do="message", model=model, content={"do": "fork", "frame": 5})
 closed = ask(do="message", model=model, content={"do": "close"})
 bad = ask(do="start", fragment="story=lab+seed%3Dx")
 print(json.dumps([
-    [each["do"] for each in opened], opened[2]["traits"], "Player" in shown["script"], ".kc" in shown["style"],
+    [each["do"] for each in opened], opened[2]["traits"], shown,
     [each["do"] for each in acted], stepped, link, [each["do"] for each in forked], [each["do"] for each in closed],
     bad,
 ]))
@@ -225,9 +225,9 @@ def test_the_page_and_python_understand_each_other() -> None:
     """What the try-it page's script relies on, without a browser, and without anywidget."""
     code = PAGE_IN_PYTHON.replace("FRAGMENT", repr(Link(STORY, 7).fragment()))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    opened, index, script, style, acted, stepped, link, forked, closed, bad = json.loads(done.stdout)
+    opened, index, shown, acted, stepped, link, forked, closed, bad = json.loads(done.stdout)
     assert index == {"index": 7}
-    assert (opened, script, style) == (["open", "set", "set", "show"], True, True)
+    assert (opened, shown) == (["open", "set", "set", "show"], {"do": "show", "model": "widget-0"})
     assert "message" in acted and stepped == []
     killed = STORY.replace("brokers=3", "brokers=[1,2,3]") + "kill 1\n"
     assert link == [{"do": "link", "fragment": Link(killed, 2).fragment()}]

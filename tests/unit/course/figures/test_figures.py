@@ -12,13 +12,13 @@ from kafka_ctl.assignment import assign
 from kafka_ctl.exercises.exercise import PictureGuess
 from kafka_ctl.jupyter.widgets import GuessPicture, GuessWidget
 from kafka_ctl.views.widget.player import Player
-from kafka_ctl_course import GUESSES
+from kafka_ctl_course import GUESSES, quiet_lab
 from kafka_ctl_course.figures.deletion import deletion, facts
 from kafka_ctl_course.figures.placement import grid, placement
 from kafka_ctl_course.figures.reassignment import reassignment, steps
 from kafka_ctl_course.figures.reassignment_znodes import lists, settings, throttles
 from kafka_ctl_course.figures.teaching import Drawing, beliefs, curve, logs, walk
-from kafka_ctl_course.widgets import CurveWidget
+from kafka_ctl_course.widgets import CurveWidget, TurnWidget
 
 
 def words(drawing: Drawing) -> list[str]:
@@ -105,6 +105,36 @@ def test_the_slider_moves_the_mark() -> None:
     widget.slider.value = 1
     assert widget.picture.value != before
     assert repr(widget) == repr(widget.drawing)
+
+
+def deaths(copies: int = 2, dead: bool = False) -> Drawing:
+    """The copies of a partition, of three brokers."""
+    lab = quiet_lab()
+    lab.create_topic("orders", replication_factor=copies)
+    if dead:
+        lab.kill(1)
+    lab.settle()
+    print("leader", lab.partition("orders", 0).leader)
+    return placement(lab, "orders")
+
+
+def test_what_is_turned_runs_again() -> None:
+    """What it shows without a kernel is the same picture, and the settings."""
+    widget = TurnWidget(deaths, copies=(1, 4), dead=False)
+    before = widget.out.value
+    assert repr(widget).startswith("copies: 2, dead: False\nleader 1\n1: P")
+    widget.kwargs_widgets[1].value = True
+    assert before != widget.out.value == widget.drawn["text/html"] and widget.printed == "leader 2\n"
+    bundle = widget._repr_mimebundle_()[0]
+    assert "copies: 2, dead: True\nleader 2" in bundle["text/html"] and "<svg" in bundle["image/svg+xml"]
+
+
+def test_a_setting_that_is_refused_shows_the_sentence() -> None:
+    widget = TurnWidget(deaths, copies=(1, 4), dead=False)
+    widget.kwargs_widgets[0].value = 4
+    assert widget.printed.endswith("larger than available brokers: 3") and widget.out.value == ""
+    widget.kwargs_widgets[0].value = 3
+    assert widget.printed == "leader 1\n" and "<img" in widget.out.value
 
 
 def test_a_guess_is_committed_to_once() -> None:
