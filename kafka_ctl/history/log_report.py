@@ -81,9 +81,10 @@ class Incident:
         def is_relevant(record: Record) -> bool:
             return newsworthy(record) or record.seq in wanted
 
-        options = {"is_relevant": is_relevant, "generation": self.replay.generation}
-        views = ["cluster", "timeline"]
-        return export(self.replay, checked(path), views, marks=seqs, prose=self._prose(), **options)
+        return export(
+            self.replay, checked(path), ["cluster", "timeline"], marks=seqs, prose=self._prose(),
+            is_relevant=is_relevant, generation=self.replay.generation,
+        )  # fmt: skip
 
     def _prose(self) -> str:
         """The report in paragraphs; a link leads to the step of its finding."""
