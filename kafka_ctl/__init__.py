@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka_ctl.brokers.purgatory import Purgatory
     from kafka_ctl.brokers.timing_wheel import TimingWheel
     from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
+    from kafka_ctl.drills.drill import drill
     from kafka_ctl.election import Election
     from kafka_ctl.errors import (
         BadInput,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         Unavailable,
         UnknownName,
     )
+    from kafka_ctl.foreign.watch import watch
     from kafka_ctl.generation import Generation
     from kafka_ctl.lab.lab import Lab
     from kafka_ctl.latencies import Costs
@@ -40,6 +42,9 @@ _toc = (
         ("ShutdownReport", "brokers.broker", "how a controlled shutdown went"),
         ("EmbeddedServer", "zookeeper.real.server", "a real ZooKeeper on this machine"),
         ("Costs", "latencies", "what a ZooKeeper operation or a request takes in virtual time"),
+    )),
+    ("A cluster of your own", (
+        ("watch", "foreign.watch", "a real cluster, seen through its ZooKeeper and never written to"),
     )),
     ("The nouns", (
         ("TopicPartition", "cluster", "one partition of one topic"),
@@ -77,6 +82,9 @@ _toc = (
         ("Record", "trace", "one fact and the fact that caused it"),
         ("side_by_side", "views.widget.side_by_side", "two runs beside each other, stepped together"),
         ("digraph", "views.machines", "a state machine, an election or a cluster as a graphviz.Digraph"),
+    )),
+    ("A cluster of your own", (
+        ("drill", "drills.drill", "what if: failures, restarts and plans, ranked by what they do"),
     )),
     ("Many clusters", (
         ("history", "", "simulated and real ones, and questions asked with Spark"),
@@ -121,6 +129,7 @@ __all__ = [
     "UnknownName",
     "assignment",
     "digraph",
+    "drill",
     "election",
     "errors",
     "generation",
@@ -130,6 +139,7 @@ __all__ = [
     "replica",
     "side_by_side",
     "trace",
+    "watch",
 ]  # fmt: skip
 
 _homes = {name: home for _, names in _toc for name, home, _ in names}

@@ -18,6 +18,7 @@ from kafka_ctl.generation import Config
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import view
 from kafka_ctl.lab.commands import Elections
+from kafka_ctl.lab.foreign import Origin
 from kafka_ctl.lab.metrics import Shown
 from kafka_ctl.lab.producer import Produced
 from kafka_ctl.lab.story import Command, Opening
@@ -128,6 +129,8 @@ def time_travel(lab: Lab) -> None:
     assert_type(Lab.replay(lab.story, until=3), Lab)
     assert_type(lab.fork(at=3, generation="2.4"), Lab)
     assert_type(Lab.from_description("Topic: orders"), Lab)
+    assert_type(Lab.from_zookeeper("127.0.0.1:2181/kafka"), Lab)
+    assert_type(lab.origin, Origin | None)
 
 
 def pictures(lab: Lab) -> None:

@@ -29,10 +29,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
-from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Config, Generation
 from kafka_ctl.lab import validate
@@ -44,11 +45,14 @@ from kafka_ctl.zookeeper.store import Create
 
 T = TypeVar("T")
 
+EPOCH = 1
+"""The epoch of the controller that left the cluster as it is described."""
 MAX_CHARACTERS = 64 * 1024 * 1024
 """Longer texts are refused; 200,000 partitions take a third of this."""
 
 _FIELD = re.compile(r"(?:^|(?<=\s))((?:Adding|Removing) Replicas|[A-Z][A-Za-z]*):")
 _TOPIC = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+_ZNODE = re.compile(r"/controller(_epoch)?|/admin/[a-z_]+|/admin/delete_topics/[^/]+|/config/(topics|brokers)/[^/]+")
 _BETWEEN_CONFIGS = re.compile(r",(?=[a-z][a-z0-9.]*=)")
 _EXPECTED = "the output of `kafka-topics --describe` or the JSON of `kafka-reassign-partitions`"
 
@@ -56,7 +60,8 @@ _EXPECTED = "the output of `kafka-topics --describe` or the JSON of `kafka-reass
 class PartitionDescription(NamedTuple):
     """The replicas of one partition, who leads it (None: nobody) and who is in sync.
 
-    `adding` and `removing` are not empty while a KIP-455 reassignment runs.
+    `adding` and `removing` are not empty while a KIP-455 reassignment runs. A leader epoch of -1 stands for a partition
+    that never had a leader.
     """
 
     replicas: tuple[int, ...]
@@ -64,14 +69,24 @@ class PartitionDescription(NamedTuple):
     isr: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    leader_epoch: int = 0
+    zk_version: int = 0
+    controller_epoch: int = EPOCH
 
 
 class Description(NamedTuple):
-    """A cluster: the brokers mentioned, ascending; its partitions; the configs of topics that have any."""
+    """A cluster: the brokers mentioned, ascending; its partitions; the configs of topics that have any.
+
+    Where `live` is given, these brokers are alive, and the others down; else it follows from the partitions. `znodes`
+    are requests and settings by path. The broker that `/controller` names there becomes controller, with the epoch of
+    `/controller_epoch`.
+    """
 
     brokers: tuple[int, ...]
     partitions: dict[TopicPartition, PartitionDescription]
     configs: dict[str, dict[str, str]]
+    live: tuple[int, ...] | None = None
+    znodes: Mapping[str, str] = MappingProxyType({})
 
 
 class _Entry(NamedTuple):
@@ -112,6 +127,8 @@ def check_description(source: str, given: Description) -> Description:
             ids = (*state.replicas, *state.isr, *state.adding, *state.removing)
             for id in ids if state.leader is None else (*ids, state.leader):
                 validate.integer(f"{source}: a broker of {topic}-{number}", id, 0, MAX_ID)
+            for epoch in state[5:]:
+                validate.integer(f"{source}: an epoch or version of {topic}-{number}", epoch, -1, MAX_ID)
             validate.integer(f"{source}: a partition of {topic}", number)
             _check(_Entry(source, TopicPartition(topic, number), state))
         for topic, config in configs.items():
@@ -119,20 +136,30 @@ def check_description(source: str, given: Description) -> Description:
                 raise _illegal(source, topic)
             for text in (*config.keys(), *config.values()):
                 validate.utf8(f"{source}: the configuration of topic {topic}", text)
+        for path, text in given.znodes.items():
+            if not _ZNODE.fullmatch(path):
+                raise BadInput(f"{source}: znode {short(path)}; requests, settings and the controller's are allowed")
+            validate.utf8(f"{source}: {path}", text)
+        json_fields.number(f"{source}: {CONTROLLER_EPOCH}", given.znodes.get(CONTROLLER_EPOCH, str(EPOCH)))
     except (AttributeError, TypeError, ValueError):
         raise BadInput(
             f"{source} cannot be {short(given)}; it must be a Description, see `parse_description`"
         ) from None
-    if not partitions and not configs:
+    if not partitions and not configs and given.live is None:
         raise BadInput(f"{source}: nothing in it; {_EXPECTED} is expected")
-    return _sorted_description(partitions, {topic: dict(config) for topic, config in configs.items()})
+    copied = {topic: dict(config) for topic, config in configs.items()}
+    return _sorted_description(partitions, copied, given.live, dict(given.znodes))
 
 
 def _sorted_description(
-    partitions: Mapping[TopicPartition, PartitionDescription], configs: dict[str, dict[str, str]]
+    partitions: Mapping[TopicPartition, PartitionDescription],
+    configs: dict[str, dict[str, str]],
+    live: tuple[int, ...] | None = None,
+    znodes: Mapping[str, str] = MappingProxyType({}),
 ) -> Description:
-    brokers = {b for p in partitions.values() for b in (*p.replicas, *p.adding, *p.removing)}
-    return Description(tuple(sorted(brokers)), {tp: partitions[tp] for tp in sorted(partitions)}, configs)
+    brokers = {b for p in partitions.values() for b in (*p.replicas, *p.adding, *p.removing)} | {*(live or ())}
+    ordered = {tp: partitions[tp] for tp in sorted(partitions)}
+    return Description(tuple(sorted(brokers)), ordered, configs, live, dict(znodes))
 
 
 def _read(path_or_text: str | Path) -> tuple[str, str]:
@@ -262,8 +289,7 @@ def _check_topics(source: str, found: dict[TopicPartition, _Entry], counts: dict
 # In a lab
 
 UNCLEAN: Final = "unclean.leader.election.enable"
-EPOCH = 1
-"""The epoch of the controller that left the cluster as it is described."""
+CONTROLLER, CONTROLLER_EPOCH = znodes.ControllerZNode.path(), znodes.ControllerEpochZNode.path()
 WINDOW = 100
 """Writes in flight while ZooKeeper is filled."""
 
@@ -281,18 +307,19 @@ def roles(description: Description, generation: Generation, config: Config) -> B
         check_values(own, keys(TOPIC, generation.name), generation)
     must_be_down: dict[int, TopicPartition] = {}
     for tp, partition in description.partitions.items():
-        if partition.leader is None:
+        if partition.leader is None and description.live is None:
             must_be_down |= dict.fromkeys(_eligible(tp, partition, description, config), tp)
         if partition.adding or partition.removing:
             _check_reassignment(tp, generation)
-    needed: set[int] = set()
+    needed: set[int] = set(description.live or ())
     for tp, partition in description.partitions.items():
         if partition.leader in must_be_down:
             raise BadInput(
                 f"{must_be_down[partition.leader]} has no leader although broker {partition.leader} could lead it; as "
                 f"it leads {tp}, it is alive, and an election would follow at once"
             )
-        needed.update(partition.isr, partition.adding)
+        if description.live is None:
+            needed.update(partition.isr, partition.adding)
     down = frozenset(must_be_down.keys() | set(description.brokers) - needed)
     lagging: dict[int, list[TopicPartition]] = {}
     for tp, partition in description.partitions.items():
@@ -324,11 +351,13 @@ def open_cluster(world: World, admin: Admin, description: Description) -> None:
     fate = roles(description, world.generation, world.config)
     world.run(_write(admin, description, world))
     starting = [broker for id, broker in world.brokers.items() if id not in fate.down]
+    controller = parse_int(description.znodes.get(CONTROLLER, ""))
 
     def start() -> None:
         world.expected_brokers.update(broker.id for broker in starting)
         for broker in starting:
-            broker.start(world.boot_delay())
+            delay = world.boot_delay()
+            broker.start(2 * world.costs.boot if broker.id == controller else delay)  # who registers last is elected
             for tp in fate.lagging.get(broker.id, ()):
                 broker.as_follower.fall_behind(tp)
 
@@ -353,7 +382,11 @@ def creations(description: Description, generation: Generation) -> Iterator[Crea
     """The znodes to create, parents first."""
     for path in znodes.PERSISTENT_PATHS:
         yield Create(path)
-    yield Create(znodes.ControllerEpochZNode.path(), znodes.ControllerEpochZNode.encode(EPOCH))
+    given = {CONTROLLER_EPOCH: str(EPOCH), **description.znodes}
+    if parse_int(given.pop(CONTROLLER, "")) is not None:  # the one that takes over raises the epoch to that of now
+        given[CONTROLLER_EPOCH] = str(int(given[CONTROLLER_EPOCH]) - 1)
+    for path, text in sorted(given.items()):
+        yield Create(path, text.encode())
     topics: dict[str, dict[int, PartitionDescription]] = {}
     for tp, partition in sorted(description.partitions.items()):
         topics.setdefault(tp.topic, {})[tp.partition] = partition
@@ -366,15 +399,21 @@ def creations(description: Description, generation: Generation) -> Iterator[Crea
         yield Create(znodes.TopicZNode.path(topic), znodes.TopicZNode.encode(full, version))
         yield Create(znodes.TopicPartitionsZNode.path(topic))
         for number, p in partitions.items():
+            if p.leader_epoch < 0:
+                continue
             yield Create(znodes.TopicPartitionZNode.path((topic, number)))
-            state = LeaderAndIsr(NO_LEADER if p.leader is None else p.leader, p.isr, controller_epoch=EPOCH)
+            leader = NO_LEADER if p.leader is None else p.leader
+            state = LeaderAndIsr(leader, p.isr, p.leader_epoch, p.zk_version, p.controller_epoch)
             path = znodes.TopicPartitionStateZNode.path((topic, number))
-            yield Create(path, znodes.TopicPartitionStateZNode.encode(state))
+            yield Create(path, znodes.TopicPartitionStateZNode.encode(state), version=p.zk_version)
 
 
 # In a story
 
 CONFIGS = "configs"
+LIVE = znodes.BrokerIdsZNode.path()
+NEW = (0, 0, EPOCH)
+"""Leader epoch, version and controller epoch of a partition that is described without them."""
 FORM = '{"orders":[[[1,2,3],1,[1,2]]]}, for each partition its replicas, leader and ISR'
 
 
@@ -382,11 +421,14 @@ def encode(description: Description) -> dict[str, object]:
     """The description as a story keeps it: `{topic: [[replicas, leader, isr, adding, removing], ...]}`.
 
     The last two are left out where nothing moves; a topic with a configuration has it as a last element. Of a topic
-    whose partitions are not numbered 0 to n-1 the numbers are kept: `{topic: {"1": [...], "configs": {...}}}`.
+    whose partitions are not numbered 0 to n-1 the numbers are kept: `{topic: {"1": [...], "configs": {...}}}`. Epochs
+    and version follow as a sixth element where they are not those of a new partition. A key that begins with `/` is
+    that of a znode; `/brokers/ids` has the live brokers.
     """
     topics: dict[str, dict[int, list[object]]] = {}
     for tp, p in sorted(description.partitions.items()):
-        moving = [list(p.adding), list(p.removing)] if p.adding or p.removing else []
+        epochs = [list(p[5:])] if p[5:] != NEW else []
+        moving = [list(p.adding), list(p.removing), *epochs] if p.adding or p.removing or epochs else []
         topics.setdefault(tp.topic, {})[tp.partition] = [list(p.replicas), p.leader, list(p.isr), *moving]
     kept: dict[str, object] = {}
     for topic in dict.fromkeys([*topics, *description.configs]):
@@ -395,7 +437,8 @@ def encode(description: Description) -> dict[str, object]:
             kept[topic] = [*numbered.values(), *([] if config is None else [dict(config)])]
         else:
             kept[topic] = {str(n): p for n, p in numbered.items()} | ({} if config is None else {CONFIGS: dict(config)})
-    return kept
+    live: dict[str, object] = {} if description.live is None else {LIVE: list(description.live)}
+    return kept | live | dict(description.znodes)
 
 
 def decode(topics: object) -> Description:
@@ -403,19 +446,25 @@ def decode(topics: object) -> Description:
     partitions: dict[TopicPartition, PartitionDescription] = {}
     configs: dict[str, dict[str, str]] = {}
     try:
-        for topic, found in _is(dict, topics).items():
+        given = _is(dict, topics)
+        live = tuple(_broker(id) for id in _is(list, given[LIVE])) if LIVE in given else None
+        others = {path: _is(str, text) for path, text in given.items() if path.startswith("/") and path != LIVE}
+        for topic, found in given.items():
+            if topic.startswith("/"):
+                continue
             numbered, config = _numbered(found)
             if config is not None:
                 configs[topic] = {key: str(value) for key, value in config.items()}
             for number, (replicas, leader, isr, *moving) in numbered.items():
+                epochs = _is(list, moving.pop()) if len(moving) == 3 else []
                 ids = [tuple(_broker(id) for id in _is(list, each)) for each in (replicas, isr, *moving)]
-                tp = TopicPartition(topic, number)
-                partitions[tp] = PartitionDescription(
-                    ids[0], None if leader in (None, -1) else _broker(leader), *ids[1:]
+                adding, removing = (*ids[2:], (), ())[:2]
+                partitions[TopicPartition(topic, number)] = PartitionDescription(
+                    ids[0], None if leader in (None, -1) else _broker(leader), ids[1], adding, removing, *epochs
                 )
     except (AttributeError, TypeError, ValueError):
         raise BadInput(f"description={short(topics)}: {FORM}, is expected") from None
-    return check_description("description", Description((), partitions, configs))
+    return check_description("description", Description((), partitions, configs, live, others))
 
 
 def _numbered(found: object) -> tuple[dict[int, list[object]], dict[str, object] | None]:

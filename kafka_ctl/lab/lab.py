@@ -41,6 +41,8 @@ from kafka_ctl.simulation.world import EMBEDDED, MEMORY, MemoryWorld, World, Wor
 from kafka_ctl.trace import Trace
 
 if TYPE_CHECKING:
+    from kafka_ctl.foreign.reading import Progress
+    from kafka_ctl.lab.foreign import Origin
     from kafka_ctl.views.explain.why import Why
     from kafka_ctl.views.widget.live import Live
     from kafka_ctl.views.widget.player import Player
@@ -73,6 +75,8 @@ class Lab(Faults):
     """
 
     _live: Live | None = None
+    origin: Origin | None = None
+    """The real cluster that this lab began as, if it did."""
 
     def __init__(
         self,
@@ -131,6 +135,25 @@ class Lab(Faults):
         """
         described = parse_description(path_or_text)
         return cls(**{"brokers": described.brokers} | options, described=described)
+
+    @classmethod
+    def from_zookeeper(cls, address: str, progress: Progress | None = None, **options: object) -> Lab:
+        """A lab in memory that begins as the real cluster at `host:port/chroot`; nothing is written there.
+
+        Brokers, racks, topics, settings, assignments, leaders, ISRs, epochs, versions and requests that wait are read
+        from ZooKeeper. `lab.origin` says which releases fit, which generation plays them, and what differs. `options`
+        are those of `Lab`, but for `zookeeper`; `progress(done, known)` counts the reads. Raises Unavailable where no
+        Kafka is found and for a cluster that is being migrated to KRaft, BadInput for znodes that cannot be understood.
+        """
+        if taken := {"zookeeper", "described", "join", "fresh"} & options.keys():
+            raise BadInput(f"from_zookeeper makes a lab in memory; it does not take {', '.join(sorted(taken))}")
+        from kafka_ctl.lab.foreign import options_of, read_cluster
+
+        cluster = read_cluster(validate.name("an address", address), progress)
+        given, origin = options_of(address, cluster, options)
+        lab = cls(**given)
+        lab.origin = origin
+        return lab
 
     def _open(self, wire: bool, port: int | None) -> None:
         """Start every broker, in a random order of arrival."""
@@ -297,20 +320,24 @@ class Lab(Faults):
         check_own("player", options)
         return player(self.trace, view, generation=self.generation.name, lines=lines_of(self), **options)
 
-    def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: object) -> Path:
-        """Write the run as a file that plays by itself: `.svg` (no script), `.html` (one file, no network), `.gif`.
+    def export(
+        self, path: str | Path, view: str | Sequence[str] = "cluster", *, step: int | None = None, **options: object
+    ) -> Path:
+        """Write the run as a file: a film as `.svg` (no script), `.html` (the player) or `.gif`, a sheet as `.png`.
 
-        It begins where the first command was given, when the cluster had started; with `start=0` at the first record.
-        Raises BadInput for another ending, Unavailable when a tool is missing.
+        With `step=12`, `.svg` and `.png` are that step alone, for a slide; its number is that of `player` and of the
+        living cluster. A film begins where the first command was given, when the cluster had started; with `start=0`
+        at the first record. A browser draws `.png` and `.gif`: seconds, and standard error says how far a film is.
+        Raises BadInput for another ending or step, Unavailable when a tool is missing.
         """
         from kafka_ctl.views.explain.executed_lines import lines_of
         from kafka_ctl.views.export import export
         from kafka_ctl.views.frames import check_own
 
         check_own("export", options)
-        if self.commands and self.commands[0].seq < len(self.trace):
+        if step is None and self.commands and self.commands[0].seq < len(self.trace):
             options.setdefault("start", self.commands[0].seq)
-        return export(self.trace, path, view, generation=self.generation.name, lines=lines_of(self), **options)
+        return export(self.trace, path, view, step, generation=self.generation.name, lines=lines_of(self), **options)
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, object]]:
         """In a notebook: the living cluster; where no widget can run, the cluster as it is now, and in words."""
@@ -325,7 +352,7 @@ class Lab(Faults):
         except (ModuleNotFoundError, Unavailable):  # nothing to draw with: words will do
             return {"text/plain": repr(self)}, {}
         coded = base64.b64encode(picture.encode()).decode()
-        image = f'<img alt="{escape(repr(self))}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        image = f'<img alt="{escape(repr(self))}" style="max-width:none" src="data:image/svg+xml;base64,{coded}">'
         bundle = {"text/html": image, "image/svg+xml": picture, "text/plain": repr(self)}
         if shown is None:
             return bundle, {}

@@ -144,7 +144,7 @@ def zk(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
     return f"{actor} writes {_paths(records)}{version}."
 
 
-def _paths(records: Sequence[Record]) -> str:
+def _paths(records: Iterable[Record]) -> str:
     return listed(r.path for r in records)
 
 
@@ -186,7 +186,10 @@ def watch(records: Sequence[Record]) -> str:
     """Watches that fire for one change."""
     receivers = brokers(number_of(r.actor) for r in records)
     change = CHANGES.get(records[0].target or "", "changed")
-    return f"Watches fire: ZooKeeper notifies {receivers} that {_paths(records)} {change}."
+    if records[0].action != "gap":
+        return f"Watches fire: ZooKeeper notifies {receivers} that {_paths(records)} {change}."
+    where = _paths(r for r in records if r.path) or "any part of the cluster"
+    return f"The watch has a gap ({records[0].detail}): {where}."
 
 
 def caption(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:

@@ -66,10 +66,13 @@ class Made(NamedTuple):
 
 
 class Create(NamedTuple):
+    """`version` is the first one of the data: in memory, a znode may begin as one that was written to before."""
+
     path: str
     data: bytes = b""
     ephemeral: bool = False
     sequence: bool = False
+    version: int = 0
 
 
 class Set(NamedTuple):

@@ -29,7 +29,8 @@ from kafka_ctl.zookeeper.json_fields import Fields, FixedZNode, SequentialZNode,
 class ControllerZNode(FixedZNode):
     """The broker that is controller; ephemeral, so it vanishes with that broker's session.
 
-    `{"version":1,"brokerid":1,"timestamp":"1500000000000"}`; the first releases wrote the plain id, `1`.
+    `{"version":1,"brokerid":1,"timestamp":"1500000000000"}`; the first releases wrote the plain id, `1`. Version 2
+    (Kafka 3.4) adds `kraftControllerEpoch`, which is -1 unless the cluster migrates to KRaft.
     """
 
     PATH = "/controller"
@@ -44,7 +45,7 @@ class ControllerZNode(FixedZNode):
         """The controller's broker id."""
         if data.isdigit():
             return number(ControllerZNode.path(), data)
-        return Fields.read(ControllerZNode.path(), data).integer("brokerid")
+        return Fields.read(ControllerZNode.path(), data, versions=(1, 2)).integer("brokerid")
 
 
 class ControllerEpochZNode(FixedZNode):

@@ -42,8 +42,10 @@ ORDER = """
     simulation
     wire
     invariants kafka_log
+    foreign
     lab
     views history museum explore
+    drills
     exercises
     __init__
     jupyter browser testing
@@ -53,6 +55,7 @@ ORDER = """
 """
 """Who may import whom: a module or folder imports from its own row and the rows above, never from below."""
 FACADES = {
+    "foreign/watch.py": "a watched cluster shows itself, as a lab does",
     "lab/lab.py": "a lab shows itself: what is drawn of it is loaded when somebody asks for a picture",
     "setup/bootstrap.py": "it makes the environment, and then starts in it what a person has asked for",
     "trace/__init__.py": "a trace shows and saves itself: as a film, as Kafka's log, as Parquet",
@@ -63,7 +66,7 @@ CORE = """
     errors extras visible paths writing cluster table partition replica election balance assignment generation trace
     scala_order
     plugins ports requests latencies controller brokers reassign lab museum explore exercises simulation invariants
-    kafka_log
+    kafka_log foreign
     zookeeper.store zookeeper.memory zookeeper.znodes __init__ __main__ setup.bootstrap setup.installer
 """.split()
 """What imports the standard library only, so that it runs wherever Python does."""

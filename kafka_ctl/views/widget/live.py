@@ -59,14 +59,17 @@ KEPT = 600
 class LiveFilm:
     """The frames so far, and the reels of the views that are shown; `read` and `show` give what is new as data.
 
-    `before` is the film of a run that began in the same way: the steps that both have are taken from it.
+    The first frame shows the state after `first` records. `before` is the film of a run that began in the same way:
+    the steps that both have are taken from it.
     """
 
-    def __init__(self, trace: Recorder, generation: str, before: LiveFilm | None = None) -> None:
+    def __init__(self, trace: Recorder, generation: str, first: int = 0, before: LiveFilm | None = None) -> None:
         self.trace, self.generation = trace, Generation(generation)
-        self.first = self.place = 0
+        self.first = self.place = first
         self.supergraph, self.model, self.differences = Supergraph(), ClusterModel(), Differences()
         self.gauges, self.gauged = Gauges(trace), list[Gauge]()
+        self.supergraph.add(trace.records[:first])
+        self.model.apply_all(trace.records[:first])
         self.logs = KafkaLogs(tuple(LOGS), generation)
         self.steps: list[Step] = []
         self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]

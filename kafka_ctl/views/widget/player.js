@@ -11,7 +11,6 @@ const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", cont
   fault: "fault", violation: "broken rule", add: "task added", expire: "bucket expires", cancel: "task cancelled",
   wait: "operation waits", complete: "operation completed", purge: "watch lists purged" };
 const MARKED = ["fault", "election", "controller", "violation"];
-const LEGIBLE = 11;    // the smallest text on the screen, in pixels; the style sheet has it, too
 const COMPACT = 540;   // a view beside another has at least so many pixels, if there are so many
 const STEP = "#step-";   // how a link in the prose names a step
 const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length, and from which on it is written
@@ -59,10 +58,7 @@ class Stage {
     this.svg = document.importNode(parsed, true);
     this.svg.querySelectorAll("script").forEach((element) => element.remove());
     const [wide, high] = ["width", "height"].map((side) => +this.svg.getAttribute(side));
-    const least = Math.min(11.5, ...[...this.svg.querySelectorAll("text")].map((text) => +text.getAttribute("font-size")));
-    this.scale = LEGIBLE / least;   // below this somebody could not read it
     this.flow = view.flow && new Flow(this.svg, view.flow);
-    this.least = least;
     this.measure(wide, high);
     this.parts = new Map();
     this.svg.querySelectorAll("[data-id]").forEach((part) => this.parts.set(part.dataset.id, part));
@@ -79,9 +75,9 @@ class Stage {
     });
   }
   measure(wide, high) {
-    this.needs = this.flow ? this.flow.least(2) : wide * this.scale;
+    this.needs = this.flow ? this.flow.least(2) : wide;
     this.wide = wide > 2 * high;
-    for (const [name, value] of Object.entries({ wide: wide + "px", least: this.least, shape: wide / high })) this.svg.style.setProperty("--" + name, value);
+    this.svg.style.setProperty("--wide", wide + "px");
   }
   // Lays the picture out for so many pixels.
   fit(pixels) {

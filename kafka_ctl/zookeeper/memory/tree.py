@@ -103,7 +103,8 @@ class Tree:
         if op.sequence:
             path = f"{path}{parent.created:010d}"
         name, mine = path.rpartition("/")[2], self.ephemerals.setdefault(owner, {})
-        self.nodes[path] = Node(op.data, self.zxid, self.now(), owner if op.ephemeral else 0)
+        node = self.nodes[path] = Node(op.data, self.zxid, self.now(), owner if op.ephemeral else 0)
+        node.version = op.version
         parent.adopt(name)
         before, parent.pzxid = parent.pzxid, self.zxid
         if op.ephemeral:
@@ -115,7 +116,7 @@ class Tree:
             parent.pzxid = before
             mine.pop(path, None)
 
-        return Change(undo, path, 0, None)
+        return Change(undo, path, op.version, None)
 
     def _delete(self, op: Delete) -> Change:
         parent, path = self.nodes[parent_of(op.path)], op.path

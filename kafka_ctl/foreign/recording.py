@@ -1,0 +1,237 @@
+"""Changes of a watched cluster as records: the facts that ZooKeeper shows, and the causes that follow from them.
+
+A record of the kind `zk` or `watch` is a fact. Its actor is `zookeeper`, as a znode does not say who wrote it; only an
+ephemeral znode does, by its session, which is that of a registered broker. A record of any other kind is inferred, and
+its `cause` is the fact that it is inferred from.
+
+    a state has another leader          its controller held an election; unclean if the leader was not in the ISR
+    ... the same leader, a higher epoch its controller took the missing members out of the ISR
+    a state has another ISR only        its leader shrank or expanded it
+    a broker's znode goes               in no ISR any more: a controlled shutdown; else the broker is lost, and the
+                                        partitions that it led are offline
+    /controller and /controller_epoch   a controller is elected, or resigns
+
+Separate from `watch.py` because what follows from a change does not depend on how it was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import groupby
+
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition, parse_int
+from kafka_ctl.foreign.cluster import CONTROLLER, EPOCH, IDS, STATE, TOPICS, Cluster, ZNode
+from kafka_ctl.foreign.reading import Change
+from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PartitionState
+from kafka_ctl.replica import ReplicaState
+from kafka_ctl.trace import details
+from kafka_ctl.trace.record import Columns, Recorder
+from kafka_ctl.zookeeper.json_fields import BadInput
+from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
+
+
+class Recording:
+    """The trace of a watched cluster, and what is inferred so far."""
+
+    def __init__(self, trace: Recorder, cluster: Cluster) -> None:
+        self.trace, self.cluster = trace, cluster
+        self.sessions: dict[int, int] = {}
+        """Session -> the broker that is registered with it."""
+        self.known: dict[TopicPartition, LeaderAndIsr] = {}
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self.live: set[int] = set()
+        self._moves: list[Callable[[], None]] = []
+        """The moves that follow from the elections of states that change together."""
+        self.controllers: dict[int, int] = {}
+        """Controller epoch -> the broker that had it."""
+
+    def begin(self, changes: Iterable[Change]) -> None:
+        """Record the cluster as it was found."""
+        found = [change for change in changes if change.after is not None]
+        self._note_sessions(found)
+        for path, _, node, _, _ in found:
+            assert node is not None
+            self._fact("found", path, node)
+        self.live = set(self.cluster.brokers)
+        self._note_controller(None)
+        for tp, replicas, state in self.cluster.partitions():
+            if state is None:
+                self.states[tp] = NEW
+            else:
+                self.known[tp] = state
+                self.states[tp] = ONLINE if state.leader in self.live else OFFLINE
+            self._move("set", tp, None, self.states[tp], state, replicas=replicas.replicas)
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """Record changes, and what follows from each; of states that change together, first all facts."""
+        changes = list(changes)
+        self._note_sessions(changes)
+        for are_states, run in groupby(changes, key=lambda change: STATE.fullmatch(change.path) is not None):
+            facts = [(change, self._facts(change)) for change in run]
+            for change, fact in facts:
+                self._infer(change.path, change.after, fact)
+            if are_states:
+                for move in self._moves:
+                    move()
+                self._moves.clear()
+
+    def _facts(self, change: Change) -> int:
+        """Record what was seen of a change: missed versions, a deletion, the new data. The last record's `seq`."""
+        path, before, after, missed, _ = change
+        if missed:
+            self.trace.add("zookeeper", "watch", "gap", path=path, detail=details.write(changes=missed))
+        if before is None or after is None or before.stat.czxid != after.stat.czxid:
+            fact = self._fact("delete", path, None) if before is not None else -1
+            return fact if after is None else self._fact("create", path, after)
+        return self._fact("set", path, after)
+
+    def gap(self, seconds: float) -> None:
+        """Record that nobody watched for so long: what came and went in it is not known."""
+        self.trace.add("watcher", "watch", "gap", detail=details.write(seconds=f"{seconds:.3f}"))
+
+    # Facts
+
+    def _note_sessions(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            parent, _, name = change.path.rpartition("/")
+            if parent == IDS and change.after and change.after.stat.ephemeral_owner:
+                self.sessions[change.after.stat.ephemeral_owner] = parse_int(name) or 0
+
+    def _fact(self, action: str, path: str, node: ZNode | None) -> int:
+        """Record a fact. The broker behind an ephemeral znode is known by its session."""
+        if node is None:
+            return self.trace.add("zookeeper", "zk", action, path=path)
+        owner, version = node.stat.ephemeral_owner, node.stat.version
+        actor, broker = "zookeeper", self.sessions.get(owner)
+        if broker is not None:
+            actor = f"{'controller' if path == CONTROLLER else 'broker'}-{broker}"
+        target = None if action == "set" else "ephemeral" if owner else "persistent"
+        text = node.text or None
+        return self.trace.add(actor, "zk", action, path=path, target=target, zk_version=version, detail=text)
+
+    # Causes
+
+    def _infer(self, path: str, node: ZNode | None, fact: int) -> None:
+        """Record what follows from a fact; nothing while a cluster migrates to KRaft, whose controller is another."""
+        if self.cluster.migrates:
+            return
+        parent, _, name = path.rpartition("/")
+        if found := STATE.fullmatch(path):
+            self._state(TopicPartition(found[1], int(found[2])), node, fact)
+        elif parent == TOPICS and node is not None:
+            for number, replicas in self.cluster.topics.get(name, {}).items():
+                tp = TopicPartition(name, number)
+                if self.states.get(tp, NON_EXISTENT) == NON_EXISTENT:
+                    self._move("assign", tp, NON_EXISTENT, NEW, None, fact, replicas.replicas)
+        elif parent == IDS and (broker := parse_int(name)) is not None:
+            self._broker(broker, node, fact)
+        elif path in (CONTROLLER, EPOCH):
+            self._note_controller(fact, gone=path == CONTROLLER and node is None)
+
+    def _state(self, tp: TopicPartition, node: ZNode | None, fact: int) -> None:
+        before, state, source = self.known.get(tp), None, self.states.get(tp, NEW)
+        if node is None:
+            self.known.pop(tp, None)
+            if source == ONLINE:
+                self._move("mark", tp, ONLINE, OFFLINE, None, fact)
+            self._move("mark", tp, OFFLINE, NON_EXISTENT, None, fact)
+            return
+        try:
+            state = TopicPartitionStateZNode.decode(node.data, node.stat.version, tp)
+        except BadInput:
+            return  # one of the cluster's problems
+        self.known[tp] = state
+        if before is None:
+            self._move("initialize", tp, NEW, ONLINE, state, fact)
+        elif state.leader_epoch == before.leader_epoch and state.leader == before.leader:
+            self._isr(tp, before, state, fact)
+        elif state.leader == NO_LEADER:
+            self._move("mark", tp, source, OFFLINE, state, fact)
+        elif state.leader == before.leader and source == ONLINE:
+            moved: Columns = {"source": ReplicaState.ONLINE, "target": ReplicaState.OFFLINE, "cause": fact}
+            for replica in sorted(set(before.isr) - set(state.isr)):
+                self.trace.about(
+                    self._controller(state.controller_epoch), "replica", "stop", tp, replica, state, **moved
+                )
+        else:
+            self._elected(tp, before, state, source, fact)
+
+    def _isr(self, tp: TopicPartition, before: LeaderAndIsr, state: LeaderAndIsr, fact: int) -> None:
+        if set(state.isr) == set(before.isr):
+            return
+        actor, was = f"broker-{state.leader}", details.write(isr_before=details.listed(before.isr))
+        if set(before.isr) - set(state.isr):
+            self.trace.about(actor, "broker", "shrink-isr", tp, state.leader, state, cause=fact, detail=was)
+        else:
+            self.trace.about(actor, "broker", "expand-isr", tp, state.leader, state, cause=fact, detail=was)
+
+    def _elected(
+        self, tp: TopicPartition, before: LeaderAndIsr, state: LeaderAndIsr, source: PartitionState, fact: int
+    ) -> None:
+        replicas = self.cluster.topics.get(tp.topic, {}).get(tp.partition)
+        assigned = replicas.replicas if replicas else ()
+        if source != ONLINE:
+            strategy = "offline"
+        elif tp in self.cluster.moving():
+            strategy = "reassign"
+        else:
+            strategy = "preferred" if before.leader in state.isr else "controlled-shutdown"
+        target = "clean" if state.leader in before.isr else "unclean"
+        live, isr = details.listed(sorted(self.live)), details.listed(before.isr)
+        was = details.write(live=live, isr_before=isr, leader_before=before.leader)
+        columns: Columns = {"target": target, "cause": fact, "replicas": assigned or None, "detail": was}
+        self.trace.about(self._controller(state.controller_epoch), "election", strategy, tp, None, state, **columns)
+        self._moves.append(partial(self._move, "elect", tp, source, ONLINE, state, fact, assigned))
+
+    def _broker(self, broker: int, node: ZNode | None, fact: int) -> None:
+        actor = f"broker-{broker}"
+        if node is not None:
+            self.live.add(broker)
+            self.trace.add(actor, "broker", "registered", broker=broker, cause=fact)
+            return
+        self.live.discard(broker)
+        led = [tp for tp, state in self.known.items() if state.leader == broker]
+        held = [tp for tp, replicas, _ in self.cluster.partitions() if broker in replicas.replicas]
+        if held and not any(tp in self.known and broker in self.known[tp].isr for tp in held):
+            self.trace.add(actor, "broker", "controlled-shutdown", broker=broker, cause=fact)
+            return
+        self.trace.add(actor, "broker", "lost", broker=broker, cause=fact)
+        for tp in led:
+            if self.states.get(tp) == ONLINE:
+                self._move("mark", tp, ONLINE, OFFLINE, self.known[tp], fact)
+
+    def _note_controller(self, fact: int | None, gone: bool = False) -> None:
+        """Learn which broker has the present epoch, and record its election, or that it holds the office no more."""
+        controller, node = self.cluster.controller, self.cluster.znodes.get(EPOCH)
+        if gone and self.controllers:
+            last = self.controllers[max(self.controllers)]
+            self.trace.add(f"controller-{last}", "controller", "resigned", broker=last, cause=fact)
+        if controller is None or controller.epoch is None or node is None:
+            return
+        if controller.epoch not in self.controllers and not controller.doubt:
+            id, epoch = controller.id, controller.epoch
+            self.controllers[epoch] = id
+            if fact is not None:
+                fields = details.write_fields({"epoch": epoch, "zk_version": node.stat.version})
+                self.trace.add(
+                    f"controller-{id}", "controller", "elected", None, None, id, controller_epoch=epoch, cause=fact,
+                    detail=fields,
+                )  # fmt: skip
+
+    def _controller(self, epoch: int) -> str:
+        """The controller with this epoch; without its number where nobody saw it."""
+        return f"controller-{self.controllers[epoch]}" if epoch in self.controllers else "controller"
+
+    def _move(
+        self, action: str, tp: TopicPartition, source: PartitionState | None, target: PartitionState,
+        state: LeaderAndIsr | None, cause: int | None = None, replicas: tuple[int, ...] | None = None,
+    ) -> None:  # fmt: skip
+        """Record a move of the controller's state machine."""
+        self.states[tp] = target
+        if target == NON_EXISTENT:
+            del self.states[tp]
+        epoch = self.cluster.epoch if state is None or action == "mark" else state.controller_epoch
+        columns: Columns = {"source": source, "target": target, "cause": cause, "replicas": replicas}
+        columns["controller_epoch"] = epoch
+        self.trace.about(self._controller(epoch or 0), "partition", action, tp, None, state, **columns)

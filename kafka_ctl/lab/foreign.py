@@ -1,0 +1,148 @@
+"""A lab that begins as a real cluster: what is read from its ZooKeeper becomes a `Description`.
+
+The brokers, racks, topics, settings, assignments, leaders, ISRs, epochs and versions are those of the cluster, and so
+are its controller and the requests of administrators that wait. The contents of logs are not in ZooKeeper: a replica in
+the ISR has all records, another one lags behind.
+
+Separate from `description.py` because that needs no ZooKeeper of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
+from kafka_ctl.cluster import NO_LEADER, TopicPartition
+from kafka_ctl.errors import ApiException, BadInput, Unavailable
+from kafka_ctl.foreign.cluster import (
+    BROKER_CONFIGS,
+    CLUSTER_WIDE,
+    CONTROLLER,
+    DELETIONS,
+    EPOCH,
+    PREFERRED,
+    REASSIGNMENTS,
+    TOPIC_CONFIGS,
+    Cluster,
+)
+from kafka_ctl.foreign.read_only import remote
+from kafka_ctl.foreign.reading import Progress, Reader
+from kafka_ctl.foreign.release import Release, release_of
+from kafka_ctl.generation import DEFAULTS, Generation
+from kafka_ctl.lab import validate
+from kafka_ctl.lab.description import Description, PartitionDescription, check_description
+from kafka_ctl.lab.story import Opening
+
+SESSION_SECONDS = 18.0
+"""The timeout of the session that reads."""
+
+
+class Origin(NamedTuple):
+    """The cluster that a lab began as. `notes` are sentences about what the lab does not have from it."""
+
+    address: str
+    release: Release
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        differs = [f"  differs: {text}" for text in self.release.differences]
+        return "\n".join([f"{self.address}: {self.release}", *differs, *(f"  note: {text}" for text in self.notes)])
+
+
+def read_cluster(address: str, progress: Progress | None = None) -> Cluster:
+    """Read the cluster once, in a session that can only read.
+
+    Raises BadInput for an address that cannot be read, Unavailable where no ZooKeeper answers or no Kafka is found.
+    """
+    from kafka_ctl.simulation.clock import RealClock
+
+    clock, reader = RealClock(), Reader(progress=progress)
+
+    async def read() -> None:
+        session = await remote(address, clock).connect("reader", SESSION_SECONDS, lambda _: None, lambda _: None)
+        try:
+            await reader.read(session)
+        finally:
+            await session.close()
+
+    try:
+        clock.run(read())
+    finally:
+        clock.close()
+    return reader.cluster
+
+
+def options_of(address: str, cluster: Cluster, options: Mapping[str, object]) -> tuple[Opening, Origin]:
+    """The arguments of `Lab` for this cluster, and where they come from; `options` given by the caller come first.
+
+    Raises Unavailable for a cluster that is being migrated to KRaft, and BadInput for one with a znode that cannot be
+    understood, with no live broker, or with a description that cannot be.
+    """
+    if cluster.migrates:
+        raise Unavailable(f"{address}: {cluster.migrates}; the kit has no KRaft controller and cannot play it")
+    if bad := [text for path, text in cluster.problems.items() if not path.startswith("/config/")]:
+        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+        raise BadInput(f"{address} has a znode that cannot be understood{more}: {bad[0]}")
+    if not cluster.brokers:
+        raise BadInput(f"{address} has no registered broker; a lab begins as a cluster that is up")
+    release = release_of(cluster)
+    asked = options.get("generation", release.generation)
+    generation = asked if isinstance(asked, Generation) else Generation(str(asked))
+    notes = [*cluster.problems.values(), "settings in the brokers' files are not in ZooKeeper: give them as config="]
+    described = check_description(address, _description(cluster, generation, notes))
+    racks = {id: cluster.brokers[id].rack if id in cluster.brokers else None for id in described.brokers}
+    config = {
+        **release.config,
+        **_cluster_wide(cluster, notes),
+        **validate.mapping("a config", options.get("config", {})),
+    }
+    given: Opening = {"brokers": racks, "generation": generation, "history": address} | dict(options)
+    return given | {"config": config, "described": described}, Origin(address, release, tuple(notes))
+
+
+def _description(cluster: Cluster, generation: Generation, notes: list[str]) -> Description:
+    partitions: dict[TopicPartition, PartitionDescription] = {}
+    for tp, (replicas, adding, removing), state in cluster.partitions():
+        leader = None if state is None or state.leader == NO_LEADER else state.leader
+        own = (-1, 0, 0) if state is None else (state.leader_epoch, state.zk_version, state.controller_epoch)
+        isr = () if state is None else state.isr
+        partitions[tp] = PartitionDescription(replicas, leader, isr, adding, removing, *own)
+    configs = {
+        topic: _known(topic, cluster.configs.get(f"topics/{topic}", {}), generation, notes) for topic in cluster.topics
+    }
+    found = {path: node.text for path, node in cluster.znodes.items() if path in (EPOCH, REASSIGNMENTS, PREFERRED)}
+    found |= {f"{DELETIONS}/{topic}": "" for topic in cluster.deleting}
+    per_broker = (path for path in cluster.znodes if path.startswith(BROKER_CONFIGS) and path not in cluster.problems)
+    found |= {path: cluster.znodes[path].text for path in per_broker}
+    controller = cluster.controller
+    if controller is not None and not controller.doubt and controller.epoch is not None:
+        found[CONTROLLER] = str(controller.id)
+    settings = {topic: config for topic, config in configs.items() if config}
+    return Description((), partitions, settings, tuple(sorted(cluster.brokers)), found)
+
+
+def _known(topic: str, config: dict[str, str], generation: Generation, notes: list[str]) -> dict[str, str]:
+    """The settings of a topic that the generation can have; the others become a note."""
+    known, kept = keys(TOPIC, generation.name), dict(config)
+    for key in config:
+        try:
+            check_values({key: config[key]}, known, generation)
+        except ApiException as error:
+            del kept[key]
+            notes.append(f"{TOPIC_CONFIGS}/{topic}: {key} is left out: {error}")
+    return kept
+
+
+def _cluster_wide(cluster: Cluster, notes: list[str]) -> dict[str, object]:
+    """The cluster-wide settings that a lab obeys, as `Lab(config=...)` takes them."""
+    found: dict[str, object] = {}
+    for key, text in cluster.configs.get("brokers/<default>", {}).items():
+        usual = dict(DEFAULTS).get(key)
+        if isinstance(usual, bool) and text.lower() in ("true", "false"):
+            found[key] = text.lower() == "true"
+        elif isinstance(usual, int) and not isinstance(usual, bool) and text.isdecimal():
+            found[key] = int(text)
+        else:
+            notes.append(f"{CLUSTER_WIDE}: {key} is not obeyed by the lab")
+    return found

@@ -1,0 +1,1 @@
+"""A cluster of others: a watch that reads it, what it records, and hostile data."""

@@ -1,0 +1,193 @@
+"""A watch of a cluster that a lab plays: what it shows and records is what happened, and it writes nothing."""
+
+from collections.abc import Callable
+
+import pytest
+from foreign import read, watched
+from labs import by_hand, until_quiet
+
+from kafka_ctl import BadInput, Lab, Trace
+from kafka_ctl.foreign.read_only import ReadOnlySession
+from kafka_ctl.foreign.watch import OFFLINE, Watch
+from kafka_ctl.trace.model import ClusterModel
+from kafka_ctl.zookeeper.store import Create, Delete, Exists, Multi, Op, Set
+
+STATE = "/brokers/topics/orders/partitions/0/state"
+
+
+def played(generation: str = "2.4", **options: object) -> Lab:
+    """A cluster with three brokers and a topic."""
+    lab = Lab(brokers=3, generation=generation, seed=1, **options)
+    lab.create_topic("orders", partitions=6, replication_factor=3)
+    lab.settle()
+    return lab
+
+
+def elections(trace: Trace) -> set[tuple[object, ...]]:
+    """The leaders that came of elections, in a lab's own trace or a watched one; not where the leader stayed."""
+    led = {}
+    found = set()
+    for r in trace.slice(kind="partition", error=None):
+        if r.leader is not None and r.leader >= 0:
+            if r.action == "elect" and led.get(r.tp) != r.leader:
+                found.add((r.tp, r.leader, r.isr, r.leader_epoch, r.controller_epoch))
+            led[r.tp] = r.leader
+    return found
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_what_is_inferred_is_what_happened(generation: str) -> None:
+    """A failover, a return, a controlled shutdown, a preferred election: the lab's own trace has the same elections."""
+    with played(generation) as lab, watched(lab) as watch:
+        earlier = elections(lab.trace)
+        first = lab.controller.id
+        until_quiet(lab.kill, first)
+        until_quiet(lab.start, first)
+        until_quiet(lab.shutdown, lab.controller.id)
+        until_quiet(lab.elect_preferred)
+        watch.settle()
+        seen = watch.trace[watch.opened :]
+        assert elections(watch.trace) == elections(lab.trace) - earlier
+        offices = [(r.broker, r.controller_epoch) for r in seen.slice(kind="controller", action="elected")]
+        assert offices[-1] == (lab.controller.id, lab.controller.epoch)
+        assert next(r.broker for r in seen.slice(kind="broker", action={"lost", "controlled-shutdown"})) == first
+        assert seen.slice(kind="broker", action="controlled-shutdown")
+        assert not seen.slice(action="gap")
+
+
+def test_the_picture_and_the_tables_are_those_of_the_cluster() -> None:
+    """The model that is folded from the records, and the rows, have what the znodes have."""
+    with played() as lab, watched(lab) as watch:
+        until_quiet(lab.kill, 2)
+        until_quiet(lab.create_topic, "more", partitions=2, replication_factor=2)
+        until_quiet(lab.delete_topic, "more")
+        watch.settle()
+        rows = {(p.topic, p.partition): (p.leader, p.isr, p.replicas, p.zk_version) for p in lab.partitions()}
+        assert {r[:2]: (r.leader, r.isr, r.replicas, r.zk_version) for r in watch.partitions()} == rows
+        model = ClusterModel().apply_all(watch.trace)
+        assert {k: (p.leader, p.isr) for k, p in model.partitions.items() if p.stored} == {
+            key: row[:2] for key, row in rows.items()
+        }
+        assert (model.controller, model.controller_epoch) == lab.controller
+        assert watch.controller[:2] == lab.controller
+        assert sorted(watch.brokers) == [1, 3] == sorted(b for b, seen in model.brokers.items() if seen.registered)
+        assert watch.summary.under_replicated == 6
+        assert watch.live().live_film.frames[-1]["seqs"]
+
+
+def test_facts_and_causes_differ_by_kind() -> None:
+    """Every record that is not one of ZooKeeper's names the one that it is inferred from."""
+    with played() as lab, watched(lab) as watch:
+        until_quiet(lab.kill, lab.controller.id)
+        watch.settle()
+        for record in watch.trace[watch.opened :]:
+            if record.kind in ("zk", "watch"):
+                assert record.cause is None
+            else:
+                assert watch.trace[record.cause].kind == "zk"
+
+
+def test_nothing_is_written() -> None:
+    """The lab's ZooKeeper has recorded what the watcher's session did: reads, and its end."""
+    with played() as lab:
+        with watched(lab) as watch:
+            until_quiet(lab.kill, 2)
+            watch.settle()
+        done = {
+            r.action for r in lab.trace.slice(kind="zk") if "watcher" in (r.actor, (r.detail or "").rpartition(" ")[2])
+        }
+        assert done == {"connect", "get", "exists", "children", "closed"}
+
+
+@pytest.mark.parametrize("op", [Create("/x"), Set("/x", b""), Delete("/x"), Multi((Create("/x"),))])
+def test_a_session_of_a_watch_refuses_writes(op: Op) -> None:
+    """Nothing is sent, not even the reads beside the write."""
+    with played() as lab:
+        sent: list[object] = []
+
+        class Session:
+            id, actor = 1, "watcher"
+            send = sent.append
+
+        with pytest.raises(BadInput, match="only read"):
+            lab.world.run(ReadOnlySession(Session()).send([Exists("/"), op]))  # type: ignore[arg-type]
+        assert sent == []
+
+
+def change(lab: Lab) -> None:
+    """A topic comes, and a broker goes."""
+    lab.create_topic("new", partitions=1, replication_factor=1)
+    lab.kill(3)
+    lab.run_for(10)
+
+
+def disconnected(lab: Lab, watch: Watch) -> Callable[[], None]:
+    """Cut the watcher off; returns how to end that."""
+    lab.world.store.cut_off("watcher", False, False)
+    return lambda: lab.world.store.cut_off("watcher", True, True)
+
+
+@pytest.mark.parametrize("seconds", [3.0, 300.0])
+def test_no_change_is_missed_silently(seconds: float) -> None:
+    """After a lost connection all is known again; when the session has expired as well, the trace has a gap."""
+    with played() as lab, watched(lab, seconds) as watch:
+        heal = disconnected(lab, watch)
+        change(lab)
+        heal()
+        lab.run_for(5)
+        watch.settle()
+        assert {path: node.data for path, node in watch.cluster.znodes.items()} == {
+            path: node.data for path, node in read(lab).znodes.items()
+        }
+        noted = [r.action for r in watch.trace.slice(actor="watcher")]
+        assert noted[1] == "disconnected"
+        assert ("gap" in noted) == (seconds < 100)
+
+
+def test_versions_that_nobody_saw_are_a_gap() -> None:
+    """Two writes in one transaction fire one watch; the record says that a change was not seen."""
+    with played() as lab, watched(lab) as watch:
+        data = lab.znodes()[STATE][0]
+        by_hand(lab, Multi((Set(STATE, data), Set(STATE, data))))  # type: ignore[arg-type]
+        watch.settle()
+        (gap,) = watch.trace.slice(action="gap")
+        assert (gap.path, gap.detail) == (STATE, "changes=1")
+
+
+def test_risks_and_requests_that_wait() -> None:
+    """Below the minimum, one left, offline; a deletion and a reassignment that wait for a dead broker."""
+    with Lab(brokers=4, generation="2.4", seed=1) as lab:
+        lab.create_topic("a", assignment={0: [1, 2], 1: [3, 2]}, config={"min.insync.replicas": 2})
+        lab.create_topic("b", assignment={0: [2], 1: [4]})
+        lab.create_topic("c", assignment={0: [1, 2]})
+        lab.settle()
+        with watched(lab) as watch:
+            until_quiet(lab.kill, 2)
+            until_quiet(lab.delete_topic, "b")
+            watch.settle()
+            risks = {(row.topic, row.partition): row.risk for row in watch.partitions(at_risk=True)}
+            assert risks["b", 0] == OFFLINE
+            assert risks["a", 0].startswith("1 in sync")
+            assert risks["c", 0].startswith("one in-sync")
+            assert watch.summary.at_risk == len(risks)
+            (waits,) = watch.stuck()
+            assert "broker 2" in waits
+
+
+def test_a_controller_that_nobody_elected_is_doubted() -> None:
+    """The session behind `/controller` tells whether it is that of the broker that it names."""
+    with played() as lab, watched(lab) as watch:
+        by_hand(lab, Set("/controller", b'{"version":1,"brokerid":%d}' % (lab.controller.id % 3 + 1)))
+        watch.settle()
+        assert "session" in watch.controller.doubt
+
+
+def test_a_watch_that_is_closed_keeps_its_trace() -> None:
+    with played() as lab:
+        watch = watched(lab)
+        watch.close()
+        watch.close()
+        assert len(watch.trace) == watch.opened > 0
+        assert watch.summary.partitions == 6
+        with pytest.raises(BadInput, match="closed"):
+            watch.settle()

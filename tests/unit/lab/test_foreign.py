@@ -1,0 +1,97 @@
+"""A lab that begins as a real cluster has everything that ZooKeeper knows of it."""
+
+import pytest
+from foreign import read, taken_over
+from labs import by_hand, until_quiet
+from prose import Prose
+
+from kafka_ctl import BadInput, Lab, Unavailable
+from kafka_ctl.lab.foreign import options_of
+from kafka_ctl.zookeeper.store import Create, Delete, Set
+
+LOG_DIRS, STATE = "/log_dir_event_notification", "/brokers/topics/t/partitions/0/state"
+
+
+def eventful(generation: str) -> Lab:
+    """Leaders have moved, a broker is down, and requests wait for it."""
+    lab = Lab(brokers={1: "a", 2: "b", 3: "a", 4: "b"}, generation=generation, seed=5)
+    lab.create_topic("orders", partitions=5, replication_factor=3, config={"min.insync.replicas": 2})
+    lab.create_topic("old", assignment={0: [4, 1], 1: [4, 2]})
+    lab.settle()
+    until_quiet(lab.kill, lab.controller.id)
+    until_quiet(lab.elect_preferred)
+    until_quiet(lab.delete_topic, "old")
+    if generation == "0.10":
+        by_hand(lab, Delete(LOG_DIRS))
+    return lab
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_the_lab_is_what_was_read(generation: str) -> None:
+    """Partitions with their epochs and versions, racks, settings, the controller, and requests; and so is its story."""
+    with eventful(generation) as real, taken_over(real) as lab:
+        assert lab.generation.name == generation
+        assert [p._replace(state="") for p in lab.partitions()] == [p._replace(state="") for p in real.partitions()]
+        assert lab.controller == real.controller
+        assert {id: broker.state for id, broker in lab.brokers.items()} == {
+            id: broker.state for id, broker in real.brokers.items()
+        }
+        assert {id: lab.brokers[id].rack for id in read(real).brokers} == {
+            id: real.brokers[id].rack for id in read(real).brokers
+        }
+        asked = [path for path in real.znodes() if path.startswith(("/admin/", "/config/topics/orders"))]
+        assert {path: lab.znodes()[path][0] for path in asked} == {path: real.znodes()[path][0] for path in asked}
+        assert not lab.violations
+        with Lab.replay(lab.story) as again:
+            assert list(again.trace) == list(lab.trace)
+
+
+def test_the_lab_goes_on_from_the_versions() -> None:
+    """The next write of a state has the next version, as in the real cluster."""
+    with eventful("2.4") as real, taken_over(real) as lab:
+        for each in (real, lab):
+            until_quiet(each.kill, each.partition("orders", 0).leader)
+        assert lab.partition("orders", 0) == real.partition("orders", 0)
+
+
+NEWER = {
+    "/brokers/topics/t": b'{"removing_replicas":{},"partitions":{"0":[1,2]},"topic_id":"x","version":3}',
+    "/controller": b'{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch":-1}',
+}
+"""Znodes as Kafka 3.4 to 3.9 write them."""
+
+
+def test_a_newer_cluster_is_played_by_the_nearest_generation() -> None:
+    """The differences are named, and defaults that changed are those of the newer release."""
+    with Lab(brokers=[1, 2], generation="2.4", seed=1) as real:
+        real.create_topic("t", assignment={0: [1, 2]})
+        real.settle()
+        by_hand(real, *(Set(path, data) for path, data in NEWER.items()))
+        with taken_over(real, settle=False) as lab:
+            assert lab.origin is not None
+            assert lab.origin.release.oldest == (3, 4)
+            assert lab.generation.name == "2.4"
+            assert "AlterPartition" in str(lab.origin)
+            assert lab.opening["config"]["zookeeper.session.timeout.ms"] == 18000
+
+
+@pytest.mark.parametrize(
+    ("op", "error"),
+    [
+        (Create("/migration", b'{"version":0}'), Unavailable),
+        (Set("/controller", b'{"version":2,"brokerid":3000,"kraftControllerEpoch":5}'), Unavailable),
+        (Set("/brokers/topics/t", b"{"), BadInput),
+        (Set("/brokers/topics/t", b'{"version":99,"partitions":{}}'), BadInput),
+        (Set(STATE, b"[1]"), BadInput),
+        (Create("/brokers/topics/<b>", b'{"version":1,"partitions":{"0":[1]}}'), BadInput),
+        (Set(STATE, b'{"leader":7,"isr":[7],"leader_epoch":0,"controller_epoch":1}'), BadInput),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_played_is_refused(op: Create | Set, error: type[Exception], prose: Prose) -> None:
+    """Each in one sentence that names the znode."""
+    with Lab(brokers=[1, 2], seed=1, settle=True) as real:
+        real.create_topic("t", assignment={0: [1, 2]})
+        real.settle()
+        by_hand(real, op)
+        with prose.refused(error):
+            options_of("zk:2181/kafka", read(real), {})

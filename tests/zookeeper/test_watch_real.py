@@ -1,0 +1,123 @@
+"""A watch, and a lab that begins as a cluster, on a real ZooKeeper: what they show, and that they write nothing."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_acl
+from labs import until_quiet
+from zookeepers import started
+
+import kafka_ctl
+from kafka_ctl import BadInput, Lab, Unavailable
+from kafka_ctl.foreign.read_only import ReadOnlyStore
+from kafka_ctl.foreign.watch import Watch
+from kafka_ctl.simulation.clock import RealClock
+from kafka_ctl.zookeeper.real.bare import BareStore
+from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word
+
+server = pytest.fixture(scope="module")(started)
+SESSION = 2
+"""Transactions of a session: it begins and ends."""
+SHORT = {"zookeeper.session.timeout.ms": 3000}
+
+
+def zxid(server: EmbeddedServer) -> int:
+    """The number of transactions in the server's log so far."""
+    found = re.search(r"Zxid: (0x[0-9a-f]+)", four_letter_word(server.port, "srvr"))
+    assert found is not None
+    return int(found[1], 16)
+
+
+@pytest.fixture
+def kazoo(server: EmbeddedServer) -> Iterator[KazooClient]:
+    client = KazooClient(server.address)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+def lay_out(kazoo: KazooClient, root: str) -> None:
+    """The znodes of a cluster of two brokers, one of them with another rack."""
+    ephemeral = ("/controller", "/brokers/ids/1", "/brokers/ids/2")
+    for path, data in {
+        "/controller": b'{"version":1,"brokerid":1,"timestamp":"1"}',
+        "/controller_epoch": b"7",
+        "/brokers/ids/1": b'{"version":4,"host":"h","port":9092,"rack":"a"}',
+        "/brokers/ids/2": b'{"version":4,"host":"h","port":9093,"rack":"b"}',
+        "/brokers/topics/t": b'{"version":2,"partitions":{"0":[1,2]},"adding_replicas":{},"removing_replicas":{}}',
+        "/brokers/topics/t/partitions/0/state": b'{"leader":1,"isr":[1,2],"leader_epoch":3,"controller_epoch":7}',
+        "/config/topics/t": b'{"version":1,"config":{"min.insync.replicas":"2"}}',
+        "/config/brokers/<default>": b'{"version":1,"config":{}}',
+        "/admin/delete_topics": b"",
+    }.items():
+        kazoo.create(root + path, data, ephemeral=path in ephemeral, makepath=True)
+
+
+def test_nothing_but_the_sessions_is_written(server: EmbeddedServer, kazoo: KazooClient) -> None:
+    """ZooKeeper's log has the beginning and the end of each session, and no other transaction."""
+    lay_out(kazoo, "/quiet")
+    before = zxid(server)
+    with kafka_ctl.watch(f"{server.address}/quiet") as watch:
+        watch.settle()
+        assert watch.summary.partitions == 1
+    with Lab.from_zookeeper(f"{server.address}/quiet") as lab:
+        assert (lab.partition("t", 0).leader_epoch, lab.brokers[2].rack) == (3, "b")
+        assert lab.controller == (1, 7)
+    for wrong in (f"{server.address}/nothing", f"{server.address}"):
+        with pytest.raises(Unavailable, match="/brokers/ids"):
+            kafka_ctl.watch(wrong)
+    assert zxid(server) - before == 4 * SESSION
+
+
+def test_a_watch_keeps_current(server: EmbeddedServer) -> None:
+    """A lab on the real ZooKeeper plays the cluster: a failover, a new topic."""
+    with Lab(brokers=3, generation="2.4", zookeeper=f"{server.address}/current", config=SHORT) as lab:
+        lab.create_topic("orders", partitions=4, replication_factor=3)
+        lab.settle()
+        with kafka_ctl.watch(f"{server.address}/current") as watch:
+            until_quiet(lab.kill, lab.controller.id)
+            until_quiet(lab.create_topic, "new", partitions=1, replication_factor=1)
+            watch.settle()
+            assert watch.controller[:2] == lab.controller
+            rows = [(p.topic, p.partition, p.leader, p.isr, p.zk_version) for p in lab.partitions()]
+            assert [(*r[:4], r.zk_version) for r in watch.partitions()] == rows
+            elected = watch.trace[watch.opened :].slice(kind="controller", action="elected")
+            assert [r.broker for r in elected] == [lab.controller.id]
+
+
+def test_a_session_that_the_server_ends_is_a_gap(server: EmbeddedServer, kazoo: KazooClient) -> None:
+    """The watch opens another one, reads everything again, and says for how long it saw nothing."""
+    lay_out(kazoo, "/gap")
+    clock = RealClock()
+    store = BareStore(f"{server.address}/gap", clock)
+    with Watch(ReadOnlyStore(store), clock, "gap") as watch:
+        (session,) = store.sessions
+        clock.call(lambda: store.expire(session))
+        kazoo.set("/gap/controller_epoch", b"8")
+        clock.wait(lambda: bool(watch.trace.slice(action="gap")), 60)
+        watch.settle()
+        assert watch.cluster.epoch == 8
+        assert [r.action for r in watch.trace.slice(actor="watcher")][-3:] == ["expired", "connect", "gap"]
+
+
+def test_missing_rights_and_addresses(server: EmbeddedServer, kazoo: KazooClient) -> None:
+    """The znode and the right are named; what is not needed is only noted."""
+    lay_out(kazoo, "/secured")
+    kazoo.add_auth("digest", "kafka:secret")
+    mine = [make_acl("auth", "", all=True)]
+    kazoo.set_acls("/secured/config/brokers", mine)
+    kazoo.set_acls("/secured/brokers/topics/t/partitions/0/state", mine)
+    with kafka_ctl.watch(f"{server.address}/secured") as watch:
+        assert [text.partition(" ")[0] for text in watch.problems] == [
+            "/config/brokers",
+            "/brokers/topics/t/partitions/0/state",
+        ]
+        assert watch.partitions() == []
+    kazoo.set_acls("/secured/brokers/topics", mine)
+    with pytest.raises(Unavailable, match="READ"):
+        kafka_ctl.watch(f"{server.address}/secured")
+    with pytest.raises(BadInput, match="address"):
+        kafka_ctl.watch("nowhere")
