@@ -19,13 +19,14 @@ class Live extends Player {
     this.besides();
   }
   get now() { return this.model.get("now"); }
-  get shownFrame() { return this.index < this.last ? this.index : null; }   // null: the end, also when that moves on before Python hears of it
+  // The step that is shown and the time since then; null is the end, also when that moves on before Python hears of it.
+  get moment() { return { frame: this.index < this.last ? this.index : null, since: Math.round(this.since_step) }; }
   tabNames() { return this.film.tabs; }
   ask(message) { this.model.send(message); }
   // A command acts at the moment that is shown; what runs ahead of the picture while time runs by itself is not kept.
   act(thing, action, given = {}) {
     this.closeMenu();
-    for (const one of this.aims) one.ask({ do: "act", thing, action: action.do, given, frame: one.shownFrame, live: !!one.living });
+    for (const one of this.aims) one.ask({ do: "act", thing, action: action.do, given, live: !!one.living, ...one.moment });
   }
 
   load() { this.keeping(() => this.loadNow()); }
@@ -166,7 +167,7 @@ class Live extends Player {
   tell() {
     const { travels, waits, time, name } = this.now, behind = this.index < this.last, end = `${(time / 1000).toFixed(4)} s`;
     this.head.textContent = this.first || this.fork ? `${name}, ${this.title}` : this.title;
-    const says = behind ? `A command acts ${travels ? `at ${(this.film.frames[this.index].time / 1000).toFixed(4)} s, the moment shown` : `at the end, ${end}`}.`
+    const says = behind ? `A command acts ${travels ? `at ${((this.film.frames[this.index].time + this.since_step) / 1000).toFixed(4)} s, the moment shown` : `at the end, ${end}`}.`
       : waits && !this.living ? "Something is under way, and time stands still." : "";
     this.present.classList.toggle("waits", !behind && waits && !this.living);
     if (this.present.firstChild?.textContent !== says) this.present.replaceChildren(html("span", {}, says), ...(this.present.matches(".waits") ? [this.going()] : []));
@@ -180,7 +181,11 @@ class Live extends Player {
     on.onclick = () => { this.aims = [this]; this.act("", { do: "settle" }); };
     return on;
   }
-  showStep() { super.showStep(); if (this.title) this.tell(); }
+  showStep() { this.since_step = 0; super.showStep(); if (this.title) this.tell(); }
+  count(passed) {
+    super.count(passed);
+    if (this.index < this.last) { this.since_step = passed; this.tell(); }
+  }
   toolbar() { this.keeping(() => this.toolbarNow()); }
   tools() {
     const group = (name, ...inside) => html("span", { class: "group " + name, role: "group", "aria-label": name }, ...inside);
@@ -203,7 +208,7 @@ class Live extends Player {
     this.pace = html("select", { "aria-label": "Speed of live time", title: "Virtual seconds in a second; or from step to step" },
       ...[["1", "1×"], ["10", "10×"], ["", "skip silence"]].map(([value, text]) => html("option", { value }, text)));
     this.undo = button("undo", "The same story without its last command", "↶ Undo", () => this.sides().forEach((one) => one.ask({ do: "undo" })));
-    this.forks = button("fork", "Two futures side by side, from the step that is shown", "Fork here", () => this.ask({ do: "fork", frame: this.shownFrame }));
+    this.forks = button("fork", "Two futures side by side, from the step that is shown", "Fork here", () => this.ask({ do: "fork", ...this.moment }));
     this.side = html("select", { "aria-label": "Future in which the toolbar acts", hidden: "" });
     this.runs = group("live", this.alive, this.pace);
     this.travel = group("travel", this.undo, this.forks);
@@ -236,7 +241,7 @@ class Live extends Player {
     this.pulse = setTimeout(() => this.beats(), PIECE);
     if (this.asking) return;
     if (!playing) {
-      this.ask({ do: "run", passed: Math.round(now - this.since), speed: this.pace.value ? +this.pace.value : null, frame: this.shownFrame });
+      this.ask({ do: "run", passed: Math.round(now - this.since), speed: this.pace.value ? +this.pace.value : null, ...this.moment });
       this.asking = now;
     }
     this.since = now;

@@ -256,10 +256,11 @@ class Live(Widget):
         live.now["script"][-1]  # 'lab.kill(1)'
         live
 
-    A message with the number of a `frame` acts at the moment of that frame: the lab is that future from then on, and
-    what it had before is kept in `futures`, to be returned to (in memory only; on a real ZooKeeper every command acts
-    at the end). `shown` are the views that are looked at; `now` is what stands beside them: the script, the broken
-    rules, the brokers and partitions, the last reply. `beside` is the widget of another future, made by a fork.
+    A message with a `frame` acts at the moment of that frame, or `since` milliseconds later: the lab is that future
+    from then on, and what it had before is kept in `futures`, to be returned to (in memory only; on a real ZooKeeper
+    every command acts at the end). `shown` are the views that are looked at; `now` is what stands beside them: the
+    script, the broken rules, the brokers and partitions, the last reply. `beside` is the widget of another future, made
+    by a fork.
     """
 
     _esm: object = LIVE
@@ -318,19 +319,18 @@ class Live(Widget):
     def _answer(self, content: Data) -> Data | None:
         """Do what is asked; returns the reply, None if nothing has changed."""
         asked = content["do"]
-        frame = None if content.get("frame") is None else number_in(content, "frame", self._length())
         if asked == "act":
             thing, action = text_in(content, "thing"), text_in(content, "action")
             wanted = clicked(self.lab, thing, action, texts_in(content, "given"))
-            return self._at(frame, lambda lab: self._act(lab, wanted), content.get("live") is not True)
+            return self._at(content, lambda lab: self._act(lab, wanted))
         if asked == "run":
-            return self._at(frame, lambda lab: self._run(lab, content))
+            return self._at(content, lambda lab: self._run(lab, content))
         if asked == "undo":
             return {"text": f"undone: {call(undo(self.lab), self.name)}"}
         if asked == "return":
             return self._return(number_in(content, "future", len(self.futures)))
         if asked == "fork":
-            return self._fork(frame)
+            return self._fork(content)
         if asked == "why":
             self._explain(number_in(content, "frame", self._length()))
             return None
@@ -339,24 +339,38 @@ class Live(Widget):
             return {}
         raise UnknownName("message", asked, ("act", "run", "undo", "return", "fork", "why", "close"))
 
-    def _at(self, frame: int | None, act: Callable[[RecordedRun], Data], keeps: bool = True) -> Data:
-        """Act at the moment of a frame: in a lab that is at that moment, which this lab becomes unless it refuses.
+    def _then(self, content: Data) -> tuple[int, RecordedRun] | None:
+        """The frame of a message and a lab at that moment: `since` milliseconds after its step; None for the end."""
+        if content.get("frame") is None or not self._travels:
+            return None
+        frame = number_in(content, "frame", self._length())
+        if (moment := self.live_film.moment(frame)) is None:
+            return None
+        frames, since = self.live_film.frames, number_in({"since": 0} | content, "since", 10**12)
+        time = frames[frame]["time"] + min(since, frames[frame + 1]["time"] - frames[frame]["time"])
+        there = at_moment(self.lab, *moment)
+        if since and (wait := round(time / 1000 - there.now, 3)) > 0:
+            there.do(Command("run_for", (wait,), {}))
+        return frame, there
+
+    def _at(self, content: Data, act: Callable[[RecordedRun], Data]) -> Data:
+        """Act at the moment of a message: in a lab that is at that moment, which this lab becomes unless it refuses.
 
         The run so far is kept as a future, but not while time runs by itself: what comes after nobody has seen yet.
         """
-        moment = None if frame is None or not self._travels else self.live_film.moment(frame)
-        if frame is None or moment is None:
+        then = self._then(content)
+        if then is None:
             return act(self.lab)
-        there, begun = at_moment(self.lab, *moment), None
+        frame, there = then
+        begun = list(there.commands)
         try:
-            begun = list(there.commands)
             return act(there)
         finally:
             if there.commands == begun:
                 there.close()
             else:
                 self.index = frame
-                self._become(there, keeps)
+                self._become(there, content.get("live") is not True)
 
     def _become(self, other: RecordedRun, keeps: bool = True) -> None:
         """Be another future from here on, and keep the present one, unless it is the beginning of the other."""
@@ -399,15 +413,15 @@ class Live(Widget):
     def _travels(self) -> bool:
         return self.lab.quiet is not None
 
-    def _fork(self, frame: int | None) -> Data:
-        """Another future beside this one, from the end or from a frame that is looked at."""
-        moment = None if frame is None else self.live_film.moment(frame)
+    def _fork(self, content: Data) -> Data:
+        """Another future beside this one, from the end or from a moment that is looked at."""
+        then = self._then(content)
         self._close_fork()
-        made = self.lab.fork() if moment is None else at_moment(self.lab, *moment)
+        made = self.lab.fork() if then is None else then[1]
         self.other = Live(made, f"{self.name}_2", self.theme)
         self.other.changed = self.refresh
         self.beside = self.other.model_id or ""
-        when = "the end" if moment is None else f"{made.now:.4f} s"
+        when = "the end" if then is None else f"{made.now:.4f} s"
         return {"text": f"{self.other.name} is another future of {self.name}, from {when} on"}
 
     def _close_fork(self) -> None:

@@ -149,6 +149,20 @@ def test_a_command_takes_the_place_of_the_one_given_at_its_moment(lab: Lab) -> N
     assert [kept.split(",")[0] for kept in live.now["futures"]] == ["lab.kill(1)", "lab.kill(2)"]
 
 
+def test_a_command_acts_while_the_clock_runs_between_two_steps(lab: Lab) -> None:
+    """At the time that is shown, and never after the next step."""
+    live = lab.live()
+    act(live, "broker:1", "kill")
+    act(live, "time", "settle")
+    act_at = {"do": "act", "thing": "broker:3", "action": "kill", "frame": step(live, "Broker 1 is killed")}
+    live.receive({**act_at, "since": 1500})
+    assert live.now["script"][3:] == ["lab.kill(1)", "lab.run_for(1.5)", "lab.kill(3)"]
+    assert makes_the_same_run(lab)
+    live.receive({"do": "return", "future": 0})
+    live.receive({**act_at, "since": 9999})
+    assert lab.now <= live.film["frames"][act_at["frame"]]["time"] / 1000 + 5.001
+
+
 def test_a_kept_future_is_returned_to(lab: Lab) -> None:
     """The one that is left is kept in its place; undo goes back in what is shown."""
     live = lab.live()
