@@ -137,6 +137,17 @@ def _not_reached(lab: Lab) -> str:
     return "Which replicas were in the ISR when the last one died?"
 
 
+# 2: repair
+
+BROKEN = '''
+def next_leader(assignment, isr, live, shutting_down):
+    """Leader and ISR when a broker is about to stop; None if there is no leader."""
+    staying = [broker for broker in isr if broker not in shutting_down]
+    fit = [broker for broker in staying if broker in live]
+    return (fit[0], staying) if fit else None
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="18.1",
@@ -155,13 +166,18 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="18.2",
-        title="After restarts one broker leads everything (KAFKA-3670)",
+        title="After restarts one broker leads everything",
         hints=(
             "What did broker 2 do when it left, and who led then?",
             "Which list was walked along: the assignment, or the ISR?",
-            "`DEFECTS` above has the field; its sentence is in docs/generations.md.",
         ),
         ticket="KAFKA-3670",
+        what="elections",
+        occasion="controlled_shutdown",
+        given=BROKEN,
+        stories={
+            "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
+        },
         why="With the order of the assignment each partition goes to its own next replica.",
     ),
     Compute(

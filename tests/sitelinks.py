@@ -15,16 +15,18 @@ HERE = "http://127.0.0.1/"
 
 
 class Page(HTMLParser):
-    """The links and the anchors of a page."""
+    """The links, the anchors and the number of figures of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.anchors: set[str] = set()
+        self.figures = 0
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
+        self.figures += tag == "figure"
         self.anchors |= {given["id"] or ""} if "id" in given else set()
         self.links += [given[name] or "" for name in ("href", "src", "srcset", "action") if name in given]
 

@@ -32,7 +32,7 @@ SECTIONS = {
     "Learn": ("lab", "demo", "exercises"),
     "Stories": ("run", "render", "museum", "explore"),
     "Large histories": ("history",),
-    "Your own cluster": ("drill", "watch"),
+    "Your own cluster": ("watch", "drill", "incident"),
     "Tools": ("serve", "zookeeper", "reassign", "wire"),
     "This project": ("test", "diagrams", "docs", "site"),
 }
@@ -51,6 +51,8 @@ Examples:
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story with the bug fixed
   kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
   kafka-ctl drill described.txt "any two" which two brokers of a cluster may not die together
+  kafka-ctl incident /var/log/kafka -o report.html
+                                          what happened last night, with the player at each finding
   kafka-ctl history import /var/log/kafka --out mine
                                           the logs of a real cluster, as tables for questions
   kafka-ctl watch zk1:2181/kafka          a real cluster, seen through its ZooKeeper and never written to
@@ -171,6 +173,28 @@ def render(story: str, output: str, views: tuple[str, ...], step: int | None) ->
 
     with Lab.replay(story) as played:
         echo(played.export(output, views or "cluster", step=step))
+
+
+@app.command()
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="File name of the page; it ends in .html.")
+def incident(logs: tuple[str, ...], output: str) -> None:
+    """Report what the logs of a cluster show, as text and as one page with the player at each finding.
+
+    LOG is a folder with state-change.log* and controller.log* of Kafka 0.8 to 3.9, best one folder for each broker, or
+    such a file. The report says who was controller, which partitions had no leader, for how long and why, when ISRs
+    changed very often, which requests are stuck, what the logs do not have, and what to look at next. Nothing but these
+    files is read, and nothing leaves this machine.
+
+    \b
+    kafka-ctl incident /var/log/kafka -o report.html
+    kafka-ctl incident broker-1 broker-2 broker-3 -o report.html
+    """
+    from kafka_ctl.history import incident as reported
+
+    found = reported(logs)
+    echo(str(found).rstrip("\n"))
+    echo(f"\nwritten to {found.export(output)}")
 
 
 @app.command()

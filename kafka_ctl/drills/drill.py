@@ -43,7 +43,6 @@ T = TypeVar("T")
 UNCLEAN: Final = "unclean.leader.election.enable"
 BOTH = "both"
 ADDRESS = re.compile(r"[\w.-]+:\d+(,[\w.-]+:\d+)*(/\S*)?")
-OPENER = "from_zookeeper"
 SMALL = 200_000
 """The most records to replay, for all scenarios together, for which no processes are started."""
 CONFIDENCE = 0.95
@@ -69,8 +68,10 @@ class Drill(Shown, Sequence[Outcome]):
     `lab(0)` is a lab that has played the worst scenario, `story(0)` its story, `link(0)` its address in the browser.
     """
 
-    def __init__(self, stories: dict[bool, str], outcomes: Sequence[Outcome], samples: Sequence[Sample]) -> None:
-        self._stories = stories
+    def __init__(
+        self, stories: dict[bool, str], outcomes: Sequence[Outcome], samples: Sequence[Sample], origin: object = None
+    ) -> None:
+        self._stories, self.origin = stories, origin
         self.outcomes = sorted(outcomes, key=lambda outcome: outcome.rank, reverse=True)
         self.samples = tuple(samples)
 
@@ -110,13 +111,14 @@ class Drill(Shown, Sequence[Outcome]):
 
     @property
     def summary(self) -> str:
-        """The samples in sentences; empty where every scenario was played."""
+        """The conclusions from samples, and of a real cluster, which releases fit and what differs from them."""
         drawn = [
             (sample, [o for o in self.outcomes if o.unclean == on and o.scenario in sample.scenarios])
             for sample in self.samples
             for on in sorted(self._stories)
         ]
-        return "\n".join(_sentences(outcomes, sample) for sample, outcomes in drawn)
+        sentences = [_sentences(outcomes, sample) for sample, outcomes in drawn]
+        return "\n".join([*sentences, *([] if self.origin is None else [str(self.origin)])])
 
     def __str__(self) -> str:
         return "\n\n".join(filter(None, (self.table().text(), self.summary)))
@@ -173,7 +175,7 @@ def drill(
         outcomes = list(_reported((copy(bases[on], scenario) for on, scenario in pairs), len(pairs)))
     else:
         outcomes = _in_processes(todo, jobs or cores())
-    return Drill(texts, outcomes, samples)
+    return Drill(texts, outcomes, samples, given.origin)
 
 
 def _lab(given: Lab | str | Path) -> Lab:
@@ -193,8 +195,7 @@ def open_cluster(given: str | Path, racks: Mapping[int, str] | None = None, **op
     `racks` are those of brokers in a description. Raises UnknownName for a rack of a broker that is not in it.
     """
     if isinstance(given, str) and ADDRESS.fullmatch(given):
-        lab: Lab = getattr(Lab, OPENER)(given, **options)
-        return lab
+        return Lab.from_zookeeper(given, None, **options)
     if racks:
         brokers = parse_description(given).brokers
         for id in racks:

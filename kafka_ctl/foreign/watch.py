@@ -9,10 +9,12 @@ opened and everything is read again; the time between is a gap, and a record say
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
+from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafka_ctl.cluster import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
@@ -234,15 +236,19 @@ class Watch:
 
         if self._live is None:
             self._live = self._look(lambda: Watching(self.trace, self.opened, views or ("cluster",)))
-            if not self.closed:
-                self._clock.call(self._refresh)
+            if isinstance(self._clock, RealClock) and not self.closed:
+                Thread(target=self._draw, args=(self._live,), name="kafka-ctl-picture", daemon=True).start()
+        self._live.refresh()
         return self._live
 
-    def _refresh(self) -> None:
-        """Let the picture grow, now and again."""
-        if self._live is not None and not self.closed:
-            self._live.refresh()
-            self._clock.later(REFRESH_SECONDS, self._refresh, background=True)
+    def _draw(self, live: Watching) -> None:
+        """Let the picture grow, beside the loop that reads; a large one is drawn seldom."""
+        took = 0.0
+        while not self.closed and self.failed is None:
+            time.sleep(max(REFRESH_SECONDS, 4 * took))
+            began = time.monotonic()
+            live.refresh()
+            took = time.monotonic() - began
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

@@ -26,7 +26,7 @@ from kafka_ctl.trace.model import number_of
 COLUMNS = [field.name for field in RECORD]
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a log file; numbers begin with 1."""
 
     file: str
@@ -44,7 +44,9 @@ class Replay(Trace):
     files do not have: epochs without a controller's log, brokers without files, lines and files that were not read.
     """
 
-    def __init__(self, records: Sequence[Record], places: Sequence[Line], missing: Sequence[str], kafka: str) -> None:
+    def __init__(
+        self, records: Sequence[Record], places: Sequence[SourceLine], missing: Sequence[str], kafka: str
+    ) -> None:
         super().__init__(history="logs", generation=_generation(kafka))
         self.began_ms = records[0].time_ms
         self.records = [record._replace(time_ms=record.time_ms - self.began_ms) for record in records]
@@ -97,13 +99,15 @@ def replay(logs: Paths) -> Replay:
                 formats |= row.formats or 0
                 found.append(((row.values[0], name, row.number, row.piece, row.part), row.values))
             rejected += row.what == "rejected"
-            missing += [f"{name} was not read to its end: {row.text}"] if row.what == "problem" else []
-        missing += [f"{name}: {rejected:,} lines were not understood"] if rejected else []
+            missing += [f"The file {name} was not read to its end: {row.text}"] if row.what == "problem" else []
+        missing += (
+            [f"Of {name}, {rejected:,} line{'s were' if rejected > 1 else ' was'} not understood"] if rejected else []
+        )
     if not found:
         raise BadInput("; ".join(["no line of these logs was understood", *missing]))
     found.sort(key=itemgetter(0))
     texts = {os.path.relpath(file, base) if base else file: _texts(file) for file in chunks}
-    places = [Line(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
+    places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
     records = [Record(seq=seq, **dict(zip(COLUMNS, values, strict=True))) for seq, (_, values) in enumerate(found)]
     return Replay(records, places, [*missing, *gaps(records, places)], release(formats))
 
@@ -122,29 +126,29 @@ def _texts(file: str) -> dict[int, str]:
     return texts
 
 
-def gaps(records: Sequence[Record], places: Sequence[Line]) -> Iterator[str]:
+def gaps(records: Sequence[Record], places: Sequence[SourceLine]) -> Iterator[str]:
     """The holes of these logs, in sentences: logs, epochs and brokers that are missing."""
     for name in NAMES:
         if not any(log_of(place.file) == name for place in places):
-            yield f"there is no {name}.log"
+            yield f"There is no {name}.log"
     elections = [record for record in records if record.action in ACTIONS and record.kind == "controller"]
     apart = any(record.action == "epoch_incremented" for record in elections)
     begun = set(beginnings(elections))
     last: int | None = None
     for record in elections:
         if record.seq in begun:
-            yield f"the controller epoch begins anew at {record.actor}: ZooKeeper was wiped, this is another cluster"
+            yield f"The controller epoch begins anew at {record.actor}: ZooKeeper was wiped, this is another cluster"
             last = None
         epoch = announced(record, apart)
         if epoch is not None and last is None and epoch > 1 and not begun:
-            yield f"the first election in these logs is that of epoch {epoch}"
+            yield f"The first election in these logs is that of epoch {epoch}"
         if epoch is not None and last is not None and epoch > last + 1:
-            yield f"no log says who was controller in {_epochs(last + 1, epoch - 1)}"
+            yield f"No log says who was controller in {_epochs(last + 1, epoch - 1)}"
         last = max(epoch or 0, last or 0) or None
-    told = {record.broker for record in records if record.kind == "request" and record.broker is not None}
+    receivers = {record.broker for record in records if record.kind == "request" and record.broker is not None}
     wrote = {number_of(record.actor) for record in records}
-    if silent := sorted(told - wrote):
-        yield f"no log of {_brokers(silent)}: requests to them are known, and not what they did"
+    if silent := sorted(receivers - wrote):
+        yield f"No log of {_brokers(silent)}: requests to them are known, and not what they did"
 
 
 def _epochs(first: int, last: int) -> str:

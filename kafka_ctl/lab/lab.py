@@ -276,7 +276,10 @@ class Lab(Faults):
     def live(self, theme: str = "auto") -> Live:
         """The living cluster as a notebook widget: click a thing to do something to it; every click is a call.
 
-        `theme` is `auto`, `light` or `dark`. The same widget every time, so that two displays show the same.
+        A click acts at the moment that is shown. At an earlier step, this lab goes back to that moment first, and the
+        widget keeps the run so far as a future to return to: this object is the cluster of the future that is shown,
+        at its end. On a real ZooKeeper a click acts at the end. `theme` is `auto`, `light` or `dark`. The same widget
+        every time, so that two displays show the same.
         """
         from kafka_ctl.views.frames import check_theme
 

@@ -224,7 +224,7 @@ _LINK = re.compile(r"\[([^\[\]]+)\]\(#step-([\w-]+)\)")
 
 
 def prose_html(text: str, marks: Mapping[str, int]) -> str:
-    """Plain text with links such as `[here](#step-race-lost)` as HTML paragraphs.
+    """Plain text with links such as `[here](#step-race-lost)` as HTML: paragraphs, `# headings`, lists of `- lines`.
 
     Raises BadInput if a link has no mark.
     """
@@ -236,4 +236,16 @@ def prose_html(text: str, marks: Mapping[str, int]) -> str:
         return f'<a href="#step-{found[2]}">{found[1]}</a>'
 
     parts = [part.strip() for part in re.split(r"\n\s*\n", printable(text)) if part.strip()]
-    return "".join(f"<p>{_LINK.sub(link, escape(part, quote=False))}</p>" for part in parts)
+    return "".join(_block(_LINK.sub(link, escape(part, quote=False))) for part in parts)
+
+
+def _block(text: str) -> str:
+    """One part of a text in HTML: a heading, a list, or a paragraph, with `code` in it."""
+    text = re.sub("`([^`]+)`", r"<code>\1</code>", text)
+    marks, _, heading = text.partition(" ")
+    if marks in ("#", "##") and "\n" not in text:
+        return f"<h{len(marks)}>{heading}</h{len(marks)}>"
+    items = text.split("\n")
+    if all(item.startswith("- ") for item in items):
+        return f"<ul>{''.join(f'<li>{item[2:]}</li>' for item in items)}</ul>"
+    return f"<p>{text}</p>"

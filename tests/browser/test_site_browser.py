@@ -19,6 +19,7 @@ import sitepages
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import parse_fragment
+from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.paths import ROOT
 from tools.site import build
 from tools.site.lessons import LINK, Lesson, prose
@@ -243,6 +244,14 @@ def test_every_link_leads_somewhere(built: Built) -> None:
     found = {address for name, page in pages.items() for address in page.links}
     for lesson in built.lessons:
         assert f"lab/index.html?path={lesson.file}" in {link.removeprefix("../") for link in found}, lesson.file
+
+
+def test_stories_are_figures(built: Built) -> None:
+    pages = sitelinks.pages(built.folder)
+    stories = [name for name in pages if name.startswith("tests/traces/")]
+    assert len(stories) >= 25
+    assert [name for name in (*stories, "docs/glossary.html", "docs/README.html") if pages[name].figures != 1] == []
+    assert pages["docs/museum.html"].figures == len(EXHIBITS)
 
 
 def test_lessons_link_to_files_of_the_site(built: Built) -> None:

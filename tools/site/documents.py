@@ -27,13 +27,13 @@ from pygments.util import ClassNotFound
 from kafka_ctl.errors import BadInput
 from kafka_ctl.paths import ROOT
 from tools.site.figures import figure, is_story
-from tools.site.layout import contents, framed
+from tools.site.layout import PREFIX, contents, framed
 
 FIRST = ("README.md", "CHANGES.md", "CONTRIBUTING.md")
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 PICTURES = (".svg", ".png")
 LINKS = {"href", "src"}
-NAMED = re.compile(r'(?<=<span class="nn">)kafka_ctl[\w.]*(?=</span>)|(?<![\w/.-])(?:[\w-]+/)+[\w-]+\.(?:py|md)')
+NAMED = re.compile(r'(?<=<span class="code-nn">)kafka_ctl[\w.]*(?=</span>)|(?<![\w/.-])(?:[\w-]+/)+[\w-]+\.(?:py|md)')
 """What code names of other files: a module that it imports, and a path in a comment or a docstring."""
 WORDS = re.compile('(?<!">)<code>[^<]*</code>')
 """A word in the type of code that is not a link."""
@@ -152,7 +152,7 @@ def _page(document: Document, known: Collection[Path], out: Path) -> str:
         parts = [words for token, words in headings(document.tokens) if token.tag == "h2"]
         beside = contents((f"#{anchor(plain(words))}", plain(words)) for words in parts)
         _lead(document)
-        made = str(MARKDOWN.renderer.render([*_blocks(document, out)], MARKDOWN.options, {}))
+        made = str(MARKDOWN.renderer.render([*_blocks(document, known, out)], MARKDOWN.options, {}))
         main = WORDS.sub(lambda words: _named(document, known, words[0]), made)
     return framed(document.title, f"<main>{main}</main>", document.root, beside)
 
@@ -169,13 +169,14 @@ def _lead(document: Document) -> None:
                 child.attrSet(name, document.root + address(target) + "".join(link.partition("#")[1:]))
 
 
-def _blocks(document: Document, out: Path) -> Iterator[Token]:
+def _blocks(document: Document, known: Collection[Path], out: Path) -> Iterator[Token]:
     """What a page is made of: a fenced block in its colours; a figure above a story and below a link to one."""
     tokens = document.tokens
     for place, token in enumerate(tokens):
         if token.type == "fence":
             shown = figure(token.content, out, document.root) if is_story(token.content) else ""
-            yield Token("html_block", "", 0, content=shown + coloured(token.content, token.info.strip()))
+            code = _named(document, known, coloured(token.content, token.info.strip()))
+            yield Token("html_block", "", 0, content=shown + code)
         else:
             yield token
         if token.type == "paragraph_close" and (text := _linked_story(tokens[place - 1])):
@@ -223,7 +224,7 @@ def coloured(text: str, language: str = "") -> str:
         lexer = get_lexer_by_name(language)
     except ClassNotFound:
         lexer = TextLexer()
-    return str(highlight(text, lexer, HtmlFormatter()))
+    return str(highlight(text, lexer, HtmlFormatter(classprefix=PREFIX)))
 
 
 def _sections(document: Document) -> Iterator[Section]:

@@ -43,8 +43,8 @@ def figure(text: str, out: Path, root: str, alone: bool = False) -> str:
     return (
         f'<figure class="run" data-index="{index}"><div>{picture(made, index, out, root)}</div>'
         f'<script type="text/plain">{pack(data | {"asks": alone})}</script>'
-        f'<figcaption>{len(kinds)} steps. <a href="{root}{escape(address)}">Go on from here yourself</a>.</figcaption>'
-        "</figure>\n"
+        f'<figcaption>{len(kinds)} steps. <a href="{root}{escape(address)}">Open this run as a living cluster</a>.'
+        "</figcaption></figure>\n"
     )
 
 

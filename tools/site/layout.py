@@ -10,6 +10,8 @@ from string import Template
 from pygments.formatters import HtmlFormatter
 
 PAGE = Path(__file__).with_name("page")
+PREFIX = "code-"
+"""Of the classes of coloured code: `kc`, of Pygments, is a player here."""
 FRAME = Template((PAGE / "frame.html").read_text(encoding="utf-8"))
 
 
@@ -26,6 +28,8 @@ def contents(headings: Iterable[tuple[str, str]]) -> str:
 
 def style() -> str:
     """The style sheet of the pages, with the colours of code in both themes."""
-    light, dark = (HtmlFormatter(style=name).get_style_defs("pre") for name in ("default", "github-dark"))
+    light, dark = (
+        HtmlFormatter(style=name, classprefix=PREFIX).get_style_defs("pre") for name in ("default", "github-dark")
+    )
     own = (PAGE / "page.css").read_text(encoding="utf-8")
     return f"{own}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"

@@ -5,6 +5,8 @@ Separate from `live.py` because a lab can be clicked, and a watched cluster only
 
 from __future__ import annotations
 
+from threading import Lock
+
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.widget.live import LiveFilm
@@ -21,6 +23,7 @@ class Watching(Widget):
     """
 
     def __init__(self, trace: Recorder, first: int, views: tuple[str, ...] = ("cluster",)) -> None:
+        self._lock = Lock()
         self.live_film, self.views = LiveFilm(trace, trace.generation, first), list(views)
         super().__init__(film=self._all(), index=self._length() - 1)
 
@@ -36,7 +39,11 @@ class Watching(Widget):
         return self.live_film.builders[self.views[0]][0].film
 
     def refresh(self) -> None:
-        """Show all records since the last time."""
+        """Show all records since the last time; any thread may ask for it."""
+        with self._lock:
+            self._refresh()
+
+    def _refresh(self) -> None:
         last, before = self._length() - 1, self.live_film.place
         self.live_film.read(MOST_STEPS)
         if self.live_film.place == before:
