@@ -35,7 +35,7 @@ def nasty(view: str) -> Film:
 
 def played(text: str) -> Any:
     """The data in a page's player."""
-    found = re.search(r"^render\(\{ model: recorded\((.*)\), el: ", text, re.M)
+    found = re.search(r"^const film = (.*);$", text, re.M)
     assert found
     return json.loads(found[1])
 
