@@ -18,7 +18,9 @@ pytestmark = browser.needs_chromium
 SHOW = "render({ model, el: "
 WATCHED = f"""
 window.saved = [];
-model.save_changes = () => window.saved.push(structuredClone({{ index: state.index, guessed: state.guessed }}));
+model.save_changes = () => {{
+  window.saved.push(structuredClone({{ index: model.get("index"), guessed: model.get("guessed") }}));
+}};
 window.model = model;
 {SHOW}"""
 """Notes what is saved, and gives the test the model."""
@@ -52,7 +54,7 @@ def test_a_guess_that_is_not_saved_outlives_an_echo(tmp_path: Path) -> None:
     """Two partitions, and the echo of the first alone; then one is taken back, and the echo has both."""
     made = page([film(failover(), start=len(failover()))])
     guessing = made.replace(PLAYER, GUESS.replace("export default", "const guess =")).replace(SHOW, f"guess.{SHOW}")
-    traits = 'theme: "auto", kind: "partition", many: true, guessed: [], answering: true }'
+    traits = 'theme: "auto", kind: "partition", many: true, guessed: [], right: [], answering: true }'
     guessing = guessing.replace('theme: "auto" }', traits).replace(
         f"guess.{SHOW}", WATCHED.replace(SHOW, f"guess.{SHOW}")
     )
