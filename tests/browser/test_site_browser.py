@@ -180,6 +180,8 @@ def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
     page.set_viewport_size({"width": 1280, "height": 1000})
     page.locator(f"{LIVE} [data-do='first']").click()
     page.wait_for_function("() => document.querySelector('.kc.live').dataset.step === '0'")
+    page.locator(f"{LIVE} [data-do='last']").click()
+    page.wait_for_selector(f"{LIVE} [data-do='next']:disabled")
     page.locator(f"{LIVE} [data-id='head:2']").first.click()
     page.locator(f"{LIVE} .menu button", has_text="Kill").click()
     assert "lab.kill" not in page.locator(f"{LIVE} .script").inner_text()
