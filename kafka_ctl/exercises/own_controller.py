@@ -46,7 +46,7 @@ class OwnController:
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{what} ({name})" for what, name in self.exercises.items())
-        return f"A controller with {len(self.exercises)} functions of your own: {parts or 'solve an exercise first'}"
+        return f"A controller with functions of your own: {parts or 'none yet, solve an exercise that asks for one'}"
 
     def museum(self) -> Survey:
         """Play every exhibit, bug included, with these functions in the places where a lab asks them."""
