@@ -115,7 +115,8 @@ def stepping(page: Any) -> list[float]:
 
 
 def offered(page: Any, broker: int, action: str) -> str:
-    """Open the menu of a broker; the selector of one of its buttons."""
+    """Open the menu of a broker at the last step; the selector of one of its buttons."""
+    page.evaluate("() => document.querySelector(\".kc [data-do='last']\").click()")
     page.select_option(".kc .actions select", f"broker:{broker}")
     page.click(".kc .actions .open")
     button = f".kc .menu [data-act='{action}']"

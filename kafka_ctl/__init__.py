@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafka_ctl.brokers.purgatory import Purgatory
     from kafka_ctl.brokers.timing_wheel import TimingWheel
     from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
+    from kafka_ctl.drills.drill import drill
     from kafka_ctl.election import Election
     from kafka_ctl.errors import (
         BadInput,
@@ -82,6 +83,9 @@ _toc = (
         ("side_by_side", "views.widget.side_by_side", "two runs beside each other, stepped together"),
         ("digraph", "views.machines", "a state machine, an election or a cluster as a graphviz.Digraph"),
     )),
+    ("A cluster of your own", (
+        ("drill", "drills.drill", "what if: failures, restarts and plans, ranked by what they do"),
+    )),
     ("Many clusters", (
         ("history", "", "simulated and real ones, and questions asked with Spark"),
     )),
@@ -125,6 +129,7 @@ __all__ = [
     "UnknownName",
     "assignment",
     "digraph",
+    "drill",
     "election",
     "errors",
     "generation",

@@ -38,36 +38,65 @@ Each returns an `Election` or a pair (leader, ISR); None when nobody may lead.
 RULES = {
     "assignment": "brokers, partitions, replication_factor",
     "batch": "changes",
+    "brokers": "known, listed, read",
+    "bumped": "cached, written",
     "deletion": "states, alive, halted",
+    "electable": "partition, live, moving",
     "fence": "request_epoch, newest_seen",
     "high_watermark": "ends, isr, leader",
     "late": "now, last_caught_up, follower_end, leader_end, max_lag",
+    "own_write": "wanted, stored",
     "pipeline": "operations, window",
     "reassignment": "old, new",
     "rebalance": "partitions, live, moving, percentage",
+    "receivers": "assignment, live, shutting_down",
+    "retry": "asked, refused",
+    "session": "broker, controller",
     "shrink": "leader, isr, gone",
+    "startup": "states",
+    "takeover": "steps",
     "target": "replicas, adding, removing, target",
     "transition": "source, target",
+    "truncate": "high_watermark, end, shared",
+    "waiting": "asked, queued, moving",
 }
 """The arguments of the other functions.
 
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
-returns requests (kind, receiver, [partitions]) in the order of sending. `deletion` gets the states of a topic's
-replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`. `fence` returns whether a broker
+returns requests (kind, receiver, [partitions]) in the order of sending. `brokers` gets three sets of broker ids: those
+the controller knows, the children of `/brokers/ids`, and those whose znodes it then read; it returns the new brokers,
+which were read, and the dead ones, which it knew. `bumped` gets the leader epoch in the controller's memory and the one
+that a reassignment has just written, and returns the one to remember. `deletion` gets the states of a topic's
+replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`. `electable` gets a `Candidate` of
+`kafka_ctl.balance` that its preferred replica does not lead, and sets as `rebalance` does; it returns whether an
+automatic check may elect that replica. `fence` returns whether a broker
 obeys a request with this controller epoch. `high_watermark` gets where the log of each assigned replica ends, as its
 leader knows (-1 for one that has not fetched yet), and returns the offset below which all records are committed.
 `late` gets, of a follower in the ISR, when it last had everything and where both logs end, and returns whether it
-leaves the ISR; times are milliseconds. `pipeline` cuts a list of names of ZooKeeper operations into lists, each sent
-when the one before is answered; `window` is how many may be in flight. `reassignment`, asked by 0.10 and 2.0, returns
-four collections of broker ids: AR while it lasts, who gets a replica, who loses one, and who has to be in the ISR
-before. `rebalance` gets `Candidate`s of `kafka_ctl.balance`, sets of live brokers and of partitions under
-reassignment, and returns those whose preferred replicas an automatic check elects. `shrink` returns leader and ISR of
-a partition once the replica on broker `gone`, which is in the ISR, goes Offline. `target`, asked by 2.4 for a
-reassignment that begins, changes or is cancelled, gets the three lists of the topic's znode and the new replicas, and
-returns the three lists. `transition` gets two states of a partition, such as "New" and "Online", and returns whether
-the move is legal.
+leaves the ISR; times are milliseconds. `own_write` gets the text that a leader wanted to write into a `state` znode and
+the text that is there after a refusal, and returns whether its own write was done. `pipeline` cuts a list of names of
+ZooKeeper operations into lists, each sent when the one before is answered; `window` is how many may be in flight.
+`reassignment`, asked by 0.10 and 2.0, returns four collections of broker ids: AR while it lasts, who gets a replica,
+who loses one, and who has to be in the ISR before. `rebalance` gets `Candidate`s of `kafka_ctl.balance`, sets of live
+brokers and of partitions under reassignment, and returns those whose preferred replicas an automatic check elects.
+`receivers` returns the brokers that get the LeaderAndIsr of an election in a controlled shutdown; a broker that shuts
+down is in `live`, too. `retry` gets the partitions of a round of elections, and those whose write was refused for its
+version; it returns the partitions of the next round. `session`, asked by 0.10, returns whether a broker with a new
+session resigns and competes; `controller` is the id in `/controller`, -1 without one. `shrink` returns leader and ISR
+of a partition once the replica on broker `gone`, which is in the ISR, goes Offline. `startup` gets the states that a
+new controller has guessed, `{(topic, partition, broker): "OnlineReplica"}`, and returns two lists of these replicas:
+those it moves to Online, and those it moves to Offline. `takeover` gets `STEPS` and returns them in the order in which
+a new controller takes them. `target`, asked by 2.4 for a reassignment that begins, changes or is cancelled, gets the
+three lists of the topic's znode and the new replicas, and returns the three lists. `transition` gets two states of a
+partition, such as "New" and "Online", and returns whether the move is legal. `truncate` returns the offset at which a
+new follower cuts its log, which ends at `end`; `shared` is where its leader's log parts from it by leader epochs, None
+until the leader has answered. `waiting` gets the
+topics that are to be deleted now, those that waited already, and those with a move or an election; it returns those
+whose deletion has to wait.
 """
 
+STEPS = ("replica states", "partition states", "unfinished work", "metadata")
+"""The steps of a new controller that has read the cluster; `metadata` goes to all brokers."""
 MOVES = ("complete", "wait", "start")
 """The possible next steps for a topic that is to be deleted."""
 KINDS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
@@ -226,6 +255,35 @@ def _bool(answer: object, *values: object) -> bool:
     return answer
 
 
+def _pair_of(answer: object, *given: Iterable[object]) -> tuple[list[object], ...]:
+    """Two lists, the first with members of the first collection, the second with members of the second one."""
+    first, second = map(list, cast("Iterable[Iterable[object]]", answer))
+    if not set(first) <= set(given[0]) or not set(second) <= set(given[1]):
+        raise ValueError(answer)
+    return first, second
+
+
+def _members(answer: Iterable[object], *given: Iterable[object]) -> list[object]:
+    """Members of the collections that were given, in their order."""
+    chosen, known = list(answer), list(dict.fromkeys(each for group in given for each in group))
+    if not all(each in known for each in chosen):
+        raise ValueError(answer)
+    return [each for each in known if each in chosen]
+
+
+def _order(answer: Iterable[str], steps: tuple[str, ...]) -> list[str]:
+    order = list(answer)
+    if isinstance(answer, set | frozenset) or sorted(order) != sorted(steps):
+        raise ValueError(answer)
+    return order
+
+
+def _cut(answer: object, high_watermark: int, end: int, shared: int | None) -> int:
+    if not 0 <= (offset := _integer(answer)) <= end:
+        raise ValueError(offset)
+    return offset
+
+
 def _offset(answer: object, ends: Mapping[int, int], isr: object, leader: int) -> int:
     if (offset := _integer(answer)) > ends[leader]:
         raise ValueError(offset)
@@ -289,7 +347,13 @@ ANSWERS = {
         _assignment, "a dictionary such as {0: [1, 2]} is expected: by partition, the ids of its brokers"
     ),
     "batch": Answer(_requests, "a list of requests such as ('LeaderAndIsr', 1, [partition, partition]) is expected"),
+    "brokers": Answer(
+        lambda answer, known, listed, read: _pair_of(answer, read, known),
+        "two collections of broker ids are expected: new ones of `read`, and dead ones of `known`",
+    ),
+    "bumped": Answer(lambda answer, *epochs: _integer(answer), "a leader epoch is expected, a whole number"),
     "deletion": Answer(_move, f"one of {', '.join(MOVES)} is expected"),
+    "electable": DECISION,
     "fence": DECISION,
     "high_watermark": Answer(
         _offset,
@@ -298,6 +362,7 @@ ANSWERS = {
         ),
     ),
     "late": DECISION,
+    "own_write": DECISION,
     "pipeline": Answer(
         _trips, "a list of lists is expected, with every operation once and in order: so are the answers paired"
     ),
@@ -305,9 +370,28 @@ ANSWERS = {
         partial(_lists, 4), "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"
     ),
     "rebalance": Answer(_chosen, "a list of some of the partitions that were given is expected"),
+    "receivers": Answer(
+        lambda answer, assignment, *others: _members(answer, assignment),
+        "a list of some of the broker ids in `assignment` is expected",
+    ),
+    "retry": Answer(
+        lambda answer, asked, refused: _members(answer, asked),
+        "a list of some of the partitions in `asked` is expected",
+    ),
+    "session": DECISION,
     "shrink": Answer(_shrunk, "a leader (-1 for none) and the ISR are expected, such as (2, (2, 3))"),
+    "startup": Answer(
+        lambda answer, states: _pair_of(answer, states, states),
+        "two lists of some of the replicas in `states` are expected",
+    ),
+    "takeover": Answer(_order, "a list of the four steps is expected, each once"),
     "target": Answer(partial(_lists, 3), "three lists of broker ids are expected, such as ([3, 4, 2, 1], [4], [1])"),
     "transition": DECISION,
+    "truncate": Answer(_cut, lambda high_watermark, end, shared: f"an offset from 0 to {end} is expected"),
+    "waiting": Answer(
+        lambda answer, asked, queued, moving: _members(answer, asked, queued),
+        "a list of some of the topics in `asked` and `queued` is expected",
+    ),
 }
 """The form of each rule's answer."""
 

@@ -8,6 +8,9 @@
     wheel_film.py       the timing wheel as a film
     kraft.py            each ticket of the museum: gone with ZooKeeper, or still there in KRaft
     fetch_load.py       a load of fetch requests in a purgatory
+    before_the_controller.py    the brokers of 2012, which elected leaders by watches
+    hand_requests.py    requests by hand that wait at a broker
+    script_options.py   which script takes which option, in three releases
     stop_script.py      the pipe of `kafka-server-stop.sh`, tried on real processes
 
 The course builds on `kafka_ctl`, which never imports it: an entry point of the group `kafka_ctl.exercises` names it.
@@ -18,11 +21,21 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from kafka_ctl.exercises import check, counterexample, hint, trouble
+from kafka_ctl.exercises import check, counterexample, hint, my_controller, trouble
 from kafka_ctl.exercises.checking import EXERCISES, GUESSES, LESSONS, register
 from kafka_ctl_course.quiet import quiet_lab
 
-__all__ = ["EXERCISES", "GUESSES", "LESSONS", "check", "counterexample", "hint", "quiet_lab", "trouble"]
+__all__ = [
+    "EXERCISES",
+    "GUESSES",
+    "LESSONS",
+    "check",
+    "counterexample",
+    "hint",
+    "my_controller",
+    "quiet_lab",
+    "trouble",
+]
 
 for _file in sorted(Path(__file__).parent.glob("lesson_*.py")):
     register(_file.stem.removeprefix("lesson_"), import_module(f"{__name__}.{_file.stem}"))

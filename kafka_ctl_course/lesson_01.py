@@ -144,6 +144,15 @@ def not_owner(lab: Lab, more: str = "") -> str:
     return f"The znode goes with the session that owns it, whatever number it holds. Whose session is it?{more}"
 
 
+# 5: repair
+
+BROKEN = '''
+def resigns(broker, controller):
+    """Whether `broker`, which has a new session, resigns and competes; `controller` is the id in /controller, or -1."""
+    return True
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="01.1",
@@ -164,6 +173,12 @@ EXERCISES: tuple[Exercise, ...] = (
         name="01.2",
         title="Who won?",
         core=True,
+        given='''
+def who_wins(records):
+    """The id of the broker that was elected."""
+    (record,) = (r for r in records if r.path == "/controller" and r.action == ... and r.error is ...)
+    return int(record.actor.removeprefix(...))
+''',
         hints=(
             "Which operation on ZooKeeper can succeed once only?",
             "Which column says that it did not succeed?",
@@ -238,15 +253,15 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="01.5",
-        title="Elected, resigned, and still in the znode (KAFKA-4229)",
+        title="Elected, resigned, and still in the znode",
         hints=(
-            "Compare the number in the znode with the broker's own.",
-            "Which line of the controller's log comes once too often?",
-            "What should a broker do that is elected already when it has a new session?",
+            "Compare the id in the znode with the broker's own.",
+            "In which case may a broker with a new session not resign?",
         ),
         ticket="KAFKA-4229",
-        why="A broker that finds its own number in /controller is the controller; it must not resign and then consider "
-        "itself beaten.",
+        occasion="session",
+        given=BROKEN,
+        why="A broker that finds its own id in /controller is the controller, and must not resign.",
     ),
 )
 

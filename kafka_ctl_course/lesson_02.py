@@ -146,6 +146,16 @@ def agreed(lab: Lab) -> str:
     )
 
 
+# 4: repair
+
+BROKEN = '''
+def take_over(steps):
+    """The steps of a new controller, in order; `metadata` sends UpdateMetadata to all brokers."""
+    replicas, partitions, unfinished, metadata = steps
+    return [replicas, partitions, unfinished, metadata]
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="02.1",
@@ -167,6 +177,16 @@ EXERCISES: tuple[Exercise, ...] = (
         name="02.2",
         title="Which brokers are stale?",
         core=True,
+        given='''
+def stale(lab):
+    """The running brokers that name another leader than ZooKeeper."""
+    found, stored = set(), lab.partition("orders", 0).leader
+    for id, view in lab.brokers.items():
+        known = view.metadata.get(("orders", 0))
+        if view.state != ... and known is not None and known.leader != ...:
+            found.add(id)
+    return found
+''',
         hints=(
             "Which of a broker's two memories do clients see?",
             "`lab.partition` reads ZooKeeper. What does a broker's `metadata` have?",
@@ -206,13 +226,14 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="02.4",
-        title="A follower that never fetches (KAFKA-4443)",
+        title="A follower that never fetches",
         hints=(
             "What did broker 3 need to know when it was asked to follow broker 2?",
-            "Which request would have had to be the first?",
-            "Look for the field about the first request of a new controller.",
+            "Which of the four steps sends that?",
         ),
         ticket="KAFKA-4443",
+        occasion="takeover",
+        given=BROKEN,
         why="UpdateMetadata comes first: it has the addresses of all live brokers, also that of the leader.",
     ),
 )

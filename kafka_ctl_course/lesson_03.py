@@ -183,6 +183,17 @@ def not_online(lab: Lab) -> str | None:
 
 AGAIN = "Every controller, at every change of a broker, tries to bring it Online, and is refused for the same reason."
 
+# 5: repair
+
+BROKEN = '''
+def changed(known, listed, read):
+    """The brokers that are new, and those that are dead, of three sets of ids."""
+    new = read - known
+    dead = known - listed
+    return new, dead
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="03.1",
@@ -260,14 +271,15 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="03.5",
-        title="Led by a broker that is not there (KAFKA-3085)",
+        title="Led by a broker that is not there",
         hints=(
-            "How often does this controller look at `/brokers/ids`, and what can happen between two looks?",
-            "In which of its lists is broker 3: those who came, those who went, those who are alive?",
-            "The differences between versions are a list, docs/generations.md: look for the brokers.",
+            "How often does this controller look, and what can happen between two looks?",
+            "In which of the three sets is a broker that died between the two looks?",
         ),
         ticket="KAFKA-3085",
-        why="With one list of brokers a death is either seen or not seen, never both.",
+        occasion="brokers",
+        given=BROKEN,
+        why="With one set of brokers a death is either seen or not seen, never both.",
     ),
 )
 

@@ -119,6 +119,16 @@ def still_there(lab: Lab) -> str | None:
     return f"{left[-1]} is still there. Replicas: {states or 'none known'}."
 
 
+# 4: repair
+
+BROKEN = '''
+def without(leader, isr, gone):
+    """Leader and ISR once the replica on broker `gone`, a member of the ISR, is Offline."""
+    staying = [broker for broker in isr if broker != gone]
+    return leader, staying
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="04.1",
@@ -181,13 +191,14 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="04.4",
-        title="The ISR is empty and a dead broker leads (KAFKA-708)",
+        title="The ISR is empty and a dead broker leads",
         hints=(
             "Read the last record before the violation: who wrote the `state` znode, and what did it write?",
-            "Which two things does your function of exercise 2 do that this controller does not?",
-            "One field of Generation is about what becomes of a leader that is dead.",
+            "Which two things does your function of exercise 2 do that this one does not?",
         ),
         ticket="KAFKA-708",
+        occasion="shrink",
+        given=BROKEN,
         why="Then the leader is -1 and the last member stays in the ISR; broker 2 can lead again when it returns.",
     ),
 )

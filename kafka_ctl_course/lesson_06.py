@@ -147,6 +147,15 @@ def not_whole(lab: Lab) -> str | None:
     return f"orders-0 has leader {found.leader} and ISR {found.isr}."
 
 
+# 5: repair
+
+BROKEN = '''
+def is_done(wanted, stored):
+    """Whether the write of a leader was done although ZooKeeper answered BADVERSION; both are texts of a znode."""
+    return False
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="06.1",
@@ -167,6 +176,15 @@ EXERCISES: tuple[Exercise, ...] = (
         name="06.2",
         title="Safe to stop?",
         core=True,
+        given='''
+def safe_to_stop(lab, broker):
+    """Whether each partition has another member of its ISR that runs."""
+    for p in lab.partitions():
+        others = [replica for replica in p.isr if replica != broker]
+        if not any(lab.brokers[replica].state == "running" for replica in others):
+            return ...
+    return ...
+''',
         hints=(
             "Say first what has to be true of each partition after the broker has stopped.",
             "Where is the ISR of now, and not the one of seven seconds ago? `lab.partitions()` reads ZooKeeper.",
@@ -220,13 +238,14 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="06.5",
-        title="A leader that refuses its own ISR (KAFKA-1382)",
+        title="A leader that refuses its own ISR",
         hints=(
-            "What is in the znode, and what does the leader know of it?",
-            "Which write was refused, and by which version?",
-            "Whose write had come first?",
+            "Which write was refused, and because of which version?",
+            "Whose write had come first? How can the leader find out?",
         ),
         ticket="KAFKA-1382",
+        occasion="own_write",
+        given=BROKEN,
         why="The leader reads the znode again, finds the ISR that it wanted to write, and takes over its version.",
     ),
 )

@@ -168,6 +168,15 @@ def asked_in_vain(lab: Lab) -> str | None:
     return "Its answers all said remaining=pair-0. What has to be true of replica 2 before one of them is empty?"
 
 
+# 4: repair
+
+BROKEN = '''
+def receivers(assignment, live, shutting_down):
+    """The brokers that get LeaderAndIsr with the new leader of a partition."""
+    return [broker for broker in assignment if broker in live and broker not in shutting_down]
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="07.1",
@@ -228,14 +237,18 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="07.4",
-        title="A request of the former process (KAFKA-7235)",
+        title="Two leaders during a shutdown",
         hints=(
-            "Which process of broker 3 sent the request that arrives last?",
-            "What could the controller compare, if each process had a number of its own?",
-            "One field of Generation is about such numbers of brokers.",
+            "Which broker does not know yet that another one leads?",
+            "A broker that shuts down is still live, and answers clients.",
         ),
-        ticket="KAFKA-7235b",
-        why="Each process has an epoch, the zxid of its znode in `/brokers/ids`; older requests are refused (KIP-380).",
+        ticket="KAFKA-7482",
+        occasion="receivers",
+        given=BROKEN,
+        stories={
+            "another replica is down": "kill 3; settle; shutdown 2; settle",
+        },
+        why="The broker that leaves gets the new leader, too, and leads no more.",
     ),
 )
 

@@ -133,6 +133,16 @@ def written(lab: Lab) -> str:
     return "The controller keeps the epoch that it was elected with; it does not read the znode again."
 
 
+# 3: repair
+
+BROKEN = '''
+def at_startup(states):
+    """The replicas that a new controller moves to Online, and those that it moves to Offline."""
+    online = [replica for replica, state in states.items() if state == "OnlineReplica"]
+    return online, []
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="08.1",
@@ -171,14 +181,15 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="08.3",
-        title="A deposed controller still writes (KAFKA-6082)",
+        title="A failover leaves a dead leader in place",
         hints=(
-            "Where did the late write land: at a broker, or somewhere else?",
-            "Who could refuse it there? A broker's check of epochs does not help.",
-            "Look for the field that makes a write depend on `/controller_epoch`.",
+            "Which broker did the new controller never see alive?",
+            "Which move takes a replica out of the ISR, and makes its leader -1?",
         ),
-        ticket="KAFKA-6082",
-        why="Since 2.1 each write is a transaction that first checks the version of `/controller_epoch`.",
+        ticket="KAFKA-3143",
+        occasion="startup",
+        given=BROKEN,
+        why="What is not there when a controller begins goes Offline, as if it had just died: elections follow.",
     ),
     Operate(
         name="08.4",

@@ -184,6 +184,15 @@ def executed(lab: Lab) -> str:
 
 AGAIN = "The next controller reads the mark, starts again, and waits for the same broker."
 
+# 5: repair
+
+BROKEN = '''
+def waits(asked, queued, moving):
+    """The topics whose deletion waits for their move; `asked` are to be deleted now, `queued` were so before."""
+    return [topic for topic in queued if topic in moving]
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="10.1",
@@ -270,21 +279,19 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="10.5",
-        title="One move, two topics that cannot be used (linkedin/kafka#14)",
+        title="One move, two topics that cannot be used",
         hints=(
-            "Nothing was done wrong with audit. What does the controller do first when broker 4 starts?",
-            "Over which topic does that event fail? The topic is gone; why is its move still there?",
-            "If the deletion of orders had waited, nothing would be left over. Which field is about that?",
+            "Over which topic does the start of broker 4 fail? It is gone; why is its move still there?",
+            "When is a topic in `asked`, and when in `queued`?",
         ),
         ticket="LINKEDIN-14",
-        why="The topic is put on the list of deletions before the controller looks which topics of the list move. So "
-        "orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
-        evades={
-            "incremental_reassignment": (
-                "In 2.4 the start of a broker begins with something else. But orders is deleted at once here, too, "
-                "and its move stays in the controller's memory."
-            )
+        occasion="waiting",
+        given=BROKEN,
+        stories={
+            "one topic moves, another is deleted": """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; """
+            """reassign '{"orders-0":[1,4]}'; run_for 0.1; delete_topic audit; settle; heal; settle""",
         },
+        why="So orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
     ),
 )
 

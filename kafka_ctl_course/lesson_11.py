@@ -207,6 +207,15 @@ def emptied(lab: Lab) -> str:
     return "The plan was in ZooKeeper and in the controller's memory; both had to be emptied before another counts."
 
 
+# 3: repair
+
+BROKEN = '''
+def remember(cached, written):
+    """The leader epoch in the controller's memory after step 2: `cached` before it, `written` in ZooKeeper."""
+    return cached
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Ends(
         name="11.1",
@@ -228,6 +237,14 @@ EXERCISES: tuple[Exercise, ...] = (
     Implement(
         name="11.2",
         title="Four sets",
+        given='''
+def moves(old, new):
+    """AR during the move, to create, to remove, and which brokers must be in the ISR."""
+    create = [broker for broker in new if broker not in old]
+    remove = ...
+    during = ...
+    return during, create, remove, ...
+''',
         hints=(
             "Draw two circles, old and new. Each answer is a part of this drawing.",
             "Which brokers must be able to lead after the move? These have to be in the ISR.",
@@ -248,19 +265,15 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="11.3",
-        title="Clients get an old leader epoch (KAFKA-9212)",
+        title="Clients get an old leader epoch",
         hints=(
             "Which number differs between ZooKeeper and what clients get? Which step has raised it?",
-            "Who wrote the new number, and where should the writer have noted it as well?",
             "UpdateMetadata is made from what the controller has in memory.",
         ),
         ticket="KAFKA-9212",
+        occasion="bumped",
+        given=BROKEN,
         why="The controller now notes the epoch that it has written in step 2, and metadata is made from that.",
-        evades={
-            "waits_for_dead_targets": (
-                "The plan is dropped here because broker 4 is down. With broker 4 up, the epoch is stale until step 7."
-            )
-        },
     ),
     Operate(
         name="11.4",

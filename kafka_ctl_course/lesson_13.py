@@ -197,6 +197,17 @@ def unequal(lab: Lab) -> str | None:
     return None
 
 
+# 3: repair
+
+BROKEN = '''
+def may_be_elected(partition, live, moving):
+    """Whether a check elects the preferred replica of a partition that another broker leads."""
+    if partition.deleting or moving:
+        return False
+    return partition.preferred in live
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="13.1",
@@ -222,6 +233,17 @@ EXERCISES: tuple[Exercise, ...] = (
         name="13.2",
         title="What does a check elect?",
         core=True,
+        given='''
+def chosen(partitions, live, moving, percentage):
+    """Those of `partitions` whose preferred replica a check elects."""
+    found = []
+    for broker in {p.replicas[0] for p in partitions}:
+        mine = [p for p in partitions if p.replicas[0] == broker]
+        away = [p for p in mine if p.leader != broker]
+        if mine and len(away) / len(mine) > ...:
+            found += ...
+    return found
+''',
         hints=(
             "Whose ratio is it? Write the grouping first: `p.replicas[0]`.",
             "Which comparison is *more than*? And how many are elected once it is true?",
@@ -242,14 +264,22 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="13.3",
-        title="Every five minutes an election that must fail (KAFKA-9866)",
+        title="Every five minutes an election that must fail",
         hints=(
             "Which replica was to be elected, and what was wrong with it?",
-            "When does the check find out: before the election, or by its failure?",
-            "Look for a field about the automatic rebalance.",
+            "A partition has `replicas`, `isr`, `leader`, `preferred` and `deleting`.",
         ),
         ticket="KAFKA-9866",
-        why="Since 2.6 the check leaves out partitions whose preferred replica is not in the ISR.",
+        occasion="electable",
+        given=BROKEN,
+        stories={
+            "a move hangs": """create_topic audit assignment='{"0":[2]}'; settle; reassign '{"audit-0":[4]}'; """
+            "kill 4; settle; kill 1; settle; start 1; settle; run_for 310",
+            "the only replica is down": """create_topic alone assignment='{"0":[4]}'; settle; kill 4; """
+            "settle; run_for 310",
+            "another follower lags": "kill 1; settle; start 1; settle; lag 3 orders 0; settle; run_for 310",
+        },
+        why="The check leaves out partitions whose preferred replica is not in the ISR.",
     ),
     Operate(
         name="13.4",

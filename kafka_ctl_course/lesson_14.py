@@ -201,6 +201,15 @@ def _remark(changed: dict[str, object]) -> str:
     return next((remarks[name] for name in changed if name in remarks), "")
 
 
+# 3: repair
+
+BROKEN = '''
+def next_round(asked, refused):
+    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
+    return asked
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="14.1",
@@ -239,14 +248,19 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="14.3",
-        title="Broker and controller wait for each other (KAFKA-6879)",
+        title="Elected twice",
         hints=(
-            "Who waits in the story, and for whom? Look at the last lines of the controller in the trace.",
-            "What ends while it waits, and who would have to say so?",
-            "Look for a field about what happens to those who wait when a session expires.",
+            "How many of the four writes were refused?",
+            "What becomes of a partition that is elected a second time?",
         ),
-        ticket="KAFKA-6879",
-        why="A thread that waits for an answer of ZooKeeper gets an error when the session expires, and goes on.",
+        ticket="KAFKA-8286",
+        occasion="retry",
+        given=BROKEN,
+        stories={
+            "several writes are refused": """create_topic bills assignment='{"0":[1,2,3],"1":[1,2,3]}'; settle; """
+            "lag 3 bills 0; lag 3 bills 1; settle; catch_up 3; run_for 0.1991; shutdown 1 wait=false; settle",
+        },
+        why="Only what was refused is elected again; the leader epochs of the others rise once.",
     ),
     GracePeriod(
         name="14.4",

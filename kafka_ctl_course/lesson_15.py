@@ -160,6 +160,18 @@ CONFIGURED = (
     "a topic's settings only when its copy is made."
 )
 
+# 3: repair
+
+BROKEN = '''
+def cut(high_watermark, end, shared):
+    """Where a new follower cuts its log, which ends at `end`.
+
+    Up to `shared` it has the leader's records, by leader epochs; that is None until the leader has answered.
+    """
+    return high_watermark
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="15.1",
@@ -202,14 +214,20 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Repair(
         name="15.3",
-        title="Safe, and gone after two restarts (KAFKA-1211)",
+        title="Safe, and gone after two restarts",
         hints=(
-            "What did the follower throw away when it came back, and why?",
-            "Which number does it go by? Is it the newest?",
-            "Look for a field about what a follower goes by when it shortens its log.",
+            "What did the follower throw away when it came back, before its leader had answered?",
+            "Two cases: `shared` is None, or a number. What is certain in each of them?",
         ),
         ticket="KAFKA-1211",
-        why="Since 0.11 (KIP-101) a follower asks its leader where a leader epoch ended, and cuts off no more.",
+        occasion="truncate",
+        given=BROKEN,
+        stories={
+            "only the old leader has a record": "produce orders 0 records=2; run_for 2; pause 2 3; pause 3 3; "
+            "produce orders 0 acks=1; run_for 0.2; kill 1; run_for 8; produce orders 0; settle; start 1; settle",
+            "a follower restarts early": "produce orders 0 records=2; bounce 2; settle",
+        },
+        why="A follower asks its leader where their logs part, by leader epochs (KIP-101), and cuts off no more.",
     ),
     Operate(
         name="15.4",

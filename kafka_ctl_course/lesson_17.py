@@ -249,6 +249,14 @@ EXERCISES: tuple[Exercise, ...] = (
         name="17.2",
         title="Pack a request",
         core=True,
+        given='''
+def frame(api_key, version, correlation_id, client_id, body):
+    """The bytes of a request, its length in front."""
+    name = b"" if client_id is None else client_id.encode()
+    head = api_key.to_bytes(2, "big") + ...
+    payload = head + ... + name + body
+    return ... + payload
+''',
         hints=(
             "`(16).to_bytes(4, 'big')` are four bytes, the largest first.",
             "What counts towards the length? Everything behind it.",

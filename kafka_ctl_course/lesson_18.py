@@ -9,7 +9,7 @@ from kafka_ctl.brokers.process import RUNNING
 from kafka_ctl.errors import KafkaCtlError, short
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
-from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import find
@@ -25,28 +25,24 @@ DEAD = (
 """alone-0 has no leader, as its only broker is dead; the leader of orders-0 has just died, and no process knows."""
 EDITED = lesson_02.OPENING + lesson_02.ONE + lesson_02.EDIT + lesson_02.TAKEOVER
 """ZooKeeper and all metadata name broker 2 as the leader, and broker 2 has not been made one."""
+ACKNOWLEDGED = (
+    """lab brokers=3 generation=0.10 seed=7 config='{"auto.leader.rebalance.enable":false}'\n"""
+    """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=2\n"""
+)
+"""Two records that both replicas have; the follower does not know yet that they are safe."""
 MOST = 4
 """Commands of a story of one's own, at most; time that passes is not counted."""
 
 
-# 1: predict
+# 1: an acknowledged record
 
 
-def epochs(lab: Lab) -> tuple[int, int]:
-    """The leader epoch of orders-0 in ZooKeeper, and the one that broker 2 gives to its clients."""
-    found = next(state for tp, state in lab.brokers[2].metadata.items() if tp == ("orders", 0))
-    return lab.partition("orders", 0).leader_epoch, found.leader_epoch
-
-
-def epochs_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
-    """The mistakes of exercise 1."""
-    if answer == truth[::-1]:
-        return "The two are mixed up: ZooKeeper was written first."
-    if answer == (1, 1):
-        return "So it would be without the bug: a controller that raises an epoch also sends it to all brokers."
-    if answer == (0, 0):
-        return "A reassignment raises the leader epoch in ZooKeeper at its first step."
-    return None
+def safe(lab: Lab) -> str | None:
+    """The leader that still has every acknowledged record; None once it has not."""
+    if any(violation.invariant == "I4" for violation in lab.violations):
+        return None
+    leader = lab.partition("orders", 0).leader
+    return f"every acknowledged record is there. {f'Broker {leader} leads' if leader >= 0 else 'No broker leads'}."
 
 
 # 3: leaders that do not lead
@@ -137,31 +133,54 @@ def _not_reached(lab: Lab) -> str:
     return "Which replicas were in the ISR when the last one died?"
 
 
+# 2: repair
+
+BROKEN = '''
+def next_leader(assignment, isr, live, shutting_down):
+    """Leader and ISR when a broker is about to stop; None if there is no leader."""
+    staying = [broker for broker in isr if broker not in shutting_down]
+    fit = [broker for broker in staying if broker in live]
+    return (fit[0], staying) if fit else None
+'''
+"""The function that learners get."""
+
 EXERCISES: tuple[Exercise, ...] = (
-    Predict(
+    Operate(
         name="18.1",
-        title="Clients get an old leader epoch",
+        title="Lose an acknowledged record",
         core=True,
         hints=(
-            "The invariant's text names both numbers.",
-            "Which of the two was written by the controller, and which did it forget to send?",
+            "Which broker has all records, and which one may lead without them?",
+            "One way needs a follower that is behind, and a default of Kafka 0.10; another one needs only haste.",
         ),
-        story=find("KAFKA-9212").story,
-        ask=epochs,
-        example=(4, 4),
-        parts=("the epoch in ZooKeeper", "the epoch that broker 2 gives to clients"),
-        wrong=(epochs_wrong,),
-        why="A client that compares epochs is refused by a leader that is right.",
+        begin=ACKNOWLEDGED,
+        missing=safe,
+        best=2,
+        most=3,
+        remarks={
+            "kill 1": "Broker 2 was in sync: it has what was acknowledged.",
+            "kill 2": "Broker 1 leads on, and what it acknowledges now is on its disk alone.",
+            "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
+            "bounce": "The follower came back and copied everything again. From which broker?",
+            "delete_topic": "What was deleted on request is not lost.",
+        },
+        why="An acknowledgement counts the replicas in sync at that moment. Unclean election (KIP-106) and a follower "
+        "that shortens its log (KIP-101) both forget that.",
     ),
     Repair(
         name="18.2",
-        title="After restarts one broker leads everything (KAFKA-3670)",
+        title="After restarts one broker leads everything",
         hints=(
             "What did broker 2 do when it left, and who led then?",
             "Which list was walked along: the assignment, or the ISR?",
-            "`DEFECTS` above has the field; its sentence is in docs/generations.md.",
         ),
         ticket="KAFKA-3670",
+        what="elections",
+        occasion="controlled_shutdown",
+        given=BROKEN,
+        stories={
+            "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
+        },
         why="With the order of the assignment each partition goes to its own next replica.",
     ),
     Compute(

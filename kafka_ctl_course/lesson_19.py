@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +11,13 @@ from typing import ClassVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.answers import SECONDS
+from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 
 Row = tuple[str | int, ...]
 TITLE = "Large histories"
-RATE = 6
-"""The factor by which the lesson's clusters are worse than a bad month."""
 CRASH = """\
 lab brokers=3 generation=2.0 seed=7 config='{"zookeeper.session.timeout.ms":18000}' costs='{"zookeeper_tick":0}'
 create_topic orders assignment='{"0":[1,2,3]}'
@@ -83,24 +83,50 @@ class Condition(Exercise):
         return Verdict(True, self.why)
 
 
-def tenth(lab: Lab) -> float:
-    """The rate of a workload to which ten times less happens."""
-    from kafka_ctl.history import Workload
+# 3: compute
 
-    return Workload(rate=RATE).rate / 10
+Changes = tuple[tuple[int, int], ...]
+OUTAGES = {
+    "a broker dies twice": "kill 1\nrun_for 20\nstart 1\nsettle\nkill 1\nrun_for 9\nstart 1\nsettle\n",
+    "a broker never returns": "kill 1\nrun_for 30\n",
+    "two controllers write that there is no leader": "kill 1\nsettle\ndelete_controller\nrun_for 30\nstart 1\nsettle\n",
+}
+"""Commands after the creation of a topic with one replica for each partition."""
+ALONE = """lab brokers=3 generation=2.4 seed=7\ncreate_topic orders assignment='{"0":[1],"1":[2]}'\nsettle\n"""
 
 
-def rate_wrong(answer: float, truth: float) -> str | None:
-    """The mistakes of exercise 3."""
-    if answer == 60:
-        return "60 is ten times more."
-    if answer == 0.1:
-        return "0.1 is a tenth of a bad month. The clusters above live six times worse."
-    if answer == -4:
-        return "A rate is a factor; ten less is not a tenth."
-    if answer == 10:
-        return "10 makes it worse still: 6 is what these clusters have."
-    return None
+def history(lab: Lab) -> list[tuple[Changes, int]]:
+    """Of each partition: when its `state` znode was written, in ms, with which leader; and when the lab ended."""
+    written: dict[str, list[tuple[int, int]]] = {}
+    for record in lab.trace.slice(kind="zk"):
+        if record.path is not None and record.path.endswith("/state") and record.detail is not None:
+            written.setdefault(record.path, []).append((round(record.time_ms), json.loads(record.detail)["leader"]))
+    return [(tuple(changes), round(lab.now * 1000)) for changes in written.values()]
+
+
+def without_leader(changes: Changes, end: int) -> tuple[int, int]:
+    """The time without a leader in all, and the longest interval."""
+    spans, since = [0], None
+    for at, leader in (*changes, (end, 0)):
+        if since is not None and leader >= 0:
+            spans.append(at - since)
+        since = (at if since is None else since) if leader < 0 else None
+    return sum(spans), max(spans)
+
+
+def explain_outage(given: tuple[Changes, int], got: object, expected: tuple[int, int]) -> str:
+    """The fault in the times that a function found."""
+    changes, end = given
+    text = f"of {changes} up to {end} your function returns {short(got)}. "
+    if not isinstance(got, tuple) or len(got) != 2:
+        return f"{text}Two numbers are asked for: all of the time, and the longest interval."
+    if got == expected[::-1]:
+        return f"{text}The sum comes first."
+    if changes[-1][1] < 0 and got[0] < expected[0]:
+        return f"{text}The last interval is open: it counts up to `end`."
+    if got[0] < expected[0]:
+        return f"{text}A leader of -1 can be written twice. When did the interval begin?"
+    return f"{text}It is too much: when does an interval end?" if got != expected else text
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -138,16 +164,31 @@ EXERCISES: tuple[Exercise, ...] = (
         },
         why="The same text goes to Spark: `hurt.where(condition)`.",
     ),
-    Predict(
+    Compute(
         name="19.3",
-        title="A cluster that is well looked after",
+        title="Seconds without a leader",
         core=True,
-        hints=("All rates are multiplied by this number.", "It is 6 now."),
-        story="lab brokers=1\n",
-        ask=tenth,
-        example=1.5,
-        wrong=(rate_wrong,),
-        why="`rate` is a factor for everything that happens; 1 is a bad month.",
+        given="""
+def without_leader(changes, end):
+    \"\"\"The time without a leader in all, and its longest interval; `changes` are pairs (ms, leader).\"\"\"
+    spans, since = [0], None
+    for at, leader in changes:
+        if leader == -1:
+            since = ...
+        elif since is not None:
+            spans.append(...)
+            since = None
+    return sum(spans), max(spans)
+""",
+        hints=(
+            "Take the changes of one partition by hand. When does an interval begin, and when does it end?",
+            "What if -1 is written twice, and what if the last change is a -1?",
+        ),
+        stories={title: ALONE + commands for title, commands in OUTAGES.items()},
+        give=history,
+        truth=without_leader,
+        explain=explain_outage,
+        why="The open interval is the one that hurts now, and the one that a query forgets first.",
     ),
 )
 GUESSES: dict[str, Guess] = {

@@ -14,8 +14,13 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-FIND = r"grep -i 'kafka\.Kafka' | grep java | grep -v grep | awk '{print $1}'"
+NAME = r"kafka\.Kafka"
+"""The name that the script looks for: the class with which a broker starts."""
+FIND = "grep -i '{}' | grep java | grep -v grep | awk '{{print $1}}'"
 """The script's filter for the lines of `ps ax`; it sends SIGTERM to every process whose number this prints."""
+BROKER = "kafka.Kafka config/server.properties"
+ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain config/zookeeper.properties"
+"""The ends of the command lines of a broker, and of the ZooKeeper that Kafka's own script starts."""
 PROGRAMS = ("ps", "cut", "grep", "awk", "sh")
 JAR = "/opt/kafka_2.12-2.0.1/libs/jetty-servlet-9.4.11.v20180605-{}.jar"
 
@@ -26,17 +31,20 @@ def why_not() -> str:
     return f"no {', '.join(missing)} here" if missing else ""
 
 
-def brokers_found(jars: Iterable[int], shown: int | None = None) -> dict[int, bool]:
+def brokers_found(
+    jars: Iterable[int], shown: int | None = None, *, name: str = NAME, program: str = BROKER
+) -> dict[int, bool]:
     """Start a process for each of these numbers of jars on a class path; whether the script's pipe finds it.
 
     `shown`: how many characters of a line the script gets to see, as with an older `ps`; None for all that `ps` here
-    shows. The processes are Python's and do nothing; they have ended when this returns, and nothing is sent to others.
+    shows. `name` is looked for, and `program` ends each command line. The processes are Python's and do nothing; they
+    have ended when this returns, and nothing is sent to others.
     """
-    stand_ins = {number: _stand_in(number) for number in jars}
+    stand_ins = {number: _stand_in(number, program) for number in jars}
     try:
         seen = f"ps ax | cut -c 1-{shown}" if shown else "ps ax"
         environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-        command = ["sh", "-c", f"{seen} | {FIND}"]
+        command = ["sh", "-c", f"{seen} | {FIND.format(name)}"]
         found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
         return {number: str(process.pid) in found.split() for number, process in stand_ins.items()}
     finally:
@@ -45,18 +53,8 @@ def brokers_found(jars: Iterable[int], shown: int | None = None) -> dict[int, bo
             process.communicate()
 
 
-def _stand_in(jars: int) -> subprocess.Popen[bytes]:
+def _stand_in(jars: int, ends: str) -> subprocess.Popen[bytes]:
     """A process that runs; Popen returns when its command line is what it is to be."""
     path = ":".join(JAR.format(number) for number in range(jars))
-    program = (
-        sys.executable,
-        "-c",
-        "input()",
-        "java",
-        "-Xmx1G",
-        "-cp",
-        path,
-        "kafka.Kafka",
-        "config/server.properties",
-    )
+    program = (sys.executable, "-c", "input()", "java", "-Xmx1G", "-cp", path, *ends.split())
     return subprocess.Popen(program, stdin=subprocess.PIPE)

@@ -17,6 +17,7 @@ from typing import Any
 
 import browser
 
+from tools.notebooks import PROGRESS
 from tools.site import serve
 
 NOTEBOOK = "window.jupyterapp?.shell.currentWidget"
@@ -97,7 +98,7 @@ def opened(folder: Path) -> Iterator[Pages]:
 
 
 def outputs(cells: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
-    """What code cells said, by their ids, without the numbers that name this session's widgets."""
+    """What code cells said, by their ids, without what names this session's widgets or how busy the machine is."""
     reported = {}
     for cell in cells:
         if cell["cell_type"] != "code":
@@ -107,7 +108,7 @@ def outputs(cells: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
             if output["output_type"] == "error":
                 found["error"] = f"{output['ename']}: {output['evalue']}"
             elif output["output_type"] == "stream":
-                found[output["name"]] = found.get(output["name"], "") + "".join(output["text"])
+                found[output["name"]] = PROGRESS.sub("", found.get(output["name"], "") + "".join(output["text"]))
             else:
                 data = {kind: text if isinstance(text, str) else "".join(text) for kind, text in output["data"].items()
                         if not kind.endswith("widget-view+json")}  # fmt: skip

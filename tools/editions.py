@@ -1,6 +1,6 @@
 """What is made of the notebooks: `python -m tools.notebooks editions`.
 
-    notebooks/starter/      for learners: dots instead of answers, nothing saved that gives an answer away
+    notebooks/starter/      for learners: dots or a bug instead of answers, nothing saved that gives an answer away
     notebooks/instructor/   for who teaches: a timing plan, the exercises with their hints, notes; nothing saved either
     notebooks/00-start-here.ipynb   its map of the lessons and its routes
     notebooks/README.md     its table of the lessons
@@ -34,6 +34,8 @@ TABLE = re.compile(r"(?<=\n\| lesson \| \|\n\| --- \| --- \|\n).*?(?=\n\n)", re.
 MINUTES = re.compile(r"^## (?P<title>.+?) · (?P<minutes>\d+) min$", re.MULTILINE)
 """A section's heading with its time."""
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+CHECK = re.compile(r"^check\(\"(?P<name>[\d.]+)\".*", re.MULTILINE)
+"""The call that judges an answer."""
 OUTSIDE = re.compile(r"\]\((\.\./[^)]*)\)")
 """A link to something outside the folder of the notebooks."""
 PRINTED = """
@@ -45,7 +47,7 @@ ROUTES = {
     "One hour": ("01",),
     "Half a day": ("01", "03", "05", "06", "07", "08"),
     "Two days": None,
-    "Operators": ("01", "05", "06", "07", "08", "10", "11", "12", "13", "15", "17", "18", "20"),
+    "Operators": ("01", "05", "06", "07", "08", "10", "11", "12", "13", "15", "17", "18", "20", "22", "23"),
     "Students": ("01", "02", "03", "04", "05", "08", "09", "11", "18"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""
@@ -81,8 +83,15 @@ def starter(book: NotebookNode) -> NotebookNode:
     made = _without_outputs(book)
     made.cells = [cell for cell in made.cells if INSTRUCTOR not in tags(cell)]
     for cell in tagged(made, EXERCISE).values():
-        cell.source = dotted(cell.source)
+        cell.source = begun(cell.source)
     return _moved(made)
+
+
+def begun(source: str) -> str:
+    """The code of an answer as learners begin with it: the function that they are given, or dots."""
+    call = CHECK.search(source)
+    given = EXERCISES[call["name"]].given.strip() if call is not None else ""
+    return f"{given}\n\n\n{call[0]}" if call is not None and given else dotted(source)
 
 
 def dotted(source: str) -> str:

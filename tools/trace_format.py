@@ -13,6 +13,8 @@ COLUMNS = """# The trace, column by column
 Everything that happens is one record. A record has a time, an actor, a kind and an action, a subject, the
 change, and `cause`: the `seq` of the record that caused it. Columns that do not apply are empty.
 
+[A trace, command by command: a broker fails](../tests/traces/broker_failure.txt)
+
 | column | meaning |
 |---|---|
 | `history` | which cluster or imported log (a column of files and tables, not of the records in memory) |

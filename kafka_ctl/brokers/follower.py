@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from kafka_ctl.brokers import fetches
@@ -146,10 +146,11 @@ class FollowedPartition:
     def prepare_truncation(self) -> None:
         """Before anything is copied from a new leader, what it may not have must go."""
         log = self.process.disk.logs.get(self.tp)
-        if log is not None and self.process.generation.records.truncates_by_epoch:
-            self.truncates = True
-        elif log is not None:
-            self._truncate(log, log.high_watermark, "high-watermark")
+        if log is not None:
+            cut: Callable[..., int] | None = self.process.world.plugins.rule("truncate", None)
+            self.truncates = cut is not None or self.process.generation.records.truncates_by_epoch
+            usual = log.end if self.truncates else log.high_watermark
+            self._truncate(log, cut(log.high_watermark, log.end, None) if cut else usual, "high-watermark")
 
     async def _compare_epochs(self, log: Log, leader: int) -> None:
         """Ask where our leader epochs end in the leader's log, and drop what it has not."""
@@ -159,13 +160,13 @@ class FollowedPartition:
             request = fetches.OffsetsForLeaderEpochRequest(self.tp, process.id, named, epoch)
             return process.network.end_of_epoch(leader, request)
 
-        end = log.common_end(ask)
-        if end is None:
+        if (end := log.common_end(ask)) is None:
             await self._back_off()
             return
         self.role.threads[self.known.leader].fetched()
         await process.clock.sleep(process.costs.request)
-        self._truncate(log, end, "leader-epoch")
+        cut = process.world.plugins.rule("truncate", lambda *_: end)(log.high_watermark, log.end, end)
+        self._truncate(log, cut, "leader-epoch")
         self.truncates = False
 
     def _truncate(self, log: Log, end: int, by: str) -> None:

@@ -6,7 +6,7 @@ from the page   start {fragment}               open the run that the address nam
                 link {}                        make an address of the step that is shown
 to the page     open {model, traits}           a widget there is now
                 set, message                   as above, the other way round
-                show {model, script, style}    draw it
+                show {model}                   draw it
                 link {fragment}                the address that was asked for
                 failed {text}                  what went wrong, in a sentence
 """
@@ -69,13 +69,12 @@ class Page:
     def _start(self, link: Link) -> None:
         widgets.install(self.send)
         from kafka_ctl.views.widget.live import Live
-        from kafka_ctl.views.widget.payload import LIVE, SHEET
 
         lab = Lab.replay(link.story)
         self.live = Live(lab)
         if link.step is not None:
             self.live.index = min(link.step, len(self.live.live_film.frames) - 1)
-        self.send({"do": "show", "model": self.live.model_id, "script": LIVE, "style": SHEET})
+        self.send({"do": "show", "model": self.live.model_id})
 
 
 def _parsed(text: str) -> widgets.Content:

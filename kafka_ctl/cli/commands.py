@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from kafka_ctl.cli.drill import drill
 from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.reassign import reassign
@@ -31,7 +32,7 @@ SECTIONS = {
     "Learn": ("lab", "demo", "exercises"),
     "Stories": ("run", "render", "museum", "explore"),
     "Large histories": ("history",),
-    "Your own cluster": ("watch",),
+    "Your own cluster": ("watch", "drill", "incident"),
     "Tools": ("serve", "zookeeper", "reassign", "wire"),
     "This project": ("test", "diagrams", "docs", "site"),
 }
@@ -49,6 +50,9 @@ Examples:
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story with the bug fixed
   kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
+  kafka-ctl drill described.txt "any two" which two brokers of a cluster may not die together
+  kafka-ctl incident /var/log/kafka -o report.html
+                                          what happened last night, with the player at each finding
   kafka-ctl history import /var/log/kafka --out mine
                                           the logs of a real cluster, as tables for questions
   kafka-ctl watch zk1:2181/kafka          a real cluster, seen through its ZooKeeper and never written to
@@ -162,12 +166,35 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 @click.argument("story")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name; it ends in .svg, .html, .png or .gif.")
 @click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
-def render(story: str, output: str, views: tuple[str, ...]) -> None:
-    """Draw the story in the file STORY as a film, into one file that needs no other file."""
+@click.option("--step", type=int, metavar="N", help="Only this step, as .svg or .png: the number of the player.")
+def render(story: str, output: str, views: tuple[str, ...], step: int | None) -> None:
+    """Draw the story in the file STORY as a film, or one step of it, into one file that needs no other file."""
     from kafka_ctl.lab.lab import Lab
 
     with Lab.replay(story) as played:
-        echo(played.export(output, views or "cluster"))
+        echo(played.export(output, views or "cluster", step=step))
+
+
+@app.command()
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option("-o", "--output", required=True, metavar="FILE", help="File name of the page; it ends in .html.")
+def incident(logs: tuple[str, ...], output: str) -> None:
+    """Report what the logs of a cluster show, as text and as one page with the player at each finding.
+
+    LOG is a folder with state-change.log* and controller.log* of Kafka 0.8 to 3.9, best one folder for each broker, or
+    such a file. The report says who was controller, which partitions had no leader, for how long and why, when ISRs
+    changed very often, which requests are stuck, what the logs do not have, and what to look at next. Nothing but these
+    files is read, and nothing leaves this machine.
+
+    \b
+    kafka-ctl incident /var/log/kafka -o report.html
+    kafka-ctl incident broker-1 broker-2 broker-3 -o report.html
+    """
+    from kafka_ctl.history import incident as reported
+
+    found = reported(logs)
+    echo(str(found).rstrip("\n"))
+    echo(f"\nwritten to {found.export(output)}")
 
 
 @app.command()
@@ -256,6 +283,7 @@ def docs(check: bool) -> int:
 
 app.add_command(reassign)
 app.add_command(explore)
+app.add_command(drill)
 app.add_command(history)
 app.add_command(wire)
 app.add_command(serve)

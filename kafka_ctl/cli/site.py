@@ -1,4 +1,4 @@
-"""`kafka-ctl site`: the course as a static site that runs in a browser, without installation.
+"""`kafka-ctl site`: a living cluster, the course and the documentation as a static site, without installation.
 
 Separate from `commands.py` because a command is loaded when it is called.
 """
@@ -20,7 +20,7 @@ OUT = ROOT / "build" / "site" / "public"
 @click.option("--serve", is_flag=True, help="Then serve it on 127.0.0.1 until Ctrl-C.")
 @click.option("--port", type=click.IntRange(1, 65535), help="With --serve: listen here (default: a free one).")
 def site(out: Path, serve: bool, port: int | None) -> None:
-    """Build the course as a static site: JupyterLab, Python and every lesson that can run in a browser.
+    """Build a static site: a living cluster, JupyterLab with every lesson that can run in a browser, the documentation.
 
     What it is made of is downloaded with pip and npm once, and kept in build/site. The finished folder asks for
     nothing outside itself; any static host can serve it (docs/browser.md). Without --out it is build/site/public.

@@ -8,7 +8,8 @@ Kafka 2.0.1: controller/TopicDeletionManager.scala, TopicDeletionManager
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
@@ -74,11 +75,17 @@ async def _requested(env: Controller, wanted: list[str]) -> None:
     elif topics:
         env.log("starting_deletion", topics=topics)
         busy = {tp.topic for tp in (*env.context.reassigning, *env.context.preferred_elections)}
-        if env.generation.deletion.deletion_waits_for_reassignment:
-            _queue(env, topics)
-        halt(env, [t for t in topics if t in busy], REASSIGNING)  # before it is queued: a new request is not halted
+        waits = env.generation.deletion.deletion_waits_for_reassignment  # else a new request is not halted
+        queued, usual = tuple(env.context.topics_to_be_deleted), partial(_waiting, waits=waits)
+        waiting = env.plugins.rule("waiting", usual)(tuple(topics), queued, frozenset(busy))
         _queue(env, topics)
+        halt(env, waiting, REASSIGNING)
         await resume_deletions(env)
+
+
+def _waiting(asked: Iterable[str], queued: Collection[str], moving: Collection[str], waits: bool) -> list[str]:
+    """The topics that are to be deleted and have to wait."""
+    return [topic for topic in asked if topic in moving and (waits or topic in queued)]
 
 
 def _queue(env: Controller, topics: Iterable[str]) -> None:

@@ -9,11 +9,14 @@ Kafka 2.0.1: controller/KafkaController.scala, onControllerFailover, onControlle
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental, rebalance, topics
 from kafka_ctl.controller.context import SURVIVORS
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import text
 from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, NodeExists
+from kafka_ctl.plugins import STEPS
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.store import Create, Delete, Multi, Set
 
@@ -67,13 +70,20 @@ async def new_session(env: Controller) -> None:
     """
     if env.generation.threads.single_threaded:
         await reelect(env)
-    elif not env.generation.bugs.resigns_when_reelected and await env.zk.controller_id() == env.id:
+    elif await _skips_reelection(env):
         env.log("reelection_skipped")
     else:
         await listeners.watch_controller(env)
         env.active_id = -1
         await resign(env)
         await elect(env)
+
+
+async def _skips_reelection(env: Controller) -> bool:
+    resigns: Callable[[int, int], bool] | None = env.plugins.rule("session", None)
+    if resigns is None:
+        return not env.generation.bugs.resigns_when_reelected and await env.zk.controller_id() == env.id
+    return not resigns(env.id, await env.zk.controller_id())
 
 
 async def elect(env: Controller) -> None:
@@ -229,17 +239,23 @@ async def become_controller(env: Controller) -> None:
         await _clear(env, znodes.IsrChangeNotificationZNode.path())
     env.log("initializing_context")
     await initialize_context(env)
+    last = env.generation.bugs.introduces_brokers_last
+    usual = STEPS if last else (STEPS[-1], *STEPS[:-1])
+    for step in env.plugins.rule("takeover", lambda steps: usual)(STEPS):
+        await _TAKEOVER[step](env)
+
+
+async def _announce(env: Controller) -> None:
     if not env.generation.bugs.introduces_brokers_last:
         env.log("sending_update_metadata")
-        await env.announce_brokers()
-    await env.replica_machine.startup()
+    await env.announce_brokers()
+
+
+async def _start_partitions(env: Controller) -> None:
     await env.partition_machine.startup()
     if not env.generation.zookeeper.watches_before_reading:
         await listeners.subscribe_topics(env, env.context.topics)
     env.log("ready", epoch=env.context.epoch)
-    await _resume(env)
-    if env.generation.bugs.introduces_brokers_last:
-        await env.announce_brokers()
 
 
 async def _resume(env: Controller) -> None:
@@ -256,6 +272,11 @@ async def _resume(env: Controller) -> None:
     rebalance.start(env)
     if env.generation.deletion.has_own_thread:
         deletion.start_thread(env)
+
+
+_TAKEOVER: dict[str, Callable[[Controller], Awaitable[None]]] = dict(
+    zip(STEPS, (lambda env: env.replica_machine.startup(), _start_partitions, _resume, _announce), strict=True)
+)
 
 
 async def _clear(env: Controller, path: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, TopicPartition
@@ -36,13 +37,19 @@ async def broker_change(env: Controller) -> None:
     ids = await env.zk.broker_ids()
     async with env.locked():
         now = await env.zk.brokers(ids)
-        await _brokers_are(env, now, ids if env.generation.bugs.reads_brokers_twice else now)
+        await _brokers_are(env, now, ids)
+
+
+def _changed(known: set[int], listed: set[int], read: set[int], twice: bool) -> tuple[set[int], set[int]]:
+    """The brokers that are new, and those that are dead."""
+    return read - known, known - (listed if twice else read)
 
 
 async def _brokers_are(env: Controller, now: dict[int, Broker], listed: Collection[int]) -> None:
-    """Take over who is there `now`; whoever is `listed` counts as alive, though before KAFKA-3085 it could be gone."""
+    """Take over who is there `now`; before KAFKA-3085 a broker that was `listed` was not dead, though it was gone."""
     before = env.context.brokers
-    new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - set(listed))
+    changed = env.plugins.rule("brokers", partial(_changed, twice=env.generation.bugs.reads_brokers_twice))
+    new, dead = map(sorted, changed(set(before), set(listed), set(now)))
     bounced: list[int] = []
     if env.generation.membership.broker_epochs:
         bounced = sorted(b for b in now.keys() & before.keys() if now[b].epoch > before[b].epoch)

@@ -147,10 +147,12 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         if strategy is Strategy.PREFERRED and not self.process.generation.election.elects_already_preferred:
             elected = [tp for tp in partitions if self._led_by_preferred(tp)]
             remaining = partitions = [tp for tp in partitions if tp not in elected]
+        whole = self.process.generation.election.retries_whole_batch
+        retry = self.process.plugins.rule("retry", lambda asked, refused: asked if whole else refused)
         while remaining:
-            again = partitions if self.process.generation.election.retries_whole_batch else remaining
-            done, remaining = await self._elect_once(again, strategy)
+            done, refused = await self._elect_once(remaining, strategy)
             elected += done
+            remaining = retry(remaining, refused) if refused else []
         for tp in elected:
             self.led(tp, "elect", self.context.leadership[tp])
 
@@ -211,10 +213,11 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
                 shutting_down = context.shutting_down
                 candidates = tuple(r for r in assigned if context.online(r, tp, shutting_down_too=True))
                 receivers = candidates if self.process.generation.shutdown.shutdown_tells_leaving_broker else live
-                if self.process.generation.bugs.shutdown_follows_isr:  # KAFKA-3670: the head of the ISR
-                    assigned = candidates = state.isr
-                rule = election.controlled_shutdown_leader
-                return elect(strategy, rule, assigned, state.isr, candidates, shutting_down), receivers
+                informs = self.process.plugins.rule("receivers", lambda *_: receivers)
+                informed = tuple(informs(assigned, frozenset(candidates), frozenset(shutting_down)))
+                follows_isr = self.process.generation.bugs.shutdown_follows_isr
+                rule = _head_of_isr if follows_isr else election.controlled_shutdown_leader
+                return elect(strategy, rule, assigned, state.isr, candidates, shutting_down), informed
             case Strategy.REASSIGN:
                 target = context.reassigning[tp]
                 live = tuple(r for r in target if context.online(r, tp))
@@ -235,6 +238,13 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
             columns["target"] = "unclean" if choice.unclean else "clean"
             columns |= {"leader": choice.leader, "isr": choice.isr, "leader_epoch": state.leader_epoch + 1}
         self.process.record("election", strategy, *tp, **columns)
+
+
+def _head_of_isr(
+    assigned: Sequence[int], isr: Sequence[int], live: Sequence[int], leaving: Iterable[int]
+) -> Election | None:
+    """The leader after a controlled shutdown, before KAFKA-3670."""
+    return election.controlled_shutdown_leader(isr, isr, isr, leaving)
 
 
 # Kafka's error messages

@@ -256,8 +256,11 @@ async def bump_leader_epoch(
         for error in updated.failed.values():
             raise error
         done = updated.done
-    if env.generation.reassignment.caches_bumped_epoch:
-        env.context.leadership[tp] = done[tp]
+    cached, written = env.context.leadership.get(tp, done[tp]), done[tp]
+    keeps = env.generation.reassignment.caches_bumped_epoch
+    remember = env.plugins.rule("bumped", lambda cached, written: written if keeps else cached)
+    epoch = remember(cached.leader_epoch, written.leader_epoch)
+    env.context.leadership[tp] = written if epoch == written.leader_epoch else cached._replace(leader_epoch=epoch)
     env.log("leader_epoch_updated", partition=str(tp), leader_epoch=done[tp].leader_epoch)
     await _send(env, tp, done[tp], receivers, assignment)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 
 from kafka_ctl import balance
 from kafka_ctl.balance import BrokerBalance, Candidate
@@ -157,7 +158,10 @@ async def _check(env: Controller) -> None:
     choose: Callable[..., list[TopicPartition]] | None = env.plugins.rule("rebalance", None)
     async with env.locked():
         if choose is not None:
-            if chosen := choose(*_seen(env)):
+            chosen = choose(*_seen(env))
+            if env.plugins.rule("electable", None) is not None:
+                chosen = [tp for tp in chosen if _electable(env, tp, context.assigned(tp)[0])]
+            if chosen:
                 await elect(env, chosen, AUTOMATIC)
             return
         kept = [tp for tp in context.partitions_without(context.topics_to_be_deleted) if context.assigned(tp)]
@@ -187,9 +191,17 @@ async def _rebalance(env: Controller, broker: int, not_preferred: list[TopicPart
 def _electable(env: Controller, tp: TopicPartition, broker: int) -> bool:
     context = env.context
     known = tp.topic in context.all_topics and not context.preferred_elections
-    live = [broker] if context.online(broker, tp) else []
+    live = frozenset(replica for replica in context.assigned(tp) if context.online(replica, tp))
     in_sync = not env.generation.bugs.rebalances_out_of_sync
-    return known and balance.left_out(_candidate(env, tp), live, context.reassigning, in_sync) is None
+    usual = partial(_may_be_elected, in_sync=in_sync)
+    may = env.plugins.rule("electable", usual)
+    return known and may(_candidate(env, tp), live, frozenset(context.reassigning))
+
+
+def _may_be_elected(
+    partition: Candidate, live: frozenset[int], moving: frozenset[TopicPartition], in_sync: bool
+) -> bool:
+    return balance.left_out(partition, live, moving, in_sync) is None
 
 
 def _candidate(env: Controller, tp: TopicPartition) -> Candidate:

@@ -31,6 +31,11 @@ def without_replica(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, 
     return NO_LEADER if leader == gone else leader, staying
 
 
+def without_isr_member(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
+    """The same before KAFKA-708."""
+    return leader, tuple(r for r in isr if r != gone)
+
+
 class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
     """Moves replicas between their states for one controller."""
 
@@ -53,10 +58,18 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
                 self.begin(Replica(*tp, broker), ONLINE if context.online(broker, tp) else INELIGIBLE)
         self.process.log("triggering_online_replicas")
         guessed = dict(context.replicas)
-        await self.handle([r for r in context.replicas_at_startup() if guessed[r] is ONLINE], ONLINE)
-        if self.process.generation.failover.stops_dead_replicas_at_startup:
+        online, offline = self.process.plugins.rule("startup", self._begun)({r: str(s) for r, s in guessed.items()})
+        await self.handle([r for r in context.replicas_at_startup() if r in online], ONLINE)
+        if offline or self.process.generation.failover.stops_dead_replicas_at_startup:
             self.process.log("triggering_offline_replicas")
-            await self.handle([r for r, state in guessed.items() if state is INELIGIBLE], OFFLINE)
+            await self.handle([r for r in guessed if r in offline], OFFLINE)
+
+    def _begun(self, states: dict[Replica, str]) -> tuple[list[Replica], list[Replica]]:
+        """The replicas that go Online when a controller begins, and those that go Offline."""
+        stops = self.process.generation.failover.stops_dead_replicas_at_startup
+        return [r for r, s in states.items() if s == ONLINE], [
+            r for r, s in states.items() if s == INELIGIBLE and stops
+        ]
 
     async def handle(self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None) -> None:
         """Move these replicas to `target` and send what follows, in one batch.
@@ -186,11 +199,9 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
 
     def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:
         """The state without this broker; the last member stays, so that it can lead again when it returns."""
-        if self.process.generation.bugs.keeps_dead_leader:
-            leader, isr = state.leader, tuple(r for r in state.isr if r != broker)
-        else:
-            leader, isr = self.process.plugins.rule("shrink", without_replica)(state.leader, state.isr, broker)
-            isr = () if emptied else isr
+        usual = without_isr_member if self.process.generation.bugs.keeps_dead_leader else without_replica
+        leader, isr = self.process.plugins.rule("shrink", usual)(state.leader, state.isr, broker)
+        isr = () if emptied else isr
         return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
 
 

@@ -5,7 +5,8 @@
     predict.py       what will happen?
     implement.py     a function of one's own, plugged into a running lab, and the shortest story that shows a difference
     operate.py       a cluster in trouble: bring it back
-    repair.py        a museum controller: fix it
+    repair.py        a function of a museum controller: fix it
+    own_controller.py  the functions of right answers together, in the stories of the museum
     progress_file.py which exercises have been solved, in a small file of the user's
     report.py        the same as rows of a table
 
@@ -16,6 +17,7 @@ right answers: each is the result of running the kit. A lesson holds mistakes th
 from __future__ import annotations
 
 from kafka_ctl.exercises.checking import EXERCISES, check, counterexample, hint, trouble
+from kafka_ctl.exercises.own_controller import my_controller
 from kafka_ctl.exercises.progress_file import progress, reset
 
-__all__ = ["EXERCISES", "check", "counterexample", "hint", "progress", "reset", "trouble"]
+__all__ = ["EXERCISES", "check", "counterexample", "hint", "my_controller", "progress", "reset", "trouble"]

@@ -14,8 +14,10 @@ from types import ModuleType
 from kafka_ctl.errors import BadInput, UnknownName, UnusableFunction, short
 from kafka_ctl.exercises import answers, progress_file
 from kafka_ctl.exercises.answers import Unfit, judging
-from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, failed, is_open
+from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, failed, is_open, source_of
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.simulation.loop import RunTooLong
 
@@ -66,7 +68,8 @@ def check(name: str, answer: object) -> None:
         print("No answer yet: put yours in place of the dots, then run the cell again.")
         return
     _last[name] = verdict
-    progress_file.note_check(name, verdict.right)
+    plugs = verdict.right and isinstance(exercise, Implement | Repair)
+    progress_file.note_check(name, verdict.right, source_of(answer) if plugs and callable(answer) else "")
     say(("Right. " if verdict.right else "Not yet. ") + verdict.text)
     if not verdict.right:
         print(_next(exercise, verdict))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from kafka_ctl.errors import PluginFailed, UnusableFunction, short
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+
+LONGEST = 10_000
+"""Characters of a source text that is kept."""
 
 
 class Verdict(NamedTuple):
@@ -46,7 +50,8 @@ class Verdict(NamedTuple):
 class Exercise:
     """One exercise. `name` is lesson and number, `05.1`; `hints` go from a nudge to the last step but one.
 
-    `core` marks the two exercises of a lesson that everybody does; the others stretch.
+    `core` marks the two exercises of a lesson that everybody does; the others stretch. `given` is the function that
+    learners begin with, as text: with a bug, or with dots in some places; without it they get dots alone.
     """
 
     kind: ClassVar[str]
@@ -54,6 +59,7 @@ class Exercise:
     title: str
     hints: tuple[str, ...]
     core: bool = False
+    given: str = ""
 
     def judge(self, answer: object) -> Verdict:
         """The verdict on this answer; it may raise whatever the learner's own code raises."""
@@ -113,6 +119,21 @@ def returned_none(function: Callable[..., object]) -> str:
     if function.__name__ == "<lambda>" or _returns_something(function):
         return "your function returned None here. Which way through it ends without a value?"
     return "your function returned None. Is there a `return`?"
+
+
+def source_of(function: Callable[..., object]) -> str:
+    """The functions and imports of the cell, or of the file, that a function was written in, that function last; ""
+    where its text is not known, is long, or is no `def` of its own."""
+    with suppress(OSError, TypeError, SyntaxError, IndexError):
+        lines, _ = inspect.findsource(function)
+        text, name = "".join(lines), getattr(function, "__name__", "")
+        kept = [
+            node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.Import | ast.ImportFrom)
+        ]
+        kept.sort(key=lambda node: getattr(node, "name", "") == name)
+        code = "\n\n".join(filter(None, (ast.get_source_segment(text, node) for node in kept)))
+        return code if len(code) <= LONGEST and getattr(kept[-1], "name", "") == name else ""
+    return ""
 
 
 def _returns_something(function: FunctionType) -> bool:

@@ -59,7 +59,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         """Stories first, then cases, then walks; the first difference is reported."""
         if not callable(answer):
             return not_callable(answer)
-        mine, usual = self._plugins(_with_rows(answer) if self.lists else answer), self._plugins(self.usual)
+        mine, usual = self._plugins(with_rows(answer) if self.lists else answer), self._plugins(self.usual)
         for title, text in self.stories.items():
             still_running(f'the story "{title}"')
             if (verdict := self._story(f'In the story "{title}"', text, mine, usual)) is not None:
@@ -148,7 +148,7 @@ class Row(tuple[object, ...]):
         return Row([*other, *self])
 
 
-def _with_rows(function: Callable[..., object]) -> Callable[..., object]:
+def with_rows(function: Callable[..., object]) -> Callable[..., object]:
     """The same function, called with rows in the place of tuples."""
 
     @functools.wraps(function)

@@ -25,15 +25,17 @@ class Operate(Exercise):
     """A cluster as `begin` (a story) leaves it.
 
     The answer is a lab in which somebody worked, a function of a lab, or commands as text. `missing` says what is still
-    wrong at the end, None if nothing is; `best` is how few commands are enough. `remarks` tell, by command, why it did
-    not help; `praise` tells, by command, what to say of a way that works, and `why` what made it work. A way that wrote
-    a broker's or a partition's znode by hand works at a risk, which is said instead of the praise.
+    wrong at the end, None if nothing is; `best` is how few commands are enough, `most` how many there may be. `remarks`
+    tell, by command, why it did not help; `praise` tells, by command, what to say of a way that works, and `why` what
+    made it work. A way that wrote a broker's or a partition's znode by hand works at a risk, which is said instead of
+    the praise.
     """
 
     kind: ClassVar[str] = "operate"
     begin: str
     missing: Callable[[Lab], str | None]
     best: int
+    most: int | None = None
     remarks: Mapping[str, Remark]
     praise: Mapping[str, Remark] = field(default_factory=dict)
     why: Remark
@@ -56,6 +58,10 @@ class Operate(Exercise):
                 return Verdict(False, text + self._remark(lab, given))
             if not given:
                 return Verdict(False, "No command was given to the lab yet; time alone does not help.")
+            if self.most is not None and len(given) > self.most:
+                return Verdict(
+                    False, f"These are {len(given)} commands; {self.most} are enough, besides time that passes."
+                )
             text, wrong = lab.story, self._missing(lab)
             if wrong is not None:
                 return Verdict(False, f"After {_listed(given)}: {wrong}{self._remark(lab, given)}", text)

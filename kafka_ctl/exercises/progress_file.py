@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from kafka_ctl.paths import COURSE_LIST, IN_CHECKOUT, ROOT
 
@@ -30,11 +30,15 @@ class Entry(TypedDict):
     solved: bool
     checks: int
     hints: int
+    code: NotRequired[str]
+    """The function of the last right answer, as source text."""
 
 
 Progress = dict[str, Entry]
 listeners: list[Callable[[], None]] = []
 """Called whenever something has changed."""
+session_code: dict[str, str] = {}
+"""The functions that solved exercises since the program began."""
 UNSEEN: Entry = {"solved": False, "checks": 0, "hints": 0}
 
 
@@ -88,14 +92,22 @@ def progress() -> Progress:
 
 def _entry(stored: dict[str, object]) -> Entry:
     counts = {what: value if isinstance(value := stored.get(what), int) else 0 for what in ("checks", "hints")}
-    return {"solved": stored.get("solved") is True, "checks": counts["checks"], "hints": counts["hints"]}
+    entry: Entry = {"solved": stored.get("solved") is True, "checks": counts["checks"], "hints": counts["hints"]}
+    return entry | {"code": code} if isinstance(code := stored.get("code"), str) else entry
 
 
-def note_check(name: str, solved: bool) -> None:
-    """An exercise was checked; what was solved once stays solved."""
+def note_check(name: str, solved: bool, code: str = "") -> None:
+    """An exercise was checked; what was solved once stays solved. `code` is the function that solved it."""
     known = progress()
     entry = known.get(name, UNSEEN)
+    if code:
+        session_code[name], entry = code, entry | {"code": code}
     _store(known | {name: {**entry, "solved": entry["solved"] or solved, "checks": entry["checks"] + 1}})
+
+
+def kept_code() -> dict[str, str]:
+    """The source text of each function that solved an exercise; without a file, those of this session."""
+    return {name: entry["code"] for name, entry in progress().items() if "code" in entry} | session_code
 
 
 def note_hint(name: str, number: int) -> None:
@@ -107,6 +119,7 @@ def note_hint(name: str, number: int) -> None:
 
 def reset() -> None:
     """Forget everything: as if no exercise had been tried."""
+    session_code.clear()
     _store({})
 
 

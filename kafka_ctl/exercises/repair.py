@@ -1,82 +1,137 @@
-"""Exercises of the kind *repair*: a controller of the museum; which of its fields has to be the other way round?"""
+"""Exercises of the kind *repair*: a function of a controller as it was with a bug of the museum, to be fixed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import zip_longest
 from typing import ClassVar
 
-from kafka_ctl.errors import BadInput, KafkaCtlError, short
-from kafka_ctl.exercises.exercise import Exercise, Verdict
-from kafka_ctl.generation import BY_NAME, Generation
+from kafka_ctl.errors import ConditionNotMet, PluginFailed
+from kafka_ctl.exercises.answers import still_running
+from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
+from kafka_ctl.exercises.implement import decoded
+from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.story import Command
 from kafka_ctl.museum import find
 from kafka_ctl.museum.exhibit import Exhibit
 from kafka_ctl.museum.questions import Question
+from kafka_ctl.plugins import ELECTIONS, RULES, Plugins, plain
+
+BEGIN = """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}'; settle; """
+ORDINARY = {
+    "brokers die and return": "kill 2; kill 3; settle; start 3; settle; start 2; settle; elect_preferred; settle",
+    "a rolling restart": "; ".join(f"shutdown {id}; settle; start {id}; settle" for id in (2, 3, 1)),
+    "the controller fails over during a move": """reassign '{"orders-0":[4,2,3]}' through=zookeeper; """
+    "expire_session 1; settle; kill 2; delete_controller; settle; delete_topic orders; settle; start 2; settle",
+}
+"""Stories that go well with every right function: commands after `BEGIN`, by title, on four brokers."""
+SHOWN = 300
+"""Characters of a record that are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repair(Exercise):
-    """The exhibit `ticket`: its story is played with the field that the answer names set the other way round.
+    """A function with the bug of the exhibit `ticket`, which a lab asks as `what[occasion]`, as `rules["fence"]`.
 
-    An answer is a field's name, several names, or a whole `Generation`. `why` explains a right one. `evades` says, by
-    field, why the violation is not seen with it, though what is wrong still is.
+    `given` is its source text. With a right answer the exhibit's story goes well, and every record in it, in `ORDINARY`
+    and in `stories`, made in the same way, is the one of Kafka without the bug. `why` explains it;
+    only then the ticket is named.
     """
 
     kind: ClassVar[str] = "repair"
     ticket: str
+    what: str = "rules"
+    occasion: str
+    stories: Mapping[str, str] = field(default_factory=dict)
     why: str
-    evades: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, answer: object) -> Verdict:
-        """Play the story with the repair, and look for the violation, or ask the exhibit's question."""
-        exhibit = find(self.ticket)
-        try:
-            repaired, names = _repaired(exhibit.generation, answer)
-        except BadInput as error:
-            return Verdict(False, str(error))
-        try:
-            with Lab.replay(exhibit.story) as broken, broken.fork(generation=repaired) as lab:
-                left, text = _left(exhibit, broken, lab), lab.story
-        except (KafkaCtlError, LookupError, AttributeError, TypeError, ValueError) as error:
-            missing = error.args[0] if isinstance(error, KeyError) and error.args else error
-            left, text = f"this story cannot be played to its end any more ({missing})", exhibit.story
-        if left is None and len(names) == 1 and names[0] in self.evades:
-            evaded = f"With `{names[0]}` changed, the story does not show it. {self.evades[names[0]]}"
-            return Verdict(False, evaded)
-        if left is None:
-            return Verdict(True, self.why, text)
-        about = " ".join(f"`{name}` is about something else: {_sentence(name)}." for name in names)
-        return Verdict(False, f"With {' and '.join(f'`{n}`' for n in names)} changed, {left}.\n{about}", text)
+        """The exhibit's story first, then the others."""
+        if not callable(answer):
+            return not_callable(answer)
+        exhibit, mine = find(self.ticket), Plugins(**{self.what: {self.occasion: answer}})
+        text = repaired(self.ticket) + exhibit.commands.partition("\n")[2]
+        asked: list[tuple[tuple[object, ...], object]] = []
+
+        def listening(*given: object) -> object:
+            asked.append((given, answer(*given)))
+            return asked[-1][1]
+
+        heard = Plugins(**{self.what: {self.occasion: listening}})
+        if (problem := played(text, heard, partial(left, exhibit))) is not None:
+            return Verdict(False, f"The story of the bug: {problem}{self._last(asked)}", text, mine)
+        texts = {"of the bug": text}
+        for title, commands in {**ORDINARY, **self.stories}.items():
+            texts[title] = repaired(self.ticket, 4) + f"{BEGIN}{commands}".replace("; ", "\n") + "\n"
+        for title, text in texts.items():
+            still_running(f'the story "{title}"')
+            if (problem := played(text, mine, partial(_difference, _records(text)))) is not None:
+                return Verdict(False, f'The bug is gone, but in the story "{title}": {problem}', text, mine)
+        return Verdict(True, f"{self.why} It was {exhibit.ticket}, in releases {exhibit.releases}: {exhibit.link}")
+
+    def _last(self, asked: list[tuple[tuple[object, ...], object]]) -> str:
+        """The last call of a function, and what it returned."""
+        if not asked:
+            return ""
+        words, (given, got) = (ELECTIONS if self.what == "elections" else RULES)[self.occasion].split(", "), asked[-1]
+        called = ", ".join(f"{word}={plain(value)}" for word, value in zip(words, given, strict=True))
+        return f"\nAsked last with {called}, your function answers {plain(got)}."
 
 
-def _left(exhibit: Exhibit, broken: Lab, lab: Lab) -> str | None:
-    """The fault that is left in a repaired run; None if there is none."""
+def played(text: str, plugins: Plugins, look: Callable[[Lab], str | None]) -> str | None:
+    """The remark of `look` on a story with a learner's functions, or what ended the story before."""
+    try:
+        with Lab.replay(text, **plugins.given) as lab:
+            return look(lab)
+    except PluginFailed as error:
+        return decoded(error)
+    except ConditionNotMet as error:
+        return f"the cluster does not come to rest: {error}"
+    except Exception as error:  # what the cluster does with an answer that it cannot work with
+        return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
+
+
+def left(exhibit: Exhibit, lab: Lab) -> str | None:
+    """The fault of an exhibit that is left in a run of its story; None if there is none."""
     if isinstance(exhibit.caught_by, Question):
-        asked = exhibit.caught_by
-        answer = asked.ask(lab)
-        with broken.fork(generation=exhibit.fixed) as fixed:
-            is_right = answer == asked.ask(fixed)
-        return None if is_right else f"this does not repair the story. {asked.text} {answer}"
+        answer = exhibit.caught_by.ask(lab)
+        return None if answer == _well(exhibit.name) else f"{exhibit.caught_by.text} {answer}"
     first = next((v for v in lab.violations if v.invariant == exhibit.caught_by), None)
-    return f"the story still breaks {first.invariant}: {first.text} (record {first.seq})" if first else None
+    return f"it breaks {first.invariant}: {first.text} (record {first.seq})." if first else None
 
 
-def _repaired(generation: Generation, answer: object) -> tuple[Generation, list[str]]:
-    """The generation with what the answer changes, and the fields that are changed."""
-    if isinstance(answer, Generation):
-        return answer, [name for name in BY_NAME if answer.has(name) != generation.has(name)]
-    names = [answer] if isinstance(answer, str) else list(answer) if isinstance(answer, list | tuple | set) else []
-    names = [name.strip().lower() if isinstance(name, str) else name for name in names]
-    changes = (
-        dict(answer) if isinstance(answer, Mapping) else {n: n not in BY_NAME or not generation.has(n) for n in names}
-    )
-    if not changes or not all(isinstance(name, str) for name in changes):
-        raise BadInput(f"{short(answer)} is not the name of a field; give the name of a field of Generation, as text")
-    if same := [name for name, value in changes.items() if name in BY_NAME and generation.has(name) is value]:
-        raise BadInput(f"`{same[0]}` is {changes[same[0]]} in this story already; what has to be the other way round?")
-    return generation.but(**changes), list(changes)
+@cache
+def _well(name: str) -> str:
+    """The answer to an exhibit's question without the bug."""
+    exhibit = find(name)
+    assert isinstance(exhibit.caught_by, Question)
+    with Lab.replay(repaired(name) + exhibit.commands.partition("\n")[2]) as lab:
+        return exhibit.caught_by.ask(lab)
 
 
-def _sentence(name: str) -> str:
-    return BY_NAME[name].doc if name in BY_NAME else ""
+def repaired(name: str, brokers: int | None = None) -> str:
+    """The first line of an exhibit's story, without the bug; with another number of brokers, if one is given."""
+    exhibit = find(name)
+    given = dict(next(story.parse(exhibit.story)).kwargs) | {"generation": exhibit.fixed.name}
+    changes = {"changes": exhibit.fixed.changes} if exhibit.fixed.changes else {}
+    given = {key: value for key, value in given.items() if key != "changes"} | changes
+    return f"{Command('lab', (), given | ({'brokers': brokers} if brokers else {}))}\n"
+
+
+@cache
+def _records(text: str) -> tuple[str, ...]:
+    """The records of a story with Kafka's own function."""
+    with Lab.replay(text) as lab:
+        return tuple(lab.trace.text().splitlines())
+
+
+def _difference(usual: tuple[str, ...], lab: Lab) -> str | None:
+    """The first record that is not the one of Kafka; None if there is none."""
+    for number, (mine, its) in enumerate(zip_longest(lab.trace.text().splitlines(), usual, fillvalue="no record")):
+        if mine != its:
+            plain, expected = (" ".join(line.split())[:SHOWN] for line in (mine, its))
+            return f"record {number} differs.\nWith your function: {plain}\nWith Kafka's: {expected}"
+    return None

@@ -4,6 +4,8 @@
     generate()     simulate many clusters, write what happened         dataset, workload, layout
     load()         read that again, as a DataFrame                     reading
     import_logs()  the logs of real clusters, in the same columns      log_import, log_chunks, log_files
+    replay()       the same as a trace for every view, without Spark   log_replay
+    incident()     the same as a report, with the player           log_report, outages
     simulate()     one of these clusters, as a trace                   workload
     write_logs()   a trace as the logs that brokers leave behind       log_folders
     [questions]    one function, one question, one answer
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from kafka_ctl.history.dataset import Dataset, generate
     from kafka_ctl.history.log_folders import write_logs
     from kafka_ctl.history.log_import import Logs, import_logs
+    from kafka_ctl.history.log_replay import Replay, replay
+    from kafka_ctl.history.log_report import incident
     from kafka_ctl.history.reading import load, load_arrow
     from kafka_ctl.history.session import spark
     from kafka_ctl.history.workload import INCIDENTS, Workload, simulate
@@ -38,6 +42,9 @@ _HOMES = {
     "load_arrow": "reading",
     "import_logs": "log_import",
     "Logs": "log_import",
+    "incident": "log_report",
+    "replay": "log_replay",
+    "Replay": "log_replay",
     "simulate": "workload",
     "write_logs": "log_folders",
     "Workload": "workload",
@@ -50,14 +57,17 @@ __all__ = [
     "INCIDENTS",
     "Dataset",
     "Logs",
+    "Replay",
     "Workload",
     "generate",
     "import_logs",
+    "incident",
     "live",
     "load",
     "load_arrow",
     "plots",
     "questions",
+    "replay",
     "simulate",
     "spark",
     "write_logs",

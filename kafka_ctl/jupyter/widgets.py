@@ -21,6 +21,16 @@ from kafka_ctl.views.widget.player import Player
 
 Bundle = tuple[dict[str, str], dict[str, object]]
 """A display in a notebook: its forms by MIME type, and their metadata."""
+OPTIONS = """<style>
+.kc-option.jupyter-button { font: 13px/26px Helvetica, Arial, sans-serif; height: 28px; padding: 0 10px;
+  border: 1px solid var(--jp-border-color0, #57606a); border-radius: 5px;
+  background: var(--jp-layout-color0, #fff); color: var(--jp-content-font-color1, #1f2328); }
+.kc-option.jupyter-button:hover:enabled { border-color: #0072b2; box-shadow: none; }
+.kc-option.jupyter-button:is(.kc-right, .kc-wrong) { opacity: 1; border-width: 2px; line-height: 24px; }
+.kc-option.jupyter-button.kc-right { border-color: #00735a; }
+.kc-option.jupyter-button.kc-wrong { border-color: #c24a00; border-style: dashed; }
+</style>"""
+"""The look of the kit for buttons of Jupyter, in its light and dark themes."""
 NOBODY = "nobody"
 """The guess, or the outcome, that names no thing of the picture."""
 
@@ -31,7 +41,7 @@ def _html(text: str) -> str:
 
 
 class GuessPicture(Player):
-    """The picture of a question: `guessed` are the things that were clicked, while it is `answering`."""
+    """The picture of a question: `guessed` are the things that were clicked, while it is `answering`; then `right`."""
 
     _esm: str = GUESS
 
@@ -39,6 +49,7 @@ class GuessPicture(Player):
     many = traitlets.Bool(False).tag(sync=True)
     guessed = traitlets.List(traitlets.Unicode()).tag(sync=True)
     answering = traitlets.Bool(True).tag(sync=True)
+    right = traitlets.List(traitlets.Unicode()).tag(sync=True)
 
 
 class GuessWidget(ipywidgets.VBox):
@@ -55,9 +66,11 @@ class GuessWidget(ipywidgets.VBox):
         self.guess = GUESSES[name]
         self.reply = ipywidgets.HTML()
         question = self.guess.question if isinstance(self.guess, Guess) else self.guess.text
-        asked = ipywidgets.HTML(f"<b>Guess first.</b> {_html(question)}")
+        asked = ipywidgets.HTML(f"{OPTIONS}<b>Guess first.</b> {_html(question)}")
         self.buttons: list[ipywidgets.Button] = []
         between = self._options(self.guess) if isinstance(self.guess, Guess) else self._picture(self.guess)
+        for button in self.buttons:
+            button.add_class("kc-option")
         self.asked: list[ipywidgets.Widget] = [asked, *between, self.reply]
         super().__init__(self.asked, **options)
 
@@ -79,11 +92,13 @@ class GuessWidget(ipywidgets.VBox):
         return [self.picture, *self.buttons]
 
     def choose(self, number: int) -> None:
-        """Commit to one option: it is marked, and the others cannot be chosen any more."""
+        """Commit to one option: it is marked as right or as wrong, and the others cannot be chosen any more."""
         assert isinstance(self.guess, Guess)
-        for place, button in enumerate(self.buttons):
+        for button in self.buttons:
             button.disabled = True
-            button.icon = "check" if place == number else ""
+        right = number == self.guess.right
+        self.buttons[number].icon = "check" if right else "times"
+        self.buttons[number].add_class("kc-right" if right else "kc-wrong")
         option, reply = self.guess.options[number]
         self.reply.value = f"You say: <i>{_html(option)}</i>. {_html(reply)}"
 
@@ -98,6 +113,7 @@ class GuessWidget(ipywidgets.VBox):
             guess.run(run)
             right = guess.outcome(run) or frozenset({NOBODY})
             played = run.player("cluster", start=len(self.lab.trace), limit=60, playing=True)
+        picture.right = sorted(right)
         remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
         verdict = "Right" if mine == right else "Not right"
         reply = [

@@ -69,8 +69,12 @@ class Comparison(NamedTuple):
         before = str(self._replace(differences=())).removesuffix(" nothing differs" if self.differences else "")
         return f"<pre>{escape(before)}</pre>{self._table(None).html() if self.differences else ''}"
 
+    def rows(self, widest: int | None = None) -> list[list[str]]:
+        """The differences as texts: the name and both values, cut to so many characters."""
+        return [[_cell(value, widest) for value in row] for row in self.differences]
+
     def _table(self, widest: int | None) -> Table:
-        return Table(("", "left", "right"), [[_cell(value, widest) for value in row] for row in self.differences])
+        return Table(("", "left", "right"), self.rows(widest))
 
 
 def compare(left: RecordedRun, right: RecordedRun, seconds: float | None = None) -> Comparison:

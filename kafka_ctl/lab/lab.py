@@ -276,7 +276,10 @@ class Lab(Faults):
     def live(self, theme: str = "auto") -> Live:
         """The living cluster as a notebook widget: click a thing to do something to it; every click is a call.
 
-        `theme` is `auto`, `light` or `dark`. The same widget every time, so that two displays show the same.
+        A click acts at the moment that is shown. At an earlier step, this lab goes back to that moment first, and the
+        widget keeps the run so far as a future to return to: this object is the cluster of the future that is shown,
+        at its end. On a real ZooKeeper a click acts at the end. `theme` is `auto`, `light` or `dark`. The same widget
+        every time, so that two displays show the same.
         """
         from kafka_ctl.views.frames import check_theme
 
@@ -317,20 +320,24 @@ class Lab(Faults):
         check_own("player", options)
         return player(self.trace, view, generation=self.generation.name, lines=lines_of(self), **options)
 
-    def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: object) -> Path:
-        """Write the run as a file that plays by itself: `.svg` (no script), `.html` (one file, no network), `.gif`.
+    def export(
+        self, path: str | Path, view: str | Sequence[str] = "cluster", *, step: int | None = None, **options: object
+    ) -> Path:
+        """Write the run as a file: a film as `.svg` (no script), `.html` (the player) or `.gif`, a sheet as `.png`.
 
-        It begins where the first command was given, when the cluster had started; with `start=0` at the first record.
-        Raises BadInput for another ending, Unavailable when a tool is missing.
+        With `step=12`, `.svg` and `.png` are that step alone, for a slide; its number is that of `player` and of the
+        living cluster. A film begins where the first command was given, when the cluster had started; with `start=0`
+        at the first record. A browser draws `.png` and `.gif`: seconds, and standard error says how far a film is.
+        Raises BadInput for another ending or step, Unavailable when a tool is missing.
         """
         from kafka_ctl.views.explain.executed_lines import lines_of
         from kafka_ctl.views.export import export
         from kafka_ctl.views.frames import check_own
 
         check_own("export", options)
-        if self.commands and self.commands[0].seq < len(self.trace):
+        if step is None and self.commands and self.commands[0].seq < len(self.trace):
             options.setdefault("start", self.commands[0].seq)
-        return export(self.trace, path, view, generation=self.generation.name, lines=lines_of(self), **options)
+        return export(self.trace, path, view, step, generation=self.generation.name, lines=lines_of(self), **options)
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, object]]:
         """In a notebook: the living cluster; where no widget can run, the cluster as it is now, and in words."""
@@ -345,7 +352,7 @@ class Lab(Faults):
         except (ModuleNotFoundError, Unavailable):  # nothing to draw with: words will do
             return {"text/plain": repr(self)}, {}
         coded = base64.b64encode(picture.encode()).decode()
-        image = f'<img alt="{escape(repr(self))}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        image = f'<img alt="{escape(repr(self))}" style="max-width:none" src="data:image/svg+xml;base64,{coded}">'
         bundle = {"text/html": image, "image/svg+xml": picture, "text/plain": repr(self)}
         if shown is None:
             return bundle, {}

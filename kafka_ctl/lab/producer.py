@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.brokers.leader import ALL
@@ -84,22 +85,22 @@ class Producer:
     async def _ask(self, leader: int, request: ProduceRequest) -> Response:
         if leader == NO_LEADER:
             return Response("LEADER_NOT_AVAILABLE")
-        call = self.world.network.call(NOBODY, leader, request)
+        call = partial(self.world.network.call, NOBODY, leader, request)
         if request.acks == 0:  # whatever becomes of it
             self.world.clock.spawn(_unheard(call))
             return Response()
         try:  # the broker gives up first, unless it stands still
             async with asyncio.timeout(PRODUCE_TIMEOUT + 1):
-                return (await call)[0]
+                return (await call())[0]
         except ConnectionError:
             return Response("NETWORK_EXCEPTION")
         except TimeoutError:
             return Response("REQUEST_TIMED_OUT")
 
 
-async def _unheard(call: Awaitable[object]) -> None:
+async def _unheard(call: Callable[[], Awaitable[object]]) -> None:
     try:
-        await call
+        await call()
     except ConnectionError:
         return
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
 T = TypeVar("T")
+L = TypeVar("L", bound="RecordedRun")
+SAME_MOMENT = 0.1
+"""Seconds within which a command was given at the moment of a record; players write no shorter pause."""
 
 
 @dataclass
@@ -298,7 +301,10 @@ class RecordedRun:
     @property
     def story(self) -> str:
         """The run as text: `Lab.replay(lab.story)` opens it again, in memory exactly."""
-        return "\n".join(map(str, [Command("lab", (), self.opening), *self.commands])) + "\n"
+        return self._written(self.commands)
+
+    def _written(self, commands: Sequence[Command]) -> str:
+        return "\n".join(map(str, [Command(OPEN, (), self.opening), *commands])) + "\n"
 
     def link(self, step: int | None = None) -> str:
         """The run as an address within a site of `kafka-ctl site`, `try.html#story=...`: opened there, it is played.
@@ -507,9 +513,50 @@ def undo(lab: RecordedRun) -> Command:
     if not given:
         raise BadInput("there is nothing to undo: no command has been given yet")
     gone = given.pop()
-    text = "\n".join(map(str, [Command(OPEN, (), lab.opening), *given]))
-    lab._take_over(lab._replayed(text, None, None, plugins=lab.plugins))
+    take_over(lab, replayed(lab, given))
     return gone
+
+
+def replayed(lab: L, commands: Sequence[Command]) -> L:
+    """Another lab that was opened as this one and got these commands."""
+    return lab._replayed(lab._written(commands), None, None, plugins=lab.plugins)
+
+
+def take_over(lab: L, other: L) -> None:
+    """Let a lab be the other one, which was opened as this one, from here on; its run up to now ends."""
+    lab._take_over(other)
+
+
+def at_moment(lab: L, at: int, news: int) -> L:
+    """Another lab with the same story up to record `at`, or up to a command that was given at that moment.
+
+    A command was, if it was given within `SAME_MOMENT` of that record and no later than record `news`.
+    """
+    end = lab.trace[at].time_ms / 1000 + SAME_MOMENT
+    for place, given in enumerate(lab.commands):
+        if at < given.seq <= news and given.time <= end and given.name != UNTIL:
+            return replayed(lab, lab.commands[:place])
+    return lab.fork(at=at)
+
+
+def run_on(lab: RecordedRun, seconds: float, piece: Command | None) -> Command:
+    """Let so many seconds pass, as one `run_for` with those before if `piece` is the last command; returns that.
+
+    Pieces are whole milliseconds, so that the one call makes the same run as all of them.
+    """
+    clock = lab._require_memory_world("live time").clock
+    if piece is None or not lab.commands or lab.commands[-1] is not piece:
+        lab.do(Command("run_for", (round(seconds, 3),), {}))
+        return lab.commands[-1]
+    piece = lab.commands[-1] = piece._replace(args=(round(piece.args[0] + seconds, 3),))
+    with clock.uninterrupted(), clock.alone():
+        try:
+            clock.run_to(piece.time + piece.args[0])
+        except BaseException as error:
+            if clock.stopped_by(error):
+                lab._stopped()
+            raise
+    return piece
 
 
 def _only(text: object) -> Command:

@@ -268,7 +268,7 @@ def opening(line: Command, plugins: Plugins | None = None) -> Opening:
             raise BadInput(f"line {line.line}: {name}={given[name]}: {words} is expected")
     if isinstance(given.get("brokers"), dict):
         racks = given["brokers"].items()
-        given["brokers"] = {id if (plain := parse_int(id)) is None else plain: rack for id, rack in racks}
+        given["brokers"] = {id if (plain := parse_int(str(id))) is None else plain: rack for id, rack in racks}
     if "description" in given:
         given["described"] = decode(given.pop("description"))
     if "costs" in given:

@@ -20,7 +20,9 @@ from kafka_ctl.trace.beliefs import MESSAGES, ControllerSeen, Key
 from kafka_ctl.trace.lags import Lags
 from kafka_ctl.trace.record import KINDS, Record
 from kafka_ctl.trace.seen import (
+    DEDUCED,
     PENDING_SHUTDOWN,
+    RECORDED,
     RECOVERING,
     SHUTTING_DOWN,
     STARTING,
@@ -71,6 +73,8 @@ class ClusterModel:
     zookeeper_down: bool = False
     lags: Lags = field(default_factory=Lags)
     violations: list[str] = field(default_factory=list)
+    of_logs: bool = False
+    """True if the records were read from logs, which do not say what is in ZooKeeper."""
     seq: int = -1
     time_ms: float = 0.0
 
@@ -217,6 +221,9 @@ class ClusterModel:
         if record.action in ("elected", "ready") and number is not None:
             self.controller = number
         self.controller_epoch = max(self.controller_epoch or 0, record.controller_epoch or 0) or None
+        if number is not None:
+            self._runs(number)
+        self._live(record)
         if record.action in ("elected", "ready"):
             return
         if record.action == "initializing_replica_state":
@@ -224,13 +231,32 @@ class ClusterModel:
             self.replicas.clear()
         elif record.action == "initializing_partition_state":
             for seen in self.partitions.values():
-                seen.state = "NonExistentPartition"
+                if seen.stored or seen.leader is None:  # in a log, nothing says how they begin
+                    seen.state = "NonExistentPartition"
         elif record.action == "resigned":
             if self.controller == number:
                 self.controller = None
             self.resigned[record.actor] = record.seq
         elif record.action == "shutting_down_broker":
             self.shutting_down.update(details.ids([details.fields(record).get("broker")]))
+
+    def _live(self, record: Record) -> None:
+        """Take over the brokers that a controller says are live, where nothing else says so."""
+        field = {"brokers_changed": "live", "active_brokers": "brokers", "live_brokers": "brokers"}.get(record.action)
+        live = details.ids(details.fields(record).get(field)) if field else ()
+        for number in live:
+            self._runs(number)
+        for broker in self.brokers.values() if live else ():
+            if broker.known == DEDUCED and broker.id not in live and broker.alive:
+                self._ended(broker)
+                broker.registered = False
+
+    def _runs(self, number: int) -> None:
+        """A line of a log shows that a broker runs; a trace in which it starts says so itself."""
+        broker = self.broker(number)
+        if broker.known != RECORDED and not broker.alive:
+            broker.alive = broker.registered = True
+            broker.known, self.reshaped = DEDUCED, self.seq
 
     def _partition(self, record: Record) -> None:
         if record.topic is None or record.partition is None or record.error:
@@ -243,8 +269,17 @@ class ClusterModel:
             context.moved(record, key)
         if record.replicas:
             seen.replicas = record.replicas
-        if record.leader is not None and not seen.stored:
-            seen.leader, seen.isr = record.leader, record.isr or ()
+        self._logged(record, seen)
+
+    def _logged(self, record: Record, seen: PartitionSeen) -> None:
+        """Take over leadership from a record where no write to ZooKeeper is recorded, as in an imported log."""
+        if record.leader is None or record.leader < NO_LEADER or seen.stored or record.isr is None:
+            if seen.leader is None and record.leader is not None and not seen.stored:
+                seen.leader, seen.leader_epoch = record.leader, record.leader_epoch
+            return
+        known = (seen.leader_epoch if seen.leader_epoch is not None else -1, seen.zk_version or 0)
+        if (record.leader_epoch if record.leader_epoch is not None else known[0], record.zk_version or 0) >= known:
+            seen.leader, seen.isr = record.leader, record.isr
             seen.leader_epoch, seen.zk_version = record.leader_epoch, record.zk_version
 
     def _replica(self, record: Record) -> None:
@@ -262,6 +297,8 @@ class ClusterModel:
         if context is not None and record.topic is not None and record.partition is not None:
             context.sent(record, (record.topic, record.partition))
             self.changed[record.topic, record.partition] = self.seq
+        if record.topic is not None and record.partition is not None and not record.error:
+            self._logged(record, self.partition(record.topic, record.partition))
 
     def _broker(self, record: Record) -> None:
         number = record.broker if record.broker is not None else number_of(record.actor)
@@ -272,7 +309,10 @@ class ClusterModel:
             self._broker_did(record, (record.topic, record.partition), broker, number)
         else:
             self.reshaped = self.seq
+        if record.actor.startswith("broker-"):
+            self._runs(number)
         if record.action == "start":
+            broker.known = RECORDED
             self._ended(broker)
             self.lags.begins(record)
             broker.alive, broker.note = True, STARTING
@@ -283,8 +323,10 @@ class ClusterModel:
         elif record.action == "shutting-down":
             broker.note = SHUTTING_DOWN
             self.lags.ended(number, record.time_ms)
-        elif record.action == "stopped":
+        elif record.action in ("stopped", "lost"):
             self._ended(broker)
+            broker.registered &= broker.known == RECORDED
+            broker.known = broker.known or DEDUCED
         elif record.action == "log-dir-failed":
             broker.beliefs.lost_dir(record)
         elif (
@@ -346,7 +388,7 @@ class ClusterModel:
         if record.broker is None:
             return
         broker = self.broker(record.broker)
-        self.reshaped = self.seq
+        broker.known, self.reshaped = RECORDED, self.seq
         if record.action in ("kill", "bounce"):
             self._ended(broker)
             broker.silent = record.time_ms
@@ -374,7 +416,7 @@ class ClusterModel:
         if seen.leader is None or seen.leader == NO_LEADER:
             return False
         broker = self.brokers.get(seen.leader)
-        return broker is None or broker.serves
+        return broker is None or not broker.is_gone
 
     def members(self, key: tuple[str, int]) -> tuple[int, ...]:
         """The brokers that are assigned, hold a copy or are in the ISR, in this order."""

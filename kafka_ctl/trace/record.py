@@ -7,7 +7,7 @@ nothing else. The columns are the same in memory, in Parquet and in Spark (see `
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
 from typing import NamedTuple, Self, TypedDict, Unpack, overload
@@ -115,6 +115,9 @@ class Recorder(Sequence[Record]):
 
     It knows nothing that draws, prints or saves records; `Trace` adds that for those who read.
     """
+
+    logged: Mapping[str, Sequence[tuple[int, str]]] = {}
+    """Of records that were read from logs, the lines by the name of the log, each with its record's `seq`."""
 
     def __init__(
         self,

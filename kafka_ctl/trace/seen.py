@@ -28,6 +28,8 @@ STARTING, RECOVERING = "starting", "recovering"
 PENDING_SHUTDOWN, SHUTTING_DOWN = "pending shutdown", "shutting down"
 """The states of a process that is not just up (Kafka 2.0.1: server/BrokerStates.scala)."""
 
+RECORDED, DEDUCED = "recorded", "deduced"
+
 
 @dataclass
 class BrokerSeen:
@@ -38,6 +40,8 @@ class BrokerSeen:
 
     id: int
     alive: bool = False
+    known: str = ""
+    """`RECORDED` if its start is in the trace, `DEDUCED` if lines of a log say that it runs or is gone, else empty."""
     registered: bool = False
     rack: str | None = None
     note: str = ""
@@ -59,6 +63,11 @@ class BrokerSeen:
     def serves(self) -> bool:
         """True if its process runs and has not closed its connections to stop."""
         return self.alive and self.note != SHUTTING_DOWN
+
+    @property
+    def is_gone(self) -> bool:
+        """True if it is known not to serve; of a broker that logs do not mention, neither is known."""
+        return not self.serves and bool(self.known or self.registered)
 
     def is_up(self) -> None:
         """Its process is registered: its start, if it was starting, is over."""

@@ -2,7 +2,8 @@
 
 Neither needs a network, a kernel or another file. The SVG plays inside `<img>` too; a reader who asks for
 reduced motion, and any program that does not know CSS animation, sees its last frame. PNG and GIF are
-drawn by a Chromium on this machine, where there is one.
+drawn by a Chromium on this machine, where there is one: `.svg` and `.html` take a moment, a picture as PNG some
+seconds, a GIF some more for its many pictures, and standard error says how far it is.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kafka_ctl.errors import BadInput, Unavailable, short, unavailable
 from kafka_ctl.trace.record import Record
@@ -24,27 +28,40 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, find_marks, relevant_to, views_of
 from kafka_ctl.views.svg import SIZE, animated, filmstrips, stacked, static_svg
 from kafka_ctl.views.widget.explanations import answered
-from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, payload, read_files
+from kafka_ctl.views.widget.payload import RECORDED, SHEET, Data, payload, read_files
 from kafka_ctl.writing import write_file
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking")
 
 
+SOON = 2.0
+"""Seconds between two notes of how far the drawing is."""
+
+
 def _draw(pictures: list[str]) -> list[bytes]:
     """Each SVG as PNG, at twice its size."""
     try:
-        from playwright.sync_api import sync_playwright
+        import playwright.sync_api  # noqa: F401
     except ImportError as missing:
         raise unavailable("a PNG or GIF", "PNG and GIF need Playwright: pip install playwright") from missing
     if not (program := next(filter(None, map(shutil.which, BROWSERS)), None)):
         raise Unavailable("PNG and GIF need a Chromium on PATH, for example: apt-get install chromium")
+    with ThreadPoolExecutor(1) as thread:  # Playwright refuses a thread with a running loop: that of a notebook
+        return thread.submit(_drawn, program, pictures).result()
+
+
+def _drawn(program: str, pictures: list[str]) -> list[bytes]:
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         try:
-            page = browser.new_page(device_scale_factor=2)
-            drawn = []
-            for picture in pictures:
+            page, drawn = browser.new_page(device_scale_factor=2), []
+            for picture in _counted(pictures):
                 width, height = (math.ceil(float(size)) for size in SIZE.findall(picture)[0])
                 page.set_viewport_size({"width": width, "height": height})
                 page.set_content(f"<style>body{{margin:0}}svg{{display:block}}</style>{picture}")
@@ -54,9 +71,20 @@ def _draw(pictures: list[str]) -> list[bytes]:
             browser.close()
 
 
-def png(films: Sequence[Film]) -> bytes:
-    """The filmstrips as PNG. Raises Unavailable without Playwright and a Chromium."""
-    return _draw([filmstrips(films)])[0]
+def _counted(pictures: list[str]) -> Iterator[str]:
+    """The pictures one by one; of several, standard error says how many are drawn."""
+    began = last = time.monotonic()
+    for number, picture in enumerate(pictures):
+        now = time.monotonic()
+        if len(pictures) > 1 and (number == 0 or now - last >= SOON):
+            last, left = now, f", {(now - began) * (len(pictures) - number) / number:.0f} s left" if number else ""
+            print(f"picture {number} of {len(pictures)} drawn{left}", file=sys.stderr, flush=True)
+        yield picture
+
+
+def png(films: Sequence[Film], step: int | None = None) -> bytes:
+    """The filmstrips, or one step, as PNG. Raises Unavailable without Playwright and a Chromium."""
+    return _draw([filmstrips(films) if step is None else one_step(films, step)])[0]
 
 
 def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
@@ -69,19 +97,58 @@ def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
     except ImportError as missing:
         raise Unavailable("GIF needs Pillow: pip install pillow") from missing
     images = [
-        Image.open(io.BytesIO(data)).convert("P", palette=Image.Palette.ADAPTIVE)
+        Image.open(io.BytesIO(data)).convert("RGB")
         for data in _draw([stacked(films, [static_svg(film, i) for film in films]) for i in range(len(films[0]))])
     ]
+    colours = _palette(images)
+    shown = [image.quantize(palette=colours, dither=Image.Dither.NONE) for image in images]
     out = io.BytesIO()
-    images[0].save(out, "GIF", save_all=True, append_images=images[1:], duration=int(seconds * 1000), loop=0)
+    shown[0].save(out, "GIF", save_all=True, append_images=shown[1:], duration=int(seconds * 1000), loop=0)
     return out.getvalue()
 
 
+def _palette(images: list[Image]) -> Image:
+    """The 256 most frequent colours of all these pictures: one palette for each takes ten times as long."""
+    from PIL import Image
+
+    rows = [image.reduce((1, 4)) for image in images]
+    every = Image.new("RGB", (rows[0].width, sum(image.height for image in rows)))
+    for number, image in enumerate(rows):
+        every.paste(image, (0, number * image.height))
+    counts = cast("list[tuple[int, tuple[int, ...]]]", every.getcolors(every.width * every.height))
+    frequent: dict[tuple[int, ...], tuple[int, ...]] = {}
+    for _, colour in sorted(counts, reverse=True):  # a finer step is lost: Pillow looks up six bits of each level
+        frequent.setdefault(tuple(level >> 3 for level in colour), colour)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([level for colour in [*frequent.values()][:256] for level in colour])
+    return palette
+
+
+def one_step(films: Sequence[Film], step: int) -> str:
+    """One step as SVG with its sentence, without legend; several films stand below one another.
+
+    Raises BadInput if there is no such step.
+    """
+    if type(step) is not int or not 0 <= step < len(films[0]):
+        raise BadInput(f"step {short(step)} does not exist; the steps are 0 to {len(films[0]) - 1}")
+    return stacked(films, [static_svg(film, step, legend=False) for film in films])
+
+
 KINDS = (".svg", ".html", ".png", ".gif")
+STILLS = (".svg", ".png")
+"""The endings of a film's files, and of those of one step."""
 
 
-def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
+def export(
+    records: Sequence[Record],
+    path: str | Path,
+    view: str | Sequence[str] = "cluster",
+    step: int | None = None,
+    **options: Any,
+) -> Path:
     """Write the film of these records to a file and return its path; the ending gives the format.
+
+    With `step`, the number of a step, `.svg` and `.png` are the picture of that step, for a slide.
 
     `.svg` plays by itself, without script; `.html` is the player in one file, with the lines of Kafka's log and the
     answers to "why?" when `generation` is given for a `Trace`; `.png` (a filmstrip) and `.gif` are drawn by a
@@ -90,7 +157,7 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     `prose`, a text with links to them: see `views/frames.py`. Raises BadInput for another ending and where nothing can
     be written, Unavailable when a tool is missing or the disk is full.
     """
-    path = checked(path)
+    path = checked(path, step)
     views = views_of(view)
     if len(views) > 1:
         options.setdefault("is_relevant", relevant_to(views))
@@ -99,49 +166,54 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
         raise BadInput(f"marks and prose are for a .html page, not for {short(path.name)}")
     films = [film(records, name, **options) for name in views]
     if path.suffix != ".html":
-        return write(films, path)
+        return write(films, path, step=step)
     data = answered(films, records, options, lines)
     if marks:
         data["marks"] = find_marks(films[0], records, marks)
     return write_file(path, page(films, data, prose or ""))
 
 
-def checked(path: str | Path) -> Path:
-    """The path of a film's file. Raises BadInput if it is not a path, or its ending is not one of `KINDS`."""
+def checked(path: str | Path, step: int | None = None) -> Path:
+    """The path of a file for a film, or for one step. Raises BadInput if it is no path, or for another ending."""
     if not isinstance(path, (str, os.PathLike)):
         raise BadInput(f"cannot export {short(path)}: the path of a file is expected")
     path = Path(path)
-    if path.suffix not in KINDS:
-        raise BadInput(
-            f"cannot export {short(path.name)}: the ending {short(path.suffix)} is not one of {', '.join(KINDS)}"
-        )
+    if path.suffix not in (kinds := KINDS if step is None else STILLS):
+        what = short(path.name) if step is None else f"one step as {short(path.name)}"
+        raise BadInput(f"cannot export {what}: the ending {short(path.suffix)} is not one of {', '.join(kinds)}")
     return path
 
 
-def write(films: Sequence[Film], path: Path, data: Data | None = None) -> Path:
-    """Write films to a file as its ending says; return its path. `data` are the films as an HTML page needs them."""
+def write(films: Sequence[Film], path: Path, data: Data | None = None, step: int | None = None) -> Path:
+    """Write films, or one `step` of them, to a file as its ending says; return its path.
+
+    `data` are the films as an HTML page needs them.
+    """
     if path.suffix == ".svg":
-        return write_file(path, animated(films))
+        return write_file(path, animated(films) if step is None else one_step(films, step))
     if path.suffix == ".html":
         return write_file(path, page(films, data))
-    return write_file(path, (png if path.suffix == ".png" else gif)(films))
+    return write_file(path, png(films, step) if path.suffix == ".png" else gif(films))
 
 
 def page(films: Sequence[Film], data: Data | None = None, prose: str = "") -> str:
-    """One HTML page that plays films in any browser; `page.html` is the template, `data` the films as data.
+    """One HTML page that plays films in any browser; `data` are the films as data.
 
     `prose` is a text beside them whose links lead to the marks in `data`.
     """
-    first = films[0]
+    return page_of(data or payload(films), prose)
+
+
+def page_of(data: Data, prose: str = "") -> str:
+    """The page of films that are data already, opened at step `index` of it; `page.html` is the template."""
+    title, steps = data["views"][0]["title"], [frame["caption"] for frame in data["frames"]]
     fill = {
-        "title": escape(printable(f"{first.title}: {len(first)} steps")),
+        "title": escape(f"{title}: {len(steps)} steps"),
         "sheet": SHEET,
-        "prose": f'<section class="prose">{prose_html(prose, (data or {}).get("marks", {}))}</section>'
-        if prose
-        else "",
-        "steps": "".join(f"<li>{escape(printable(frame.caption))}</li>" for frame in first.frames),
-        "player": PLAYER,
-        "film": json.dumps(data or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
+        "prose": f'<section class="prose">{prose_html(prose, data.get("marks", {}))}</section>' if prose else "",
+        "steps": "".join(f"<li>{escape(step)}</li>" for step in steps),
+        "player": RECORDED,
+        "film": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
     }
     form = read_files("page.html")
     return re.sub(r"<!--(\w+)-->", lambda slot: fill[slot[1]], form)
@@ -152,7 +224,7 @@ _LINK = re.compile(r"\[([^\[\]]+)\]\(#step-([\w-]+)\)")
 
 
 def prose_html(text: str, marks: Mapping[str, int]) -> str:
-    """Plain text with links such as `[here](#step-race-lost)` as HTML paragraphs.
+    """Plain text with links such as `[here](#step-race-lost)` as HTML: paragraphs, `# headings`, lists of `- lines`.
 
     Raises BadInput if a link has no mark.
     """
@@ -164,4 +236,16 @@ def prose_html(text: str, marks: Mapping[str, int]) -> str:
         return f'<a href="#step-{found[2]}">{found[1]}</a>'
 
     parts = [part.strip() for part in re.split(r"\n\s*\n", printable(text)) if part.strip()]
-    return "".join(f"<p>{_LINK.sub(link, escape(part, quote=False))}</p>" for part in parts)
+    return "".join(_block(_LINK.sub(link, escape(part, quote=False))) for part in parts)
+
+
+def _block(text: str) -> str:
+    """One part of a text in HTML: a heading, a list, or a paragraph, with `code` in it."""
+    text = re.sub("`([^`]+)`", r"<code>\1</code>", text)
+    marks, _, heading = text.partition(" ")
+    if marks in ("#", "##") and "\n" not in text:
+        return f"<h{len(marks)}>{heading}</h{len(marks)}>"
+    items = text.split("\n")
+    if all(item.startswith("- ") for item in items):
+        return f"<ul>{''.join(f'<li>{item[2:]}</li>' for item in items)}</ul>"
+    return f"<p>{text}</p>"

@@ -279,7 +279,8 @@ class FilmBuilder:
     def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int, gauged: bool = False) -> None:
         self.gauges = import_module("kafka_ctl.views.gauges").Gauges(records) if gauged else None
         self.drawing, self.place, self.records = drawing, first, records
-        self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
+        of_logs = bool(records) and not any(record.kind == "zk" for record in records)
+        self.model, self.shown = ClusterModel(of_logs=of_logs).apply_all(records[:first]), dict[str, PartState]()
         self.detail: Mapping[tuple[int, str], str] = {}
         self.film = Film(view, drawing.title, drawing.scene())
         opening = "The state before the first step." if first else "Before the first step."

@@ -37,7 +37,7 @@ class Leaderless:
 
     def at(self, model: ClusterModel, now: float) -> dict[Key, float]:
         """Partition -> since when; those of topics that are to be deleted are left out."""
-        silent = {NO_LEADER, *(broker.id for broker in model.brokers.values() if not broker.serves)}
+        silent = {NO_LEADER, *(broker.id for broker in model.brokers.values() if broker.is_gone)}
         deleted = model.topics_to_be_deleted
         self.since = {
             key: self.since.get(key, now)

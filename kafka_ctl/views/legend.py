@@ -117,7 +117,7 @@ def add_legend(scene: Scene, entries: Iterable[Entry], pinned: bool = False) -> 
 
 def _width(entry: Entry) -> float:
     return (
-        _before(entry) + {"chip": 10, "pill": 7}.get(entry.kind, 4) + len(entry.text) * (6.5 if _boxed(entry) else 6.2)
+        _before(entry) + {"chip": 10, "pill": 7}.get(entry.kind, 4) + len(entry.text) * (6.7 if _boxed(entry) else 6.4)
     )
 
 
@@ -132,7 +132,7 @@ def _boxed(entry: Entry) -> bool:
 
 def _part(name: str, entry: Entry, where: Box) -> Part:
     x, y = where.x, where.y
-    text = Text(x + _before(entry), y + 12.5, entry.text, 11.5, "start")
+    text = Text(x + _before(entry), y + 12.5, entry.text, 12, "start")
     sign = (x + (11 if entry.kind == "chip" else 9), y + 9, 0.9 if entry.kind == "chip" else 0.8)
     glyph = sign if entry.glyph != "none" else None
     return Part(name, where, tuple(_shapes(entry, where)), (text,), entry.styles, glyph, entry.glyph)

@@ -137,7 +137,7 @@ class MachineView:
             one, two, three = part.texts
             texts = (
                 one._replace(bold=True, size=14 if len(one.text) < 16 else 13, y=box.y + 21),
-                two._replace(size=15, y=box.y + 41),
+                two._replace(size=14, y=box.y + 41),
                 three._replace(size=12, y=box.y + 58),
             )
             return replace(part, texts=texts, title=name)

@@ -42,7 +42,7 @@ class Text(NamedTuple):
     x: float
     y: float
     text: str
-    size: float = 11.0
+    size: float = 12.0
     anchor: str = "middle"
     bold: bool = False
     room: float = 0.0

@@ -309,7 +309,7 @@ DELETING = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
 def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
     """The style of a broker and the text under its name."""
     seen = model.brokers.get(number)
-    if seen is None:
+    if seen is None or not (seen.alive or seen.known or seen.registered):
         return "absent", "not seen yet"
     if not seen.alive and not seen.registered:
         return "down", "down"
@@ -351,7 +351,7 @@ def replica_state(model: ClusterModel, key: tuple[str, int], broker: int) -> str
     queued = key[0] in model.topics_to_be_deleted and own == ReplicaState.NON_EXISTENT
     if own in DELETING or queued or (own.startswith("ReplicaDeletion") and seen.leader is None):
         return "deleting"
-    if (host is not None and not host.serves) or (own == "OfflineReplica" and seen.leader != broker):
+    if (host is not None and host.is_gone) or (own == "OfflineReplica" and seen.leader != broker):
         return "offline"
     if seen.leader is None:
         return "new"
@@ -363,7 +363,7 @@ def replica_state(model: ClusterModel, key: tuple[str, int], broker: int) -> str
 def summary(model: ClusterModel) -> str:
     """The state of the cluster in words, for readers who cannot see the picture."""
     up = [b.id for b in model.brokers.values() if b.alive]
-    down = [b.id for b in model.brokers.values() if not b.alive]
+    down = [b.id for b in model.brokers.values() if not b.alive and (b.known or b.registered)]
     idle = idle_controller(model)
     ruler = "No controller." if idle is None else f"No controller: {idle}."
     if model.controller is not None and not _has_ended(model, model.controller):

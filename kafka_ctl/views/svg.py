@@ -28,12 +28,17 @@ SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 """The first match is the size of a whole picture."""
 
 
-def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool = True) -> str:
+def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool = True, legend: bool = True) -> str:
     """One frame of a film as SVG; the last one by default."""
     frame = film.frames[index]
-    height = film.scene.height + (caption_height(film) if caption else 0)
+    height = film.scene.height - (0 if legend else film.scene.legend) + (caption_height(film) if caption else 0)
     head = svg_head(film.scene.width, height, f' role="img" aria-label="{escape(printable(frame.alt))}"')
-    return head + f"<title>{escape(printable(frame.caption))}</title>" + panel(film, frame, theme, caption) + "</svg>\n"
+    return (
+        head
+        + f"<title>{escape(printable(frame.caption))}</title>"
+        + panel(film, frame, theme, caption, legend)
+        + "</svg>\n"
+    )
 
 
 def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True, legend: bool = True) -> str:
@@ -84,9 +89,9 @@ def caption_svg(film: Film, frame: Frame, theme: str, top: float) -> str:
     number = f"{frame.index}/{len(film) - 1}"
     return (
         f'<path d="M0 {top:g}H{width:g}" stroke="{colours["faint"]}"/>'
-        f'<text x="10" y="{top + 18:g}" font-size="11" fill="{colours["dim"]}">{number}</text>'
+        f'<text x="10" y="{top + 18:g}" font-size="12" fill="{colours["dim"]}">{number}</text>'
         + _lines(frame.caption, top + 18, width / 7.4, 12.5, colours["ink"])
-        + _lines(frame.picture.differs, top + 51, width / 6.4, 11.5, colours["bad"])
+        + _lines(frame.picture.differs, top + 51, width / 6.6, 12, colours["bad"])
     )
 
 
@@ -128,7 +133,7 @@ def token_svg(token: Token, theme: str) -> str:
         f'<path d="{token.line}"{inline(token.styles, "wire", theme)}/>'
         f'<rect x="{x - width / 2:.1f}" y="{y - 9:.1f}" width="{width:.1f}" height="18" rx="9"'
         f'{inline(token.styles, "body", theme)}/><text x="{x:.1f}" y="{y + 3.9:.1f}" text-anchor="middle" '
-        f'font-size="11.5"{inline(token.styles, "label", theme)}>{escape(printable(label))}</text>'
+        f'font-size="12"{inline(token.styles, "label", theme)}>{escape(printable(label))}</text>'
     )
 
 

@@ -25,7 +25,7 @@ STATES = 12
 """A topic with more partitions than this has one node for all their states."""
 CHILDREN = 24
 """The most children of a znode that are drawn; what happens to further ones shows at their parent."""
-WIDTH, TREE, SESSIONS, ROW, INDENT, BROKER = 560.0, 400.0, 448.0, 26.0, 15.0, 36.0
+WIDTH, TREE, SESSIONS, ROW, INDENT, BROKER = 538.0, 382.0, 430.0, 26.0, 15.0, 36.0
 """Pixels of the picture; where the tree ends and the brokers begin; of a line, of a level and of a broker."""
 QUIET = ("/cluster", "/config", "/latest_producer_id_block")
 """Trees that hold no news for the controller."""
@@ -120,8 +120,8 @@ class ZooKeeperView:
     def _znode(self, name: str) -> Part:
         where, line = self._boxes[name], self._boxes[name].y + 15.5
         texts = (
-            Text(where.x + 8, line, short_name(name), 11.5, "start", bold=True),
-            Text(TREE - 8, line, "x", 11.5, "end"),
+            Text(where.x + 8, line, short_name(name), 12, "start", bold=True),
+            Text(TREE - 8, line, "x", 12, "end"),
         )
         return Part(f"znode:{name}", where, (box(*where, 5),), texts, "zoo", title=name)
 
@@ -161,7 +161,8 @@ class ZooKeeperView:
             seen = model.brokers.get(broker)
             alive = bool(seen and seen.alive)
             silent = session_state(model, broker, step.time_ms if step else model.time_ms)
-            style, state = ("up", "alive") if alive else ("down", "down") if seen else ("absent", "not seen yet")
+            gone = ("down", "down") if seen and seen.is_gone else ("absent", "not seen yet")
+            style, state = ("up", "alive") if alive else gone
             looks[f"session:{broker}"] = PartState(f"plate {style}", (f"Broker {broker}", silent or state))
         touched = [
             f" {shorten(name, 60)}: {_node_text(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
@@ -180,7 +181,7 @@ class ZooKeeperView:
         if znode is None:
             return any(p.startswith(name + "/") for p in model.znodes), ""
         room = self._boxes[name].width - 7.2 * len(short_name(name)) - 26
-        return True, shorten(meaning(name, znode), max(8, int(room / 6.1)))
+        return True, shorten(meaning(name, znode), max(8, int(room / 6.4)))
 
     def _tokens(self, records: Sequence[Record]) -> list[Token]:
         found: dict[str, Token] = {}
@@ -221,7 +222,7 @@ def curve(start: Point, end: Point) -> str:
 
 def _session(broker: int, where: Box) -> Part:
     middle = where.middle[0]
-    texts = Text(middle, where.y + 15, f"Broker {broker}", 12, bold=True), Text(middle, where.y + 29, "x", 11.5)
+    texts = Text(middle, where.y + 15, f"Broker {broker}", 12, bold=True), Text(middle, where.y + 29, "x", 12)
     return Part(
         f"session:{broker}",
         where,

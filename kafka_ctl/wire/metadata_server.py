@@ -23,15 +23,18 @@ class MetadataServer:
     """Serves copies of the metadata of the cluster at `bootstrap_servers`, on a free port, in threads of its own.
 
     `address` is for clients; `asked` has the name of every request, in order. `close` stops it; so does leaving `with`.
+    With `advertised`, a host, the copies name it as the host of every broker, as a wrong `advertised.listeners` does.
     """
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, advertised: str | None = None) -> None:
         self.copies = {
             "ApiVersions": ask(bootstrap_servers, "ApiVersions", 0, {}),
             "Metadata": ask(
                 bootstrap_servers, "Metadata", COPIED, {"topics": None, "allow_auto_topic_creation": False}
             ),
         }
+        for broker in self.copies["Metadata"]["brokers"]:
+            broker["host"] = advertised or broker["host"]
         self.asked: list[str] = []
         self._server = _Server((HOST, 0))
         self._server.owner = self

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterable
 from html import escape
 
+from kafka_ctl.views.dot import FAMILY
 from kafka_ctl.views.palette import THEMES
 
 COLOURS = THEMES["light"]
@@ -23,7 +24,7 @@ class Drawing:
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
         coded = base64.b64encode(self.svg.encode()).decode()
         alt = escape(self.text, quote=True)
-        picture = f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        picture = f'<img alt="{alt}" style="max-width:none" src="data:image/svg+xml;base64,{coded}">'
         return {"text/html": picture, "image/svg+xml": self.svg, "text/plain": self.text}
 
 
@@ -46,7 +47,7 @@ def svg(width: int, height: int, parts: Iterable[str]) -> str:
     """A picture of these parts on a page, `width` by `height` pixels."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="sans-serif" font-size="13"><rect width="100%" height="100%" fill="{COLOURS["page"]}"/>'
+        f'font-family="{FAMILY}" font-size="13"><rect width="100%" height="100%" fill="{COLOURS["page"]}"/>'
         + "".join(parts)
         + "</svg>"
     )

@@ -166,7 +166,7 @@ LOOKS = (("leader", "none"), ("bad", "7 4"), ("good", "2 4"), ("zoo_line", "10 4
 def curve(
     title: str, across: str, values: Sequence[float], lines: Mapping[str, Sequence[float]], at: int | None = None
 ) -> Drawing:
-    """Numbers that depend on a parameter: a line for each name, a mark at value number `at`.
+    """Numbers that depend on a parameter: a line with its name at its end, a mark at value number `at`.
 
     The values are the steps of a slider and lie equally far apart; where they are not, the picture says so.
     Raises BadInput where a line has another length than the values.
@@ -174,31 +174,43 @@ def curve(
     if any(len(line) != len(values) for line in lines.values()) or len(values) < 2 or len(lines) > len(LOOKS):
         raise BadInput(f"a curve needs two values or more, and 1 to {len(LOOKS)} lines as long as they are")
     top = max(max(line) for line in lines.values()) or 1
-    width, height, left, base = 620, 252 + 20 * len(lines), 60, 200
-    xs = [left + (width - left - 40) * n / (len(values) - 1) for n in range(len(values))]
+    left, right, base = 60, 480, 200
+    width = right + 40 + 8 * (max(map(len, lines)) + (8 if at is not None else 0))
+    xs = [left + (right - left) * n / (len(values) - 1) for n in range(len(values))]
     below = across if len({round(b - a, 9) for a, b in pairwise(values)}) == 1 else f"{across} (not to scale)"
-    parts = [label(20, 20, title, "bold"), *_axes(xs, values, below, top, base, left, width)]
+    parts = [label(20, 20, title, "bold"), *_axes(xs, values, below, top, base, left, right + 10)]
+    beside = _apart({name: base - 150 * line[-1] / top for name, line in lines.items()}, base)
     for number, (name, line) in enumerate(lines.items()):
         colour, dash = LOOKS[number][0], LOOKS[number][1]
         points = " ".join(f"{x:.1f},{base - 150 * y / top:.1f}" for x, y in zip(xs, line, strict=True))
         look = f'stroke="{COLOURS[colour]}" stroke-width="2.5" stroke-dasharray="{dash}"'
         parts.append(f'<polyline points="{points}" fill="none" {look}/>')
-        y = base + 60 + 20 * number
-        parts.append(f'<path d="M{left} {y - 4}h36" {look}/>')
+        parts.append(
+            f'<path d="M{right} {base - 150 * line[-1] / top:.1f}L{right + 20} {beside[name]:.1f}" fill="none" {look}/>'
+        )
         value = "" if at is None else f": {line[at]:g}"
-        parts.append(label(left + 46, y, f"{name}{value}"))
+        parts.append(label(right + 26, round(beside[name], 1) + 4, f"{name}{value}"))
     if at is not None:
         parts.append(f'<path d="M{xs[at]:.1f} 40V{base}" stroke="{COLOURS["hot"]}" stroke-width="2"/>')
     rows = [f"{across}: {', '.join(f'{value:g}' for value in values)}"]
     rows += [f"{name}: {', '.join(f'{y:g}' for y in line)}" for name, line in lines.items()]
-    return Drawing(svg(width, height, parts), "\n".join([title, *rows]))
+    return Drawing(svg(width, base + 52, parts), "\n".join([title, *rows]))
+
+
+def _apart(ends: Mapping[str, float], base: float) -> dict[str, float]:
+    """The places of names beside the ends of their lines: in their order, 18 pixels or more apart, above `base`."""
+    places, order = dict[str, float](), sorted(ends, key=lambda name: ends[name])
+    for number, name in enumerate(order):
+        above = places[order[number - 1]] + 18 if number else 0.0
+        places[name] = min(max(ends[name], above), base - 18 * (len(order) - 1 - number))
+    return places
 
 
 def _axes(
-    xs: Sequence[float], values: Sequence[float], across: str, top: float, base: int, left: int, width: int
+    xs: Sequence[float], values: Sequence[float], across: str, top: float, base: int, left: int, end: int
 ) -> list[str]:
     c = COLOURS
-    parts = [f'<path d="M{left} 44V{base}H{width - 30}" fill="none" stroke="{c["line"]}"/>']
+    parts = [f'<path d="M{left} 44V{base}H{end}" fill="none" stroke="{c["line"]}"/>']
     parts += [label(x - 4 * len(f"{value:g}"), base + 17, f"{value:g}") for x, value in zip(xs, values, strict=True)]
     parts += [
         label(14, base + 4, "0"),

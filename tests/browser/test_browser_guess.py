@@ -21,6 +21,12 @@ PRESSED = """([place, names]) => {
   return JSON.stringify(pressed) === JSON.stringify(names);
 }"""
 """Whether these things, and no others, are chosen in the first or second question."""
+MARKED = """([place, ...both]) => {
+  const guess = document.querySelectorAll(".kc.guess")[place];
+  const marked = (name) => [...guess.querySelectorAll(`.part.${name}[data-guess]`)].map((part) => part.dataset.guess);
+  return JSON.stringify(["right", "wrong"].map(marked)) === JSON.stringify(both);
+}"""
+"""Whether these things are marked as right and those as wrong."""
 
 
 @pytest.fixture
@@ -56,6 +62,7 @@ def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
         page.wait_for_selector("text=You say: broker 2")
         page.wait_for_selector("text=Right: in the run")
         page.wait_for_function(PRESSED, arg=[0, ["broker:2"]])
+        page.wait_for_function(MARKED, arg=[0, ["broker:2"], []])
         assert len(page.query_selector_all(".jp-Cell")) == cells
         page.wait_for_selector(".kc:not(.guess) .caption")
         # Once is enough.

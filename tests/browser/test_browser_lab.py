@@ -73,7 +73,8 @@ def shows(page: Any, source: str) -> None:
 
 
 def does(page: Any, thing: str, action: str, **given: str) -> None:
-    """Choose a thing, click a button, fill in the form if one is shown; the call must come into the script."""
+    """At the end, choose a thing, click a button, fill in the form if one is shown; the call must be in the script."""
+    halt(page)
     count = f"document.querySelector('.kc .script pre').textContent.split('lab.{action}(').length"
     before = page.evaluate(f"() => {count}")
     if page.locator(f".kc .time [data-act='{action}']").count() and not thing:
@@ -120,10 +121,53 @@ def test_a_broker_is_killed_by_clicking_it(opened: Any) -> None:
     says(opened, ".kc [data-id='head:1']", "dead, still registered")
     opened.click(".kc [data-do='back']")
     says(opened, ".kc [data-id='head:1']", "up")
-    opened.click(".kc .time [data-act='settle']")
+    does(opened, "", "settle")
     says(opened, ".kc .script pre", "lab.settle()\nlab.kill(1)\nlab.settle()")
     halt(opened)
     says(opened, ".kc [data-id='head:1']", "down")
+
+
+def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
+    """It is played from there; what came after is kept, and a click returns to it."""
+    last = halt(opened)
+    opened.select_option(".kc .kinds", "fault")
+    opened.focus(".kc")
+    opened.keyboard.press("J")
+    says(opened, ".kc .caption", "Broker 1 is killed")
+    opened.click(".kc [data-do='back']")
+    says(opened, ".kc .reply .present", "the moment shown")
+    opened.click(".kc [data-id='head:2']")
+    opened.click(".kc .menu [data-act='kill']")
+    says(opened, ".kc .caption", "Broker 2 is killed")
+    assert "lab.kill(1)" not in opened.inner_text(".kc .script pre")
+    assert halt(opened) < last
+    says(opened, ".kc .kept", "lab.kill(1), up to")
+    picture(opened, "kept")
+    opened.click(".kc .kept .line")
+    says(opened, ".kc .script pre", "lab.settle()\nlab.kill(1)\nlab.settle()")
+    assert halt(opened) == last
+    says(opened, ".kc .kept", "lab.kill(2), up to")
+
+
+def test_time_runs_by_itself_while_somebody_clicks(opened: Any) -> None:
+    """A crash is seen as it happens; the story has the time between two clicks as one call."""
+    halt(opened)
+    before = opened.inner_text(".kc .script pre")
+    opened.click(".kc [data-key='live']")
+    says(opened, ".kc .caption", "Now it is")
+    opened.click(".kc [data-id='head:2']")
+    opened.click(".kc .menu [data-act='kill']")
+    says(opened, ".kc [data-id='head:2']", "dead, still registered")
+    opened.select_option(".kc .live select", "10")
+    says(opened, ".kc [data-id='head:2']", "down")
+    opened.click(".kc [data-key='live']")
+    opened.wait_for_selector(".kc [data-key='live'][aria-pressed='false']")
+    made = opened.inner_text(".kc .script pre").removeprefix(before).split()
+    assert [call.partition("(")[0] for call in made] == ["lab.run_for", "lab.kill", "lab.run_for"]
+    for _ in range(3):
+        halt(opened)
+        opened.click(".kc [data-key='undo']")
+    opened.wait_for_function("(story) => document.querySelector('.kc .script pre').textContent === story", arg=before)
 
 
 def test_what_is_refused_is_reported(opened: Any) -> None:
@@ -183,8 +227,7 @@ def test_a_view_that_is_open_grows_too(opened: Any) -> None:
     opened.click(".kc [data-tab='spacetime']")
     opened.wait_for_selector(".kc [data-view='spacetime'] svg .part:visible")
     does(opened, "broker:1", "start")
-    says(opened, ".kc .script pre", "lab.start(1)")
-    opened.click(".kc .time [data-act='settle']")
+    does(opened, "", "settle")
     says(opened, ".kc .script pre", "lab.start(1)\nlab.settle()")
     halt(opened)
     assert opened.locator(".kc [data-view='spacetime'] svg").count() == 1
@@ -195,11 +238,12 @@ def test_a_view_that_is_open_grows_too(opened: Any) -> None:
 def test_two_futures_side_by_side_and_undo(opened: Any) -> None:
     halt(opened)
     opened.click(".kc [data-key='fork']")
-    opened.wait_for_selector(".kc-fork .kc .actions")
+    opened.wait_for_selector(".kc-fork .kc [data-id='head:3']")
     opened.click(".kc-fork [data-view='cluster'] [data-id='head:3']")
     opened.click(".kc-fork .menu [data-act='expire_session']")
     says(opened, ".kc-fork .script pre", "lab_2.expire_session(3)")
-    says(opened, ".kc-fork .compared", "fault")
+    says(opened, ".kc.compared", "first different fact")
+    assert opened.locator(".kc .actions:visible").count() == 1
     picture(opened, "fork")
     opened.click(".kc-fork .shut")
     opened.wait_for_selector(".kc-fork", state="detached")

@@ -1,11 +1,18 @@
-"""Still there tomorrow: a notebook that was run, saved and closed shows its pictures without the Python that ran it."""
+"""Still there tomorrow: a notebook that was run, saved and closed plays, without the Python that ran it."""
 
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import browser
 import nbformat
+import pytest
+from nbconvert import HTMLExporter
+from traitlets.config import Config
 
+from kafka_ctl.jupyter.launch import SETTINGS, Server
 from kafka_ctl.paths import ROOT
 
 pytestmark = browser.needs_chromium
@@ -27,6 +34,12 @@ READY = """async () => {
 RESTART = """async () => {
     await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart();
 }"""
+PICTURES = """() => {
+  const found = [...document.querySelectorAll(".jp-OutputArea img[src^='data:image/svg+xml']")];
+  return found.length === 2 && found.every((one) => one.complete && one.width > 300 && one.width === one.naturalWidth);
+}"""
+"""Both pictures are there, and not scaled."""
+Saved = tuple[Server, Path]
 
 
 def alone(page: Any) -> None:
@@ -36,29 +49,87 @@ def alone(page: Any) -> None:
     assert page.locator(".kc .actions:visible, .kc [data-do='why']:visible").count() == 0
     page.locator(".kc.live [data-id='head:1']").click()
     assert page.locator(".kc .menu:visible").count() == 0
-    for widget in (page.locator(".kc").nth(n) for n in (0, 1)):
-        widget.press("Home")
-        widget.locator("[data-do='next']").click()
-        page.wait_for_function("one => one.dataset.step === '1'", arg=widget.element_handle())
-        assert "start" in widget.locator(".caption").inner_text()
-        assert widget.locator("[data-view='cluster'] svg .part").count() > 10
+    for n in (0, 1):
+        steps(page.locator(".kc").nth(n))
 
 
-def test_a_saved_notebook_shows_every_picture_and_plays(tmp_path: Path) -> None:
-    """After a restart of the kernel, and opened again, with a new kernel and with none."""
+def steps(player: Any) -> None:
+    """The player shows a cluster, and the first step when it is asked for."""
+    player.press("Home")
+    player.locator("[data-do='next']").click()
+    player.and_(player.page.locator("[data-step='1']")).wait_for()
+    assert "start" in player.locator(".caption").inner_text()
+    assert player.locator("[data-view='cluster'] svg .part").count() > 10
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
+    """JupyterLab with `saved.ipynb`, which it has run and saved, and whose kernel has ended."""
+    folder = tmp_path_factory.mktemp("saved")
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "saved.ipynb")
-    with browser.lab(tmp_path) as server, browser.page(viewport={"width": 1280, "height": 1600}) as page:
-        assert browser.run_all(page, server, "saved.ipynb")
-        page.wait_for_function("() => document.querySelectorAll('.kc .stage svg').length === 2")
-        assert page.locator(".kc .gone:visible").count() == 0
-        page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
-        page.evaluate(RESTART)
-        alone(page)
-        page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    nbformat.write(book, folder / "saved.ipynb")
+    with browser.lab(folder) as server:
+        with opened() as page:
+            assert browser.run_all(page, server, "saved.ipynb")
+            page.wait_for_function("() => document.querySelectorAll('.kc .stage svg').length === 2")
+            assert page.locator(".kc .gone:visible").count() == 0
+            page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+            page.evaluate(RESTART)
+            alone(page)
+            page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        yield server, folder
+
+
+def opened() -> Any:
+    return browser.page(viewport={"width": 1280, "height": 1600})
+
+
+def test_jupyterlab_shows_every_picture_and_plays(saved: Saved) -> None:
+    """Opened again, with a new kernel and with none."""
+    server, _ = saved
+    with opened() as page:
+        page.set_default_timeout(60_000)
         page.goto(f"{server.url('saved.ipynb')}&reset", wait_until="domcontentloaded")
         page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.context")
         page.evaluate(READY)
         alone(page)
         assert page.locator("text=Error displaying widget").count() == 0
+
+
+@pytest.mark.skipif(find_spec("notebook") is None, reason="no Notebook 7; `pip install notebook`")
+def test_notebook_7_shows_every_picture_and_plays(saved: Saved) -> None:
+    server, _ = saved
+    with opened() as page:
+        page.set_default_timeout(60_000)
+        page.goto(server.url("saved.ipynb").replace("/lab/tree/", "/notebooks/"), wait_until="domcontentloaded")
+        alone(page)
+        assert page.locator("text=Error displaying widget").count() == 0
+
+
+def test_a_notebook_that_is_not_trusted_shows_every_picture(saved: Saved) -> None:
+    """Changed by a stranger: no program of it runs, and the pictures are there."""
+    server, folder = saved
+    book = nbformat.read(folder / "saved.ipynb", as_version=4)
+    book.cells[1].source += "  # changed"
+    nbformat.write(book, folder / "strange.ipynb")
+    with opened() as page:
+        page.set_default_timeout(60_000)
+        page.goto(f"{server.url('strange.ipynb')}&reset", wait_until="domcontentloaded")
+        page.wait_for_function(PICTURES)
+        assert page.locator(".jp-OutputArea .kc").count() == page.locator("text=image/svg+xml").count() == 0
+
+
+def test_a_page_of_nbconvert_plays_without_a_network(saved: Saved) -> None:
+    _, folder = saved
+    path = folder / "saved.html"
+    made = HTMLExporter(config=Config(json.loads((SETTINGS / "jupyter_nbconvert_config.json").read_text())))
+    path.write_text(made.from_filename(str(folder / "saved.ipynb"))[0], encoding="utf-8")
+    with opened() as page:
+        page.set_default_timeout(60_000)
+        page.route("http*://**", lambda route: route.abort())
+        page.goto(path.as_uri(), wait_until="domcontentloaded")
+        for n in (0, 1):
+            player = page.frame_locator("iframe").nth(n).locator(".kc")
+            steps(player)
+            assert player.evaluate("one => one.ownerDocument.documentElement.scrollHeight - innerHeight") < 40

@@ -19,6 +19,11 @@ PLACES = """() => {
   const top = document.querySelector('.kc').getBoundingClientRect().top;
   return ['tabs', 'caption', 'gauges', 'stage svg', 'bar', 'actions'].map((name) => bottom(`.kc .${name}`) - top);
 }"""
+SEEN = """(pixels) => {
+  const box = (name) => document.querySelector(name).getBoundingClientRect();
+  const [kc, say, stage] = ['.kc', '.kc .say', '.kc .stage'].map(box);
+  return say.bottom <= stage.top && stage.bottom - kc.top <= pixels;
+}"""
 MENU = """() => {
   const menu = document.querySelector('.kc .menu').getBoundingClientRect();
   const last = [...document.querySelectorAll('.kc .menu:not(.form) button')].at(-1), end = last.getBoundingClientRect();
@@ -66,6 +71,17 @@ def test_all_that_matters_is_on_one_screen(opened: Any) -> None:
     places = opened.evaluate(PLACES)
     assert places == sorted(places), "one below the other"
     assert places[-1] <= 641
+
+
+def test_at_150_percent_the_sentence_and_the_picture_are_in_sight(opened: Any) -> None:
+    """JupyterLab leaves 412 of 533 pixels to a notebook in a window of 1280 x 800."""
+    session, size = opened.context.new_cdp_session(opened), opened.viewport_size
+    zoomed = {"width": size["width"] * 2 // 3, "height": 533, "deviceScaleFactor": 1.5, "mobile": False}
+    session.send("Emulation.setDeviceMetricsOverride", zoomed)
+    opened.wait_for_function("() => innerHeight === 533 && document.querySelector('.kc .say').offsetTop < 20")
+    opened.wait_for_function(SEEN, arg=453)  # a fourth partition has 41 pixels
+    session.send("Emulation.clearDeviceMetricsOverride")
+    opened.wait_for_function("(width) => innerWidth === width", arg=size["width"])
 
 
 def test_a_menu_is_in_sight(opened: Any) -> None:

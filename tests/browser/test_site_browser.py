@@ -8,18 +8,21 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote_plus
+from urllib.parse import urlsplit
 
 import browser
 import identity
 import pytest
+import sitelinks
 import sitepages
 
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.story import parse_fragment
+from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.paths import ROOT
 from tools.site import build
-from tools.site.lessons import Lesson
+from tools.site.lessons import LINK, Lesson, prose
 
 pytestmark = browser.needs_chromium
 
@@ -35,6 +38,8 @@ settle
 kill 1
 settle
 """
+SIDE_BY_SIDE = """() => new Set([1, 2, 3].map((id) =>
+  document.querySelector(`.kc.live [data-id="head:${id}"]`).getBoundingClientRect().top)).size === 1"""
 STORED = """async (path) => (await window.jupyterapp.serviceManager.contents.get(
   path, { content: true, type: "file", format: "text" })).content"""
 """The text of a file in the browser's storage."""
@@ -148,7 +153,7 @@ def test_a_notebook_can_be_saved_as_a_file(ran: list[Ran]) -> None:
 
 
 def test_the_try_it_page_opens_the_run_of_its_address(site: sitepages.Pages) -> None:
-    """At its step; a click acts, why is answered; the copied link opens the same picture, which can be forked."""
+    """At its step; why is answered, and the run can be forked."""
     with Lab.replay(STORY) as lab:
         page = site.page(lab.link(44))
     page.wait_for_selector(LIVE)
@@ -156,21 +161,37 @@ def test_the_try_it_page_opens_the_run_of_its_address(site: sitepages.Pages) -> 
     assert "expires" in page.locator(f"{LIVE} .caption").inner_text()
     page.locator(f"{LIVE} button", has_text="why?").click()
     page.wait_for_function("() => document.querySelector('.kc.live').innerText.includes('marks the lines that ran')")
-    page.locator(f"{LIVE} [data-id='head:2']").first.click()
-    page.locator(f"{LIVE} .menu button", has_text="Kill").click()
-    page.wait_for_function("() => document.querySelector('.kc.live .script').textContent.includes('lab.kill(2)')")
-    page.locator("#copy").click()
-    page.wait_for_function("() => document.getElementById('copied').textContent.includes('address')")
-    address, caption = page.url, page.locator(f"{LIVE} .caption").inner_text()
-    assert "\nkill 2" in unquote_plus(address)
-    page.screenshot(path=ARTIFACTS / "try.png", full_page=True)
-    page.close()
-    page = site.page(address.removeprefix(site.server.address))
-    page.wait_for_selector(LIVE)
-    assert page.locator(f"{LIVE} .caption").inner_text() == caption
     page.locator(f"{LIVE} button", has_text="Fork here").click()
     page.wait_for_selector(f".kc-fork {LIVE}")
     page.screenshot(path=ARTIFACTS / "fork.png", full_page=True)
+    page.close()
+
+
+def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
+    """A phone shows all brokers in a row; steps and menus work, and a command that is given waits for Python."""
+    context, held = site.context(), list[Any]()
+    context.route("**/*.wasm", lambda route: held.append(route))
+    page = site.page("try.html", context)
+    page.wait_for_selector(f"{LIVE} .view svg .part")
+    page.wait_for_function("() => /loading: \\d+ of \\d+ MB/.test(document.getElementById('state').textContent)")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function(SIDE_BY_SIDE)
+    page.screenshot(path=ARTIFACTS / "phone.png")
+    page.set_viewport_size({"width": 1280, "height": 1000})
+    page.locator(f"{LIVE} [data-do='first']").click()
+    page.wait_for_function("() => document.querySelector('.kc.live').dataset.step === '0'")
+    page.locator(f"{LIVE} [data-id='head:2']").first.click()
+    page.locator(f"{LIVE} .menu button", has_text="Kill").click()
+    assert "lab.kill" not in page.locator(f"{LIVE} .script").inner_text()
+    context.unroute("**/*.wasm")
+    for route in held:
+        route.continue_()
+    page.wait_for_function("() => document.querySelector('.kc.live .script').textContent.includes('lab.kill(2)')")
+    page.locator("#copy").click()
+    page.wait_for_function("() => document.getElementById('copied').textContent.includes('address')")
+    copied = parse_fragment(urlsplit(page.url).fragment)
+    assert copied and copied.story.endswith("\nkill 2\n") and copied.step is not None
+    page.screenshot(path=ARTIFACTS / "try.png", full_page=True)
     page.close()
 
 
@@ -187,19 +208,66 @@ def test_the_same_stories_leave_the_same_bytes(site: sitepages.Pages) -> None:
     page.close()
 
 
-def test_the_start_page_leads_to_every_lesson(site: sitepages.Pages, built: Built) -> None:
-    page = site.page("index.html")
-    page.screenshot(path=ARTIFACTS / "start.png", full_page=True)
-    links = page.evaluate("() => [...document.querySelectorAll('a')].map((each) => each.href)")
-    for lesson in built.lessons:
-        assert any(link.endswith(f"path={lesson.file}") for link in links), lesson.file
-    missing = [link for link in links if not (built.folder / _file(link, site)).is_file()]
-    assert not missing
+def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
+    page = site.page("docs/museum.html")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.locator("figure.run").last.scroll_into_view_if_needed()
+    shown = page.locator("figure.run .kc").last
+    shown.wait_for()
+    before = int(shown.get_attribute("data-step"))
+    shown.locator("[data-do='back']").click()
+    page.wait_for_selector(f"figure.run .kc[data-step='{before - 1}']")
+    page.screenshot(path=ARTIFACTS / "museum.png")
+    assert before > 0 and not [url for url in asked if "pyodide" in url]
     page.close()
 
 
-def _file(link: str, site: sitepages.Pages) -> str:
-    return link.removeprefix(site.server.address).partition("?")[0]
+def test_the_search_finds_docs_lessons_and_code(site: sitepages.Pages) -> None:
+    page = site.page("index.html")
+    page.locator("header input").fill("controller epoch")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#found a")
+    links = page.evaluate("() => [...document.querySelectorAll('#found a')].map((each) => each.getAttribute('href'))")
+    assert {link.split("/")[0] for link in links} >= {"docs", "kafka_ctl", "lab"}
+    page.screenshot(path=ARTIFACTS / "search.png")
+    page.locator("#found a", has_text="Glossary").first.click()
+    page.wait_for_selector("h1 >> text=Glossary")
+    page.close()
+
+
+def test_every_link_leads_somewhere(built: Built) -> None:
+    """From all pages, to files and to headings in them: the documentation, code, stories, lessons, runs."""
+    pages = sitelinks.pages(built.folder)
+    assert {"index.html", "try.html", "search.html", "docs/museum.html"} <= pages.keys() and len(pages) > 150
+    assert [wrong for name in pages for wrong in sitelinks.wrong(name, pages, built.folder)] == []
+    found = {address for name, page in pages.items() for address in page.links}
+    for lesson in built.lessons:
+        assert f"lab/index.html?path={lesson.file}" in {link.removeprefix("../") for link in found}, lesson.file
+
+
+def test_stories_are_figures(built: Built) -> None:
+    pages = sitelinks.pages(built.folder)
+    stories = [name for name in pages if name.startswith("tests/traces/")]
+    assert len(stories) >= 25
+    assert [name for name in (*stories, "docs/glossary.html", "docs/README.html") if pages[name].figures != 1] == []
+    assert pages["docs/museum.html"].figures == len(EXHIBITS)
+
+
+def test_lessons_link_to_files_of_the_site(built: Built) -> None:
+    for lesson in built.lessons:
+        for link in LINK.findall(prose(lesson.book)):
+            assert (built.folder / "files" / lesson.file).parent.joinpath(link).resolve().exists(), (lesson.file, link)
+
+
+def test_every_page_is_small(built: Built) -> None:
+    """With all that it loads by itself, before Python: at most a megabyte."""
+    shared = ("page.css", "player.css", "figures.mjs", "player.mjs")
+    more = {"index.html": ("live.mjs", "try.mjs"), "try.html": ("live.mjs", "try.mjs"),
+            "search.html": ("search.mjs", "search.json", "minisearch.js")}  # fmt: skip
+    for name in sitelinks.pages(built.folder):
+        size = sum((built.folder / each).stat().st_size for each in (name, *shared, *more.get(name, ())))
+        assert size < 1_000_000, name
 
 
 def test_what_is_outside_is_refused_and_counted(site: sitepages.Pages) -> None:

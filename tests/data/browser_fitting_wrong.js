@@ -25,7 +25,7 @@
     if (!said || !seen(part)) continue;
     const at = label.getBoundingClientRect(), size = parseFloat(label.getAttribute("font-size")) * scale;
     if (at.bottom < ground.top || at.top > ground.bottom) continue;   // scrolled away
-    if (size < 10.95) say("small", `${size.toFixed(1)} px: ${said}`);
+    if (size < 11.95 || size > 14.05) say("not of 12 to 14 pixels:", `${size.toFixed(1)} px: ${said}`);
     if (at.left < ground.left - near || at.right > ground.right + near) say("leaves the picture:", said);
     const body = part.querySelector(":scope > rect.body, :scope > polygon.body");
     if (!body || part.matches(".s-band, .s-veil, .s-wire, .s-legal, .s-taken")) continue;

@@ -4,5 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-RIGHT: dict[str, list[Any]] = {}
-WRONG: dict[str, list[tuple[Any, str]]] = {}
+from kafka_ctl_course.lesson_19 import without_leader
+
+
+def by_pairs(changes: Any, end: int) -> list[int]:
+    ends = [at for at, _ in changes[1:]] + [end]
+    parts, longest, run = 0, 0, 0
+    for (at, leader), until in zip(changes, ends, strict=True):
+        run = run + until - at if leader < 0 else 0
+        parts += until - at if leader < 0 else 0
+        longest = max(longest, run)
+    return [parts, longest]
+
+
+def without_the_open_one(changes: Any, end: int) -> tuple[int, int]:
+    closed = [at for at, leader in changes if leader >= 0]
+    return without_leader(changes, closed[-1]) if changes[-1][1] >= 0 else (0, 0)
+
+
+def since_the_last(changes: Any, end: int) -> tuple[int, int]:
+    spans, since = [0], None
+    for at, leader in [*changes, (end, 0)]:
+        if since is not None and leader >= 0:
+            spans.append(at - since)
+        since = at if leader < 0 else None
+    return sum(spans), max(spans)
+
+
+def to_the_end(changes: Any, end: int) -> tuple[int, int]:
+    spans = [end - at for at, leader in changes if leader < 0]
+    return sum(spans), max(spans, default=0)
+
+
+RIGHT: dict[str, list[Any]] = {"19.3": [without_leader, by_pairs]}
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "19.3": [
+        (without_the_open_one, "it counts up to `end`"),
+        (since_the_last, "can be written twice"),
+        (to_the_end, "when does an interval end?"),
+        (lambda changes, end: without_leader(changes, end)[::-1], "The sum comes first"),
+        (lambda changes, end: without_leader(changes, end)[0], "Two numbers are asked for"),
+    ]
+}

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -20,6 +21,10 @@ from tools.reference import page
 
 DOCS = ROOT / "docs"
 PAGE = page(app)
+SOURCES = re.findall(
+    r"^\| (\d+(?:\.\d+)*) \| (.+) \| (.+) \| (.+) \| (.+) \|$", (DOCS / "sources.md").read_text("utf-8"), re.M
+)
+"""The rows of the page on the Chinese texts: section, heading, subject, lessons, code."""
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md")])
 STORIES = sorted((ROOT / "tests/traces").glob("*.txt"))
 
@@ -129,6 +134,20 @@ def test_links_lead_somewhere(path: Path) -> None:
 def test_every_story_belongs_to_a_lesson(path: Path) -> None:
     """The index of lessons links it."""
     assert f"(../tests/traces/{path.name})" in (DOCS / "README.md").read_text("utf-8")
+
+
+def test_the_sections_of_the_sources_are_whole_and_lead_to_lessons_and_code() -> None:
+    """Five texts whose sections are numbered without a gap; each names a lesson and code, each heading is there."""
+    texts = re.split(r"^## ", (DOCS / "sources.md").read_text("utf-8"), flags=re.M)[1:]
+    numbers = [re.findall(r"^\| (\d+(?:\.\d+)*) \|", text, re.M) for text in texts]
+    assert [len(each) for each in numbers] == [31, 4, 6, 10, 5] and sum(map(len, numbers)) == len(SOURCES)
+    for found in numbers:
+        for before, number in pairwise(found):
+            parts, last = [int(part) for part in before.split(".")], [int(part) for part in number.split(".")]
+            deeper = [*parts, 1]
+            followers = [[*parts[:depth], parts[depth] + 1] for depth in range(len(parts))]
+            assert last in [deeper, *followers], f"{number} after {before}"
+    assert all("](../notebooks/" in lessons and "](../kafka_ctl" in code for *_, lessons, code in SOURCES)
 
 
 def test_every_page_is_in_the_index() -> None:

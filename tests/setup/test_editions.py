@@ -10,6 +10,7 @@ from tables import tabled
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.exercises.exercise import PictureGuess
+from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.paths import ROOT
 from kafka_ctl_course import EXERCISES, GUESSES
 from tools import editions, notebooks
@@ -54,8 +55,9 @@ def test_nothing_in_a_starter_gives_an_answer_away(path: Path) -> None:
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in made.cells)
     assert not notebooks.tagged(made, notebooks.INSTRUCTOR)
     for name, cell in notebooks.tagged(book, notebooks.EXERCISE).items():
-        assert "..." in cells[name].source and cells[name].source != cell.source
-        assert cells[name].source == editions.dotted(cell.source)
+        call = editions.CHECK.search(cell.source)
+        assert call is not None and ("..." in cells[name].source) != isinstance(EXERCISES[call["name"]], Repair)
+        assert cells[name].source == editions.begun(cell.source) != cell.source
 
 
 @every_lesson

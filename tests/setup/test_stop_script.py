@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from kafka_ctl_course import stop_script
-from kafka_ctl_course.stop_script import FIND, brokers_found, why_not
+from kafka_ctl_course.stop_script import FIND, NAME, ZOOKEEPER, brokers_found, why_not
 
 needs_ps = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
@@ -19,10 +19,21 @@ def test_a_long_command_line_hides_the_broker(shown: int, found: dict[int, bool]
 
 
 @needs_ps
+def test_a_shorter_name_finds_the_broker_and_more() -> None:
+    """A class path has `kafka` near its beginning; that of a ZooKeeper from the same folder has it, too."""
+    assert brokers_found([200], 4096, name="kafka") == {200: True}
+    assert brokers_found([200], 4096, name="kafka", program=ZOOKEEPER) == {200: True}
+
+
+@needs_ps
 def test_the_processes_have_ended_afterwards_and_no_other_is_found() -> None:
-    own = subprocess.run(["sh", "-c", f"ps ax | {FIND}"], capture_output=True, text=True, check=True).stdout.split()
+    own = subprocess.run(
+        ["sh", "-c", f"ps ax | {FIND.format(NAME)}"], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert brokers_found([1]) == {1: True}
-    after = subprocess.run(["sh", "-c", f"ps ax | {FIND}"], capture_output=True, text=True, check=True).stdout.split()
+    after = subprocess.run(
+        ["sh", "-c", f"ps ax | {FIND.format(NAME)}"], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert set(after) <= set(own)
 
 

@@ -45,6 +45,7 @@ ORDER = """
     foreign
     lab
     views history museum explore
+    drills
     exercises
     __init__
     jupyter browser testing

@@ -343,10 +343,9 @@ def test_what_is_no_plugin_is_refused(prose: Prose) -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with prose.refused(BadInput):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    names = (
-        "assignment batch deletion fence high_watermark late pipeline reassignment rebalance shrink target transition"
-    )
-    assert set(RULES) == {*names.split()}
+    old = "assignment batch deletion fence high_watermark late pipeline reassignment rebalance shrink target transition"
+    new = "brokers bumped electable own_write receivers retry session startup takeover truncate waiting"
+    assert set(RULES) == {*old.split(), *new.split()}
 
 
 def test_a_pipeline_of_ones_own(prose: Prose) -> None:

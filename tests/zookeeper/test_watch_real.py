@@ -66,10 +66,13 @@ def test_nothing_but_the_sessions_is_written(server: EmbeddedServer, kazoo: Kazo
     with Lab.from_zookeeper(f"{server.address}/quiet") as lab:
         assert (lab.partition("t", 0).leader_epoch, lab.brokers[2].rack) == (3, "b")
         assert lab.controller == (1, 7)
+    found = kafka_ctl.drill(f"{server.address}/quiet", "any rack")
+    assert {outcome.scenario.name: outcome.below_min_isr for outcome in found} == {"rack a dies": 1, "rack b dies": 1}
+    assert "played by generation 2.4" in found.summary
     for wrong in (f"{server.address}/nothing", f"{server.address}"):
         with pytest.raises(Unavailable, match="/brokers/ids"):
             kafka_ctl.watch(wrong)
-    assert zxid(server) - before == 4 * SESSION
+    assert zxid(server) - before == 5 * SESSION
 
 
 def test_a_watch_keeps_current(server: EmbeddedServer) -> None:

@@ -38,6 +38,14 @@ def addresses(lab: Lab) -> dict[int, str]:
     return {node["node_id"]: f"{node['host']}:{node['port']}" for node in found}
 
 
+def test_a_host_that_is_advertised_is_what_clients_get(lab: Lab) -> None:
+    """Of every broker, and with its own port."""
+    with MetadataServer(lab.bootstrap_servers, advertised="kafka-1.invalid") as bootstrap:
+        brokers = ask(bootstrap.address, "Metadata", 1, {"topics": None})["brokers"]
+    assert {broker["host"] for broker in brokers} == {"kafka-1.invalid"}
+    assert [str(b["port"]) for b in brokers] == [each.split(":")[1] for each in lab.bootstrap_servers.split(",")]
+
+
 def test_a_producer_needs_its_bootstrap_server_once(lab: Lab) -> None:
     """It writes to the leaders, before and after the server is stopped."""
     with MetadataServer(lab.bootstrap_servers) as bootstrap:

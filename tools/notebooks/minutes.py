@@ -23,7 +23,7 @@ WORD = re.compile(r"\S*\w\S*")
 WORDS_A_MINUTE = 180
 SECONDS_A_LINE = 8
 """Of code that a learner sees; imports, assertions and answers are not counted."""
-SHOWN = (("GuessWidget(", 35), ("CurveWidget(", 60), (".player(", 90))
+SHOWN = (("GuessWidget(", 35), ("CurveWidget(", 60), ("TurnWidget(", 60), (".player(", 90))
 """Seconds for what a cell shows, by the call that makes it."""
 PICTURE, TEXT = 40, 35
 """Seconds for any other picture, and for a text."""

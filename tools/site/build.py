@@ -1,4 +1,4 @@
-"""Puts the site together: JupyterLite, Pyodide, the wheels, the notebooks, the start page and the try-it page.
+"""Puts the site together: JupyterLite, Pyodide, the wheels, the notebooks, the start page, the documentation.
 
 build/site/wheels, tools, pyodide-*.tgz   what was downloaded, kept for the next time
 build/site/lite                           what JupyterLite builds from, made anew
@@ -14,8 +14,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -23,11 +24,13 @@ from packaging.utils import canonicalize_name
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT
 from kafka_ctl.setup.bootstrap import file_lock
-from tools.site import fetch, wheels
-from tools.site.lessons import Lesson, lessons, linked
+from kafka_ctl.views.widget.payload import LIVE, RECORDED, SHEET
+from tools.site import documents, fetch, layout, try_page, wheels
+from tools.site.lessons import Lesson, lessons, linked, prose
 
 WORK = ROOT / "build" / "site"
-PAGE = Path(__file__).with_name("page")
+TITLES = {"index.html": "The Kafka controller, taught", "try.html": "A Kafka cluster to break", "search.html": "Search"}
+"""The pages that stand in the site's folder, and their titles."""
 KERNEL_WHEELS = ("piplite", "pyodide_kernel", "ipykernel")
 """Wheels that come inside the kernel's extension."""
 PRELOADED = (
@@ -90,7 +93,7 @@ def _build(out: Path) -> list[Lesson]:
 
 def _python(tools: Path, folder: Path) -> list[str]:
     """Pyodide and every wheel, in the folder that the kernel loads from; the modules that there are."""
-    lock = wheels.unpack(fetch.pyodide(WORK), folder)
+    lock = wheels.unpack(fetch.npm("pyodide", WORK), folder)
     inside = tools / "share/jupyter/labextensions" / EXTENSION / "static/pypi"
     found = [*fetch.wheels(WORK / "wheels"), wheels.kit(WORK / "kit", tools)]
     found += [path for name in KERNEL_WHEELS for path in inside.glob(f"{name}-*.whl")]
@@ -161,11 +164,28 @@ def _time_of_commit() -> str:
 
 
 def _pages(out: Path, found: Sequence[Lesson]) -> None:
-    """The start page and the try-it page."""
-    for path in PAGE.iterdir():
-        shutil.copy(path, out / path.name)
-    index = out / "index.html"
-    index.write_text(index.read_text(encoding="utf-8").replace("<!-- lessons -->", rows(found)), encoding="utf-8")
+    """The start page, the try-it page, the documentation and the search."""
+    sections = documents.write(out, linked(found))
+    scripts = {"player.mjs": RECORDED, "live.mjs": LIVE, "player.css": SHEET, "page.css": layout.style()}
+    scripts |= {path.name: path.read_text(encoding="utf-8") for path in layout.PAGE.glob("*.mjs")}
+    scripts["try-worker.mjs"] = Template(scripts["try-worker.mjs"]).substitute(packages=json.dumps(try_page.PACKAGES))
+    scripts["minisearch.js"] = wheels.packed(fetch.npm("minisearch", WORK), "dist/es/index.js").decode()
+    scripts["search.json"] = json.dumps([*sections, *searched(found)], ensure_ascii=False)
+    opening = try_page.opening()
+    for name, title in TITLES.items():
+        main = Template((layout.PAGE / name).read_text(encoding="utf-8"))
+        cluster = try_page.cluster(out, opening, begins=name == "try.html")
+        scripts[name] = layout.framed(title, main.substitute(cluster=cluster, lessons=rows(found)))
+    for name, text in scripts.items():
+        (out / name).write_text(text, encoding="utf-8")
+
+
+def searched(found: Sequence[Lesson]) -> Iterator[documents.Section]:
+    """The lessons that a reader is led to, for the search."""
+    for lesson in found:
+        if lesson.path.parent.name == "starter":
+            tokens = documents.MARKDOWN.parse(prose(lesson.book))
+            yield from documents.sections(tokens, lesson.title, documents.address(lesson.path))
 
 
 def rows(found: Sequence[Lesson]) -> str:

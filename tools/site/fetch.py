@@ -54,9 +54,9 @@ def build_tools(folder: Path) -> Path:
     return folder
 
 
-def pyodide(folder: Path) -> Path:
-    """The tarball of npm's package `pyodide`; Unavailable, in one sentence, where no npm reaches its registry."""
-    (pin,) = pins.pins("runtime")
+def npm(name: str, folder: Path) -> Path:
+    """The tarball of one of npm's packages; Unavailable, in one sentence, where no npm reaches its registry."""
+    (pin,) = (each for each in pins.pins("runtime") if each.name == name)
     tarball = folder / f"{pin.name}-{pin.version}.tgz"
     if not tarball.exists():
         folder.mkdir(parents=True, exist_ok=True)

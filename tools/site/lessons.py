@@ -189,18 +189,20 @@ def _bound(tree: ast.Module) -> set[str]:
 
 
 def linked(found: Iterable[Lesson]) -> set[Path]:
-    """The files of the checkout that notebooks link to, and those that these link to, and so on."""
-    todo = [(lesson.path, text) for lesson in found for text in [_prose(lesson.book)]]
+    """The files of the checkout that notebooks link to, in a folder as well, those that these link to, and so on."""
+    todo = [(lesson.path, text) for lesson in found for text in [prose(lesson.book)]]
     files: set[Path] = set()
     while todo:
         path, text = todo.pop()
         for link in LINK.findall(text):
             target = (path.parent / link).resolve()
-            if target.is_file() and target.is_relative_to(ROOT) and target.suffix != ".ipynb" and target not in files:
-                files.add(target)
-                todo += [(target, target.read_text(encoding="utf-8"))] if target.suffix == ".md" else []
+            for file in [target] if target.is_file() else sorted(target.glob("*.*")):
+                if file.is_relative_to(ROOT) and file.suffix != ".ipynb" and file not in files:
+                    files.add(file)
+                    todo += [(file, file.read_text(encoding="utf-8"))] if file.suffix == ".md" else []
     return files
 
 
-def _prose(book: Notebook) -> str:
-    return "\n".join(source(cell) for cell in book["cells"] if cell["cell_type"] == "markdown")
+def prose(book: Notebook) -> str:
+    """The text of all cells that are no code."""
+    return "\n\n".join(source(cell) for cell in book["cells"] if cell["cell_type"] == "markdown")

@@ -2,7 +2,7 @@
 
 The file has four tables, each from a name to its `version` and `sha256` (one or a list):
 
-    runtime    npm's package `pyodide`
+    runtime    npm's packages: Python in the browser, and what searches the documentation
     node       what brings npm where a machine has none
     build      packages that put the site together, and JupyterLab's extensions for widgets
     browser    wheels that Python in the browser loads, pure ones all of them
@@ -92,7 +92,10 @@ def write(tables: Mapping[str, Iterable[Pin]]) -> str:
 
 
 def renew() -> None:
-    """Write the file anew, with the newest versions that `WANTED` allows; Pyodide's stays, it belongs to the kernel."""
+    """Write the file anew, with the newest versions that `WANTED` allows.
+
+    npm's packages stay: Pyodide belongs to the kernel.
+    """
     known = parse(PINS.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         found = {"build": _downloaded(WANTED["build"], folder)}

@@ -36,17 +36,18 @@ EPOCH = "315532800"
 def unpack(tarball: Path, folder: Path) -> dict[str, Any]:
     """Put Pyodide's files into `folder`; what its lock says."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(tarball) as packed:
-
-        def content(name: str) -> bytes:
-            file = packed.extractfile(f"package/{name}")
-            assert file is not None
-            return file.read()
-
-        for name in RUNTIME:
-            (folder / name).write_bytes(content(name))
-        lock: dict[str, Any] = json.loads(content("pyodide-lock.json"))
+    for name in RUNTIME:
+        (folder / name).write_bytes(packed(tarball, name))
+    lock: dict[str, Any] = json.loads(packed(tarball, "pyodide-lock.json"))
     return lock
+
+
+def packed(tarball: Path, name: str) -> bytes:
+    """One file of a package of npm's."""
+    with tarfile.open(tarball) as files:
+        file = files.extractfile(f"package/{name}")
+        assert file is not None
+        return file.read()
 
 
 def kit(folder: Path, tools: Path) -> Path:

@@ -13,13 +13,13 @@ from kafka_ctl.history.plots.picture import (
     Picture,
     curve,
     legend,
+    names,
     nothing,
     per_cent,
     picture,
     quantiles,
     readable,
     times,
-    width,
 )
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
@@ -53,10 +53,10 @@ def failover_time(answer: DataFrame) -> Picture:
     if not rows:
         return nothing(title)
     figure, axes = picture(title, "partitions (elections)", "time after the election")
-    names = [f"up to {2 ** row['size']:,}\n({row.n:,})" for row in rows]
+    sizes = [f"up to {2 ** row['size']:,}\n({row.n:,})" for row in rows]
     below = [0.0] * len(rows)
     for (name, label), colour in zip(STAGES.items(), SERIES, strict=False):
-        axes.bar(names, [row[name] for row in rows], bottom=below, color=colour, label=label, edgecolor="white")
+        axes.bar(sizes, [row[name] for row in rows], bottom=below, color=colour, label=label, edgecolor="white")
         below = [low + row[name] for low, row in zip(below, rows, strict=True)]
     axes.yaxis.set_major_formatter(lambda ms, _: readable(ms) if ms else "0")
     axes.grid(False, axis="x")
@@ -104,14 +104,14 @@ def durations(**answers: DataFrame) -> Picture:
         ).collect()[0]
         if row["all"]:
             look = (colour, ("-", "--", "-.", ":")[n % 4])
-            curve(axes, row.ms, row.done / row["all"], f"{name} ({row['all']:,})", look, width(n, len(answers)))
+            curve(axes, row.ms, row.done / row["all"], f"{name} ({row['all']:,})", look)
         half = readable(row.ms[STEPS // 2]) if row.ms else "nothing"
         texts.append(f"{name}: {row.done} of {row['all']} done, half of these within {half}")
     if not axes.lines:
         return nothing(title)
     times(axes)
     per_cent(axes)
-    legend(axes)
+    names(axes)
     figure.alt = f"{title}. {'; '.join(texts)}."
     return figure
 

@@ -12,13 +12,13 @@ from kafka_ctl.history.plots.picture import (
     clock,
     curve,
     legend,
+    names,
     nothing,
     per_cent,
     picture,
     quantiles,
     readable,
     times,
-    width,
 )
 
 GROUPS = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 10**9))
@@ -41,12 +41,12 @@ def leader_churn(answer: DataFrame) -> Picture:
     if not rows:
         return nothing(title)
     figure, axes = picture(title, "changes of leader", "partitions")
-    names = [
+    groups = [
         str(low) if low == high else f"{low} to {high}" if high < 10**9 else f"{low} or more" for low, high in GROUPS
     ]
     inside = [[row for row in rows if low <= row.changes <= high] for low, high in GROUPS]
-    axes.bar(names, [sum(r.partitions for r in group) for group in inside], color=SERIES[4], label="all")
-    axes.bar(names, [sum(r.back for r in group) for group in inside], color=SERIES[0], label="went back and forth")
+    axes.bar(groups, [sum(r.partitions for r in group) for group in inside], color=SERIES[4], label="all")
+    axes.bar(groups, [sum(r.back for r in group) for group in inside], color=SERIES[0], label="went back and forth")
     axes.grid(False, axis="x")
     legend(axes)
     total, never = sum(r.partitions for r in rows), sum(r.partitions for r in rows if not r.changes)
@@ -70,11 +70,11 @@ def isr_churn(answer: DataFrame) -> Picture:
     if not row["all"]:
         return nothing(title)
     figure, axes = picture(title, "time altogether", "partitions")
-    for n, ((name, label), look) in enumerate(zip(columns.items(), ((SERIES[1], "-"), (SERIES[5], "--")), strict=True)):
-        curve(axes, row[name], 1, label, look, width(n, 2))
+    for (name, label), look in zip(columns.items(), ((SERIES[1], "-"), (SERIES[5], "--")), strict=True):
+        curve(axes, row[name], 1, label, look)
     times(axes)
     per_cent(axes)
-    legend(axes)
+    names(axes)
     shares = {
         label: (readable(v[STEPS // 2]), readable(v[STEPS * 9 // 10])) for n, label in columns.items() if (v := row[n])
     }
@@ -104,9 +104,9 @@ def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
         at = [(row.at_ms - begin) / unit for row in mine] + [(end - begin) / unit]
         shares = [100 * row.share for row in mine]
         style = ("-", "--", "-.", ":")[n // len(SERIES) % 4]
-        colour, wide = SERIES[n % len(SERIES)], width(n, len(brokers))
+        colour = SERIES[n % len(SERIES)]
         axes.step(
-            at, [*shares, shares[-1]], where="post", label=str(broker), color=colour, linestyle=style, linewidth=wide
+            at, [*shares, shares[-1]], where="post", label=str(broker), color=colour, linestyle=style, linewidth=2
         )
     axes.axhline(10, color="black", linestyle=":", linewidth=1)
     per_cent(axes)

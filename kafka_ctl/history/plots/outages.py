@@ -17,13 +17,13 @@ from kafka_ctl.history.plots.picture import (
     clock,
     curve,
     legend,
+    names,
     nothing,
     per_cent,
     picture,
     quantiles,
     readable,
     times,
-    width,
 )
 
 MOST = 40
@@ -50,12 +50,12 @@ def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Pi
         return nothing(title)
     since = "since its leader was lost" if measure == "outage_ms" else "since the controller noticed"
     figure, axes = picture(title, f"time without a leader, {since}", "intervals that are over")
-    for n, row in enumerate(curves):
+    for row in curves:
         label = f"{row.cause} ({row.intervals:,})"
-        curve(axes, row.after_ms, row.over / row.intervals, label, LOOKS.get(row.cause, OTHERS), width(n, len(curves)))
+        curve(axes, row.after_ms, row.over / row.intervals, label, LOOKS.get(row.cause, OTHERS))
     times(axes)
     per_cent(axes)
-    legend(axes, "cause (intervals)")
+    names(axes)
     texts = (
         f"{r.cause} {readable(r.after_ms and r.after_ms[STEPS // 2])} ({r.over} of {r.intervals} over)" for r in curves
     )
@@ -81,10 +81,10 @@ def outages_by_weight(answer: DataFrame) -> Picture:
     for place, label, look in ((1, "intervals", LOOKS["session expiry"]), (2, "minutes", LOOKS["broker crash"])):
         up_to = list(accumulate(row[place] for row in found))
         shares = [100 * each / up_to[-1] for each in up_to]
-        axes.step(after, shares, where="post", label=label, color=look[0], linestyle=look[1], linewidth=2.5)
+        axes.step(after, shares, where="post", label=label, color=look[0], linestyle=look[1], linewidth=2)
     times(axes)
     per_cent(axes)
-    legend(axes)
+    names(axes)
     number, total = sum(row[1] for row in found), sum(row[2] for row in found)
     brief = [row for row in found if row[3] <= 10_000]
     many, little = sum(row[1] for row in brief) / number, sum(row[2] for row in brief) / total

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from io import BytesIO, StringIO
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -43,17 +43,6 @@ TICKS = {
     3.6e7: "10 h",
     3.6e8: "100 h",
 }
-PAGE = {
-    "fill: #ffffff": "fill: none",
-    "stroke: #ffffff": "stroke: var(--jp-layout-color0, #ffffff)",
-    "fill: #000000": "fill: currentColor",
-    "stroke: #000000": "stroke: currentColor",
-    "stroke: #dddddd": "stroke: currentColor; stroke-opacity: 0.2",
-    "fill: #cfe5f3": "fill: #56b4e9; fill-opacity: 0.3",
-    "fill: #f6c6a8": "fill: #d55e00; fill-opacity: 0.35",
-}
-"""Colours of a picture on white, and what they are on a page of any colour."""
-_COLOUR = re.compile(r"(?:fill|stroke): #[0-9a-f]{6}")
 STEPS = 400
 """Points of a curve; the rest is left to Spark."""
 
@@ -70,15 +59,12 @@ class Picture(Figure):
         return {"image/png": coded, "text/html": self.html(), "text/plain": self.alt}, {"image/png": {"alt": self.alt}}
 
     def html(self) -> str:
-        """The picture as SVG in the colours of the page around it, light or dark: JupyterLab's variables say which."""
+        """The picture as SVG in an image, which a notebook that is not trusted shows, too, and never smaller."""
         drawn = StringIO()
         with rc_context({"svg.fonttype": "none", "svg.hashsalt": "kafka_ctl"}):
             self.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-        svg = drawn.getvalue()
-        svg = _COLOUR.sub(lambda found: PAGE.get(found[0], found[0]), svg[svg.index("<svg") :])
-        look = 'style="max-width: 100%; height: auto; fill: currentColor" role="img"'
-        svg = svg.replace("<svg ", f'<svg {look} aria-label="{escape(self.alt)}" ', 1)
-        return f'<div style="color: var(--jp-content-font-color1, #1f2328)">{svg}</div>'
+        coded = b64encode(drawn.getvalue().encode()).decode()
+        return f'<img alt="{escape(self.alt)}" style="max-width:none" src="data:image/svg+xml;base64,{coded}">'
 
 
 def picture(title: str, x: str, y: str, height: float = 4.5) -> tuple[Picture, Axes]:
@@ -102,11 +88,6 @@ def nothing(title: str) -> Picture:
     return figure
 
 
-def width(number: int, of: int) -> float:
-    """The width of one of several lines: each is seen below the next where they lie on each other."""
-    return min(8.0, 2.0 + 1.6 * (of - 1 - number))
-
-
 def times(axes: Axes, narrow: bool = False) -> None:
     """Durations from left to right, each power of ten as far from the next, in words of everyday life."""
     axes.set_xscale("log")
@@ -122,6 +103,28 @@ def per_cent(axes: Axes) -> None:
     """Shares from bottom to top."""
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25), [f"{share}%" for share in range(0, 101, 25)])
+
+
+def names(axes: Axes) -> None:
+    """The name of each line on it, each at a height of its own: lines on each other keep their names."""
+    named = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    low, high = axes.get_ylim()
+    for number, line in enumerate(named, 1):
+        height = high - (high - low) * number / (len(named) + 1)
+        points = [(float(x), float(y)) for x, y in np.asarray(line.get_xydata())] or [(axes.get_xlim()[0], low)]
+        x, top = next((point for point in points if point[1] >= height), points[-1])
+        right = axes.transLimits.transform(axes.transScale.transform((x, height)))[0] > 0.6
+        edge = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": line.get_color(), "linewidth": 1.5}
+        place, side = (x, min(height, top)), "right" if right else "left"
+        axes.annotate(
+            str(line.get_label()),
+            place,
+            (-6 if right else 6, 0),
+            textcoords="offset points",
+            ha=side,
+            va="center",
+            bbox=edge,
+        )
 
 
 def legend(axes: Axes, title: str | None = None) -> None:
@@ -145,13 +148,11 @@ def quantiles(column: str) -> Column:
     return fn.percentile_approx(column, [i / STEPS for i in range(STEPS + 1)], 100_000)
 
 
-def curve(
-    axes: Axes, values: Sequence[float] | None, share: float, label: str, look: tuple[str, str], wide: float = 2.0
-) -> None:
+def curve(axes: Axes, values: Sequence[float] | None, share: float, label: str, look: tuple[str, str]) -> None:
     """The share of things that are over after so long; `values` are quantiles, and all of them make up `share`."""
     after = [max(ms, 0.1) for ms in values or []]
     percent = [100 * share * i / STEPS for i in range(STEPS + 1)][: len(after)]
-    axes.step(after, percent, where="post", label=label, color=look[0], linestyle=look[1], linewidth=wide)
+    axes.step(after, percent, where="post", label=label, color=look[0], linestyle=look[1], linewidth=2)
 
 
 def clock(axes: Axes, starts: Iterable[float]) -> tuple[float, float]:

@@ -26,6 +26,7 @@ from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Text, box, short
 from kafka_ctl.views.status import GLYPHS, Differences, broker_state, replica_state, role, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
 
+NOT_KNOWN = "(not in the logs)"
 ZNODES = {
     "/controller": "/controller",
     "/controller_epoch": "/controller_epoch",
@@ -393,6 +394,8 @@ class ClusterView:
             "/brokers/ids": shorten(str(here), 24),
             "state": _last_state(last) if last else f"{states} znode{'s' * (states != 1)}",
         }
+        if model.of_logs:  # which name brokers and epochs, and nothing else that is stored
+            texts = dict.fromkeys(texts, NOT_KNOWN) | {"/controller_epoch": str(model.controller_epoch or NOT_KNOWN)}
         looks["zookeeper"] = PartState("frame doubtful" if model.zookeeper_down else "frame")
         for path, name in ZNODES.items():
             styles = "zoo" + (" ephemeral" if path == "/controller" else "") + (" hot" if path in hot else "")

@@ -65,7 +65,7 @@ def _counted(states: Iterable[str]) -> str:
     )
 
 
-NAME, SLOT, GAP, ROW, HEAD, WORDS = 132.0, 136.0, 4.0, 62.0, 30.0, 66
+NAME, SLOT, GAP, ROW, HEAD, WORDS = 128.0, 130.0, 4.0, 62.0, 30.0, 66
 """Pixels of a controller's name, a place in the queue, between places, of a row, and above; characters of a line."""
 PLACES = 3
 """The place of work and the first waiting places; how many more events wait is said."""
@@ -106,14 +106,14 @@ class EventQueueView:
         for number, name in enumerate(CONTEXT):
             top = HEAD + ROW * len(self.brokers) + 14 + LINE * number
             head = Text(12, top + 14, name, 12, "start", bold=True)
-            lines = (Text(NAME, top + 14 + 14 * row, "x", 11.5, "start") for row in (0, 1))
+            lines = (Text(NAME, top + 14 + 14 * row, "x", 12, "start") for row in (0, 1))
             scene.add(Part(f"context:{number}", Box(0, top, width, LINE), (), (head, *lines), "bare"))
         return scene
 
     def _row(self, broker: int) -> list[Part]:
         top = HEAD + ROW * (self.brokers.index(broker))
         name = Text(12, top + 15, f"Broker {broker}", 13, "start", bold=True)
-        texts = (name, Text(12, top + 30, "x", 11.5, "start"), Text(12, top + 45, "x", 11.5, "start"))
+        texts = (name, Text(12, top + 30, "x", 12, "start"), Text(12, top + 45, "x", 12, "start"))
         row = box(4, top - 4, NAME + PLACES * (SLOT + GAP), ROW - 6, 8)
         parts = [Part(f"broker:{broker}", Box(4, top - 4, NAME, ROW - 6), (row,), texts, "frame")]
         for place in range(PLACES):
@@ -145,7 +145,7 @@ class EventQueueView:
         return Picture(looks, (), f"{waits} events wait. {' '.join(f'{name}: {values[name]}.' for name in CONTEXT)}")
 
 
-LABEL = 20
+LABEL = 19
 """The most characters of a line in a place of the queue."""
 
 
@@ -156,7 +156,7 @@ def slot_label(text: str) -> tuple[Text, ...]:
     breaks = [place for place in range(1, len(text)) if text[place].isupper()] or [len(text) // 2]
     at = min(breaks, key=lambda place: abs(place - len(text) / 2))
     return tuple(
-        Text(SLOT / 2, 14 + 13 * row, shorten(half, LABEL), 11.5) for row, half in enumerate((text[:at], text[at:]))
+        Text(SLOT / 2, 14 + 13 * row, shorten(half, LABEL), 12) for row, half in enumerate((text[:at], text[at:]))
     )
 
 

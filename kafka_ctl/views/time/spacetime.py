@@ -1,8 +1,9 @@
 """Space and time: a lane for ZooKeeper, each broker and administrators, time running down, messages between them.
 
-The whole diagram is drawn once. A band marks the step shown, a veil covers what is still to come, and the
-picture scrolls with them. What happens stands in words at the right. Between two steps there is the more room the more
-time passes, by its logarithm, and a long pause says how long it is: the time axis is `gap`.
+The whole diagram is drawn once. A band marks the step shown, a veil covers what is still to come (not before the first
+step: then there is nothing else to see), and the picture scrolls with them. What happens stands in words at the right.
+Between two steps there is the more room the more time passes, by its logarithm, and a long pause says how long it is:
+the time axis is `gap`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kafka_ctl.views.legend import SPACE_TIME, add_legend
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, halves, shorten, stroke
 from kafka_ctl.views.steps import Step, newsworthy
 
-ROW, HEAD, LEFT, LANE, STORE, WORDS, WIDTH = 30.0, 44.0, 64.0, 42.0, 68.0, 168.0, 560.0
+ROW, HEAD, LEFT, LANE, STORE, WORDS, WIDTH = 30.0, 44.0, 68.0, 42.0, 68.0, 142.0, 538.0
 """Pixels of a row, the heading, the time column, a lane, ZooKeeper's lane, the words, and of all at least."""
 WINDOW = 15 * ROW
 """Pixels of the diagram that are seen at once."""
@@ -71,7 +72,7 @@ class SpaceTimeView:
         veil = box(0, ROW, self.width, below, 0)
         scene.add(Part("veil", Box(0, 0, self.width, below), (veil,), styles="veil"))
         scene.add(Part("ground", Box(0, 0, 0, 0), (box(0, 0, self.width, HEAD, 0),), styles="heading", pinned=True))
-        time = Text(LEFT - 8, 25.5, "time", 11.5, "end")
+        time = Text(LEFT - 8, 25.5, "time", 12, "end")
         scene.add(Part("axis", Box(0, 0, LEFT, HEAD), (), (time,), "note", pinned=True, title=SCALE))
         scene.add(*(self._lane(lane, x) for lane, x in self.place.items()))
         add_legend(scene, SPACE_TIME, pinned=True)
@@ -81,9 +82,9 @@ class SpaceTimeView:
         wide = (STORE if lane == "zookeeper" else LANE) - 2
         where = Box(x - wide / 2, 4, wide, 34)
         number = number_of(lane)
-        texts: tuple[Text, ...] = (Text(x, 25.5, "ZooKeeper" if lane == "zookeeper" else "admin", 11.5, bold=True),)
+        texts: tuple[Text, ...] = (Text(x, 25.5, "ZooKeeper" if lane == "zookeeper" else "admin", 12, bold=True),)
         if number is not None:
-            texts = Text(x, 18, "Broker", 11.5), Text(x, 32, str(number), 12.5, bold=True)
+            texts = Text(x, 18, "Broker", 12), Text(x, 32, str(number), 12.5, bold=True)
         of = f"broker:{number}" if number is not None else ""
         return Part(f"lane:{lane}", where, (box(*where),), texts, "plate", of=of, pinned=True)
 
@@ -101,7 +102,7 @@ class SpaceTimeView:
         top, high = self.tops[row], gap(self.pauses[row])
         y, label = top + high / 2, f"{duration(self.pauses[row])} pass"
         line = stroke(f"M{LEFT:g},{y:g}H{self.text_x - 4:g}")
-        text = Text(self.text_x, y + 4, label, 11.5, "start")
+        text = Text(self.text_x, y + 4, label, 12, "start")
         yield Part(
             f"pause:{row}", Box(LEFT, top, self.width - LEFT, high), (line,), (text,), "wire broken", title=label
         )
@@ -133,7 +134,7 @@ class SpaceTimeView:
     def _row(self, row: int, step: Step) -> Iterator[Part]:
         y = self._y(row)
         if row == 0 or step.time_ms != self.steps[row - 1].time_ms:
-            time = Text(LEFT - 8, y + 4, f"{step.time_ms / 1000:.4f} s", 11.5, "end")
+            time = Text(LEFT - 8, y + 4, f"{step.time_ms / 1000:.4f} s", 12, "end")
             yield Part(f"time:{row}", Box(0, y, LEFT, ROW), (), (time,), "note", of=f"step:{row + 1}")
         seen: dict[tuple[str, str, str], list[str]] = {}
         for style, source, target, label in sorted(map(message, step.records), key=lambda m: m.source == m.target):
@@ -148,11 +149,11 @@ class SpaceTimeView:
 
     def _label_part(self, row: int, style: str, labels: Sequence[str]) -> Part:
         """The words of this row, in at most two lines at the right."""
-        y, room = self._y(row), int((self.width - self.text_x - 4) / 6.2)
+        y, room = self._y(row), int((self.width - self.text_x - 4) / 6.4)
         whole = "; ".join(labels)
         lines = halves(whole, room)
         first = y + 4 if len(lines) == 1 else y - 2.5
-        texts = tuple(Text(self.text_x, first + 13 * n, line, 11.5, "start") for n, line in enumerate(lines))
+        texts = tuple(Text(self.text_x, first + 13 * n, line, 12, "start") for n, line in enumerate(lines))
         where = Box(self.text_x, y - ROW / 2, self.width - self.text_x, ROW)
         return Part(f"said:{row}", where, (), texts, f"{style} mark", title=whole, of=f"step:{row + 1}")
 
@@ -181,7 +182,7 @@ class SpaceTimeView:
         scroll = max(0.0, min(y + 5 * ROW - HEAD - WINDOW, self.tops[-1] + ROW - HEAD - WINDOW))
         looks = {
             "band": PartState("band" if step else "band gone", at=(0.0, y)),
-            "veil": PartState("veil", at=(0.0, y)),
+            "veil": PartState("veil" if row >= 0 else "veil gone", at=(0.0, y)),
             "camera": PartState("", at=(0.0, -scroll)),
         }
         messages = dict.fromkeys(map(sentence, step.records if step else ()))

@@ -22,7 +22,7 @@ from kafka_ctl.views.scene import Box, Part, Scene, Text, box, shorten, stroke
 from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.time.spacetime import PAUSE, gap
 
-LEFT, WIDTH, ROW, HEAD, MOST = 112.0, 424.0, 24.0, 14.0, 30
+LEFT, WIDTH, ROW, HEAD, MOST = 112.0, 402.0, 24.0, 14.0, 30
 """Pixels of the names, the bars, a row and the space above; the most partitions that are drawn."""
 
 MARGIN = 0.03
@@ -102,7 +102,7 @@ class TimelineView:
 
     def _row(self, name: str, title: str, found: Iterable[Span], row: int) -> Iterator[Part]:
         top = HEAD + ROW * row
-        text = Text(LEFT - 10, top + 15, title, 11.5, "end", bold=name == "controller")
+        text = Text(LEFT - 10, top + 15, title, 12, "end", bold=name == "controller")
         yield Part(f"name:{name}", Box(0, top, LEFT, ROW), (), (text,), "bare", of=name)
         for number, span in enumerate(found):
             x, width = self.x(span.begin), max(self.x(span.end) - self.x(span.begin), 1.2)
@@ -110,7 +110,7 @@ class TimelineView:
                 "plate offline" if span.leader is None else "plate active" if name == "controller" else "plate leader"
             )
             title = "nobody" if span.leader is None else str(span.leader)
-            label = (Text(x + 6, top + 15, title, 11.5, "start"),) if width > 8 * len(title) + 8 else ()
+            label = (Text(x + 6, top + 15, title, 12, "start"),) if width > 8 * len(title) + 8 else ()
             seconds = f"{(span.end - span.begin) / 1000:.3f} s"
             yield Part(
                 f"span:{row}:{number}",
@@ -125,7 +125,7 @@ class TimelineView:
     def _scale(self, top: float) -> Iterator[Part]:
         """The axis: ticks where something changes, as many as have room, and how long the long intervals are."""
         line = stroke(f"M{LEFT:g},{top:g}H{LEFT + WIDTH:g}")
-        texts = Text(LEFT - 10, top + 18, "time", 11.5, "end"), Text(LEFT - 10, top + 34, "length", 11.5, "end")
+        texts = Text(LEFT - 10, top + 18, "time", 12, "end"), Text(LEFT - 10, top + 34, "length", 12, "end")
         yield Part("axis", Box(LEFT, top, WIDTH, 0), (line,), texts, "wire", title=SCALE)
         last = -APART
         for tick, (time, x) in enumerate(zip(self.times[:-1], self.places, strict=False)):
@@ -133,20 +133,21 @@ class TimelineView:
                 continue
             last = x
             line = stroke(f"M{x:.1f},{top:g}v5")
-            label = Text(x, top + 18, f"{time / 1000:.4g} s", 11.5, "middle" if x > LEFT else "start")
+            label = Text(x, top + 18, f"{time / 1000:.4g} s", 12, "middle" if x > LEFT else "start")
             yield Part(f"tick:{tick}", Box(x, top, 0, 5), (line,), (label,), "wire")
         for number, ((t0, x0), (t1, x1)) in enumerate(pairwise(zip(self.times[:-1], self.places, strict=False))):
             length = duration(t1 - t0)
             if t1 - t0 >= PAUSE and x1 - x0 >= 6.4 * len(length) + 6:
                 line = stroke(f"M{x0 + 2:.1f},{top + 23:g}H{x1 - 2:.1f}")
-                label = Text((x0 + x1) / 2, top + 34, length, 11.5)
+                label = Text((x0 + x1) / 2, top + 34, length, 12)
                 where = Box(x0, top + 22, x1 - x0, 14)
                 yield Part(f"passes:{number}", where, (line,), (label,), "wire broken", title=f"{length} pass")
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         self.time = time = step.time_ms if step else self.time
         x = self.x(self.end if time >= self.last else max(time, self.begin))
-        looks = {"now": PartState("wire now", at=(x, 0.0)), "veil": PartState("veil", at=(x, 0.0))}
+        veil = "veil" if time > self.begin else "veil gone"  # before the first step the whole is shown
+        looks = {"now": PartState("wire now", at=(x, 0.0)), "veil": PartState(veil, at=(x, 0.0))}
         lost = [f"{t}-{p}" for t, p in model.leaderless()]
         return Picture(looks, (), f"Without a leader now: {', '.join(lost[:6]) or 'none'}.")
 

@@ -4,7 +4,7 @@ class Guess extends Player {
     super(model, el);
     this.root.classList.add("guess");
     this.root.setAttribute("aria-label", "A question: choose in the picture");
-    for (const name of ["guessed", "answering"]) model.on("change:" + name, () => this.guessed());
+    for (const name of ["guessed", "answering", "right"]) model.on("change:" + name, () => this.guessed());
     this.root.addEventListener("keydown", (event) => this.enter(event), true);
     this.offer();
   }
@@ -43,10 +43,13 @@ class Guess extends Player {
     this.set("guessed", !many ? [thing] : before.includes(thing) ? before.filter((one) => one !== thing) : [...before, thing]);
   }
   guessed() {
-    const guessed = this.get("guessed"), open = this.model.get("answering");
+    const guessed = this.get("guessed"), open = this.model.get("answering"), right = this.model.get("right");
     for (const part of this.root.querySelectorAll(".stage [data-id]")) {
       const chosen = guessed.includes(part.dataset.id) || guessed.includes(part.dataset.of);
-      part.classList.toggle("chosen", chosen && !part.dataset.id.startsWith("head:"));
+      const answer = right.includes(part.dataset.id) || right.includes(part.dataset.of), own = !part.dataset.id.startsWith("head:");
+      part.classList.toggle("chosen", chosen && own);
+      part.classList.toggle("right", answer && own);
+      part.classList.toggle("wrong", right.length > 0 && chosen && !answer && own);
       if (part.dataset.guess) {
         part.setAttribute("aria-pressed", String(guessed.includes(part.dataset.guess)));
         part.setAttribute("aria-disabled", String(!open));

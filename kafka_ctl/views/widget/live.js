@@ -3,11 +3,13 @@ const NAMES = { broker: "Broker", partition: "Partition", zookeeper: "ZooKeeper"
 const LOOKS = { broker: ["replica", "queue", "spacetime"], partition: ["partition", "replica", "timeline"], zookeeper: ["zookeeper"] };   // the views that show more of a thing
 const NEAR = { session: ["session", "network"], token: ["requests", "network"] };   // what is done to a line: these groups come first
 
+const PIECE = 200, PATIENCE = 30000;   // milliseconds between two pieces of live time, and without an answer until it stops
+
 class Live extends Player {
-  constructor(model, el, embedded = false) {
+  constructor(model, el, first = null) {
     super(model, el);
     this.root.classList.add("live");
-    this.embedded = embedded;   // a future beside another one does not fork again
+    this.first = first;   // the future beside which this one is: its toolbar serves both
     this.toolbar();
     model.on("change:now", () => this.news());
     model.on("change:beside", () => this.besides());
@@ -17,37 +19,56 @@ class Live extends Player {
     this.besides();
   }
   get now() { return this.model.get("now"); }
+  // The step that is shown and the time since then; null is the end, also when that moves on before Python hears of it.
+  get moment() { return { frame: this.index < this.last ? this.index : null, since: Math.round(this.since_step) }; }
   tabNames() { return this.film.tabs; }
   ask(message) { this.model.send(message); }
-  act(thing, action, given = {}) { this.closeMenu(); this.ask({ do: "act", thing, action: action.do, given }); }
+  // A command acts at the moment that is shown; what runs ahead of the picture while time runs by itself is not kept.
+  act(thing, action, given = {}) {
+    this.closeMenu();
+    for (const one of this.aims) one.ask({ do: "act", thing, action: action.do, given, live: !!one.living, ...one.moment });
+  }
 
   load() { this.keeping(() => this.loadNow()); }
   loadNow() {
-    this.offers = "";
-    this.present = html("span", { class: "of" });   // a command acts at the end, also when another moment is shown
-    this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" });
+    super.load();
+    if (!this.actions) this.furnish();
+    this.news();
+  }
+  // What stays while films come and go: a click on it must not be lost.
+  furnish() {
+    this.aims = [this];   // the futures in which a click acts
     this.form = html("form", { class: "form menu", hidden: "" });
     this.reply = html("div", { class: "reply", role: "status", "aria-live": "assertive" });
+    this.answer = html("span", { class: "answered" });
+    this.present = html("span", { class: "present" });
     this.rules = html("section", { class: "rules", "aria-label": "Invariants" });
-    this.script = html("section", { class: "script", "aria-label": "Script" });
     this.popup = html("div", { class: "menu", role: "menu", hidden: "" });
-    super.load();
+    this.code = html("pre", { tabindex: "0", "aria-label": "The story so far, as Python" });
+    const copy = html("button", { type: "button", class: "copy" }, "Copy");
+    copy.onclick = async () => { await this.copy(this.code.textContent); copy.textContent = "Copied"; };
+    const script = html("section", { class: "script", "aria-label": "Script" }, html("h4", {}, "The story, as Python", copy), this.code);
+    this.kept = html("section", { class: "kept", "aria-label": "Kept futures", hidden: "" });
+    this.reply.append(this.answer, this.present);
     this.root.append(this.popup, this.form);   // they lie over the picture and do not push it
-    this.root.querySelector(".bar").after(this.actions, this.reply);
-    this.root.append(html("div", { class: "below" }, this.rules, this.script));
-    this.news();
+    this.root.querySelector(".bar").after(this.tools(), this.reply);
+    this.root.append(html("div", { class: "below" }, this.rules, script, this.kept));
   }
   opened() {
     super.opened();
     const open = this.open_views, shown = this.get("shown");
     if (open.join() !== shown.join()) this.set("shown", open);
+    this.fork?.look(open);
   }
+  look(views) { views.forEach((view, n) => this.open(view, n > 0)); }
 
   // Messages from the kernel.
   received(message) {
     super.received(message);
     if (message.do === "show") message.views.forEach((view) => this.take(view));
     if (message.do === "grow") this.grow(message);
+    if (message.do === "play") this.arrive(message.from);
+    if (message.do === "ran") { this.asking = 0; if (message.refused) this.run_live(false); }
   }
   take(view) {
     const at = this.film.views.findIndex((known) => known.view === view.view);
@@ -56,7 +77,7 @@ class Live extends Player {
     this.opened();
   }
   grow({ from, frames, views, redrawn, now }) {
-    const film = this.film, before = this.index;
+    const film = this.film, follows = this.index >= from - 1 || !now.travels;
     if (film.frames.length === from) {   // another display of this lab may have taken it already
       film.frames.push(...frames);
       for (const view of film.views) {
@@ -72,50 +93,57 @@ class Live extends Player {
     redrawn.forEach((view) => this.take(view));
     this.logged = undefined;
     this.measure();
-    if (from === before) this.show(); else this.go(from);
     this.model.set("now", now);
+    if (follows) this.arrive(from); else this.show();
+  }
+  // What is new is played; while time runs by itself the picture keeps up with it.
+  arrive(from) {
+    const keepsUp = this.living && (this.pace.value || this.calm.matches);
+    const to = keepsUp ? this.last : Math.min(from, this.last);
+    if (to === this.index) this.show(); else this.go(to);
     this.beat();
-    if (from < this.last && !this.calm.matches) this.set("playing", true);
+    if (keepsUp) this.set("playing", false);
+    else if (to < this.last && !this.calm.matches) this.set("playing", true);
   }
   // Script, rules, and what can be done, as they are now.
   news() { this.keeping(() => this.newsNow()); }
   newsNow() {
-    const { script, reply, title, violations, name } = this.now;
+    const { script, reply, title, violations, name } = this.now, story = script.join("\n");
     this.title = title;
     this.tell();
     this.answered(reply);
-    this.reply.replaceChildren(html("span", {}, reply.text ?? "Click a broker, a partition, a znode or a line: its menu has what can be done to it now."));
-    if (this.now.waits) this.reply.append(" ", this.going());
+    const says = reply.text ?? "Click a broker, a partition, a znode or a line: its menu has what can be done to it now.";
+    if (this.answer.textContent !== says) this.answer.textContent = says;
     this.reply.classList.toggle("refused", !!reply.refused);
     this.reply.classList.toggle("hint", !reply.text);
-    const copy = html("button", { type: "button", class: "copy" }, "Copy");
-    copy.onclick = async () => { await this.copy(script.join("\n")); copy.textContent = "Copied"; };
-    const code = html("pre", { tabindex: "0", "aria-label": "The story so far, as Python" }, script.join("\n"));
-    this.script.replaceChildren(html("h4", {}, "The story, as Python", copy), code);
-    requestAnimationFrame(() => { code.scrollTop = code.scrollHeight; });
-    this.rules.hidden = !violations;
-    const broken = violations ?? [];
-    const list = broken.map(({ text, frame }) => {
-      const jump = html("button", { type: "button", class: "line" }, `✗ ${text} (step ${frame})`);
-      jump.onclick = () => this.go(frame);
-      return html("li", {}, jump);
-    });
-    this.rules.classList.toggle("broken", broken.length > 0);
-    this.rules.replaceChildren(html("h4", {}, "Invariants"), broken.length ? html("ul", {}, ...list) : html("p", {}, "✓ Every invariant has held so far."));
-    if (this.compared) this.compared.textContent = this.now.compared;
+    if (this.code.textContent !== story) {
+      this.code.textContent = story;
+      requestAnimationFrame(() => { this.code.scrollTop = this.code.scrollHeight; });
+    }
+    this.listed(this.rules, violations, "Invariants", "✓ Every invariant has held so far.", ({ text, frame }) => [`✗ ${text} (step ${frame})`, () => this.go(frame)]);
+    this.rules.classList.toggle("broken", !!violations?.length);
+    this.listed(this.kept, this.now.futures?.length ? this.now.futures : null, "Kept futures", "", (kept, future) => [`↩ ${kept}`, () => this.ask({ do: "return", future })]);
+    if (this.first) this.first.differing(); else this.differing();
     this.root.setAttribute("aria-label", `${name}: a live cluster`);
     this.toolbar();
   }
-  // Says that a command only begins when it is given, and offers to let the time pass that it needs.
-  going() {
-    const on = html("button", { type: "button", class: "on", "data-do": "settle" }, "Go on until quiet ▸");
-    on.onclick = () => this.ask({ do: "act", thing: "", action: "settle", given: {} });
-    return html("span", { class: "waits" }, "Something is under way, and time stands still. ", on);
+  // A list of buttons, made anew only when something in it differs.
+  listed(section, entries, title, none, button) {
+    const key = JSON.stringify(entries ?? null);
+    if (section.key === key) return;
+    section.key = key;
+    section.hidden = !entries;
+    const rows = (entries ?? []).map((entry, n) => {
+      const [text, act] = button(entry, n), line = html("button", { type: "button", class: "line" }, text);
+      line.onclick = act;
+      return html("li", {}, line);
+    });
+    section.replaceChildren(html("h4", {}, title), rows.length ? html("ul", {}, ...rows) : html("p", {}, none));
   }
   async copy(text) {
     try { await navigator.clipboard.writeText(text); } catch {
       const range = document.createRange();
-      range.selectNodeContents(this.script.querySelector("pre"));
+      range.selectNodeContents(this.code);
       getSelection().removeAllRanges(); getSelection().addRange(range);
       document.execCommand("copy");
     }
@@ -135,45 +163,96 @@ class Live extends Player {
     const own = (menu[kind] ?? []).filter(({ when }) => !when || is.split(" ").includes(when));
     return thing ? own : [...own, ...menu.tool.map((action) => ({ ...action, group: "reassignment", thing: "tool" }))];
   }
+  // The moment at which a command acts, where that is not plain; and that a command only begins when it is given.
   tell() {
-    this.head.textContent = this.title;
-    this.present.textContent = this.index < this.last ? `act at ${(this.now.time / 1000).toFixed(1)} s, the end` : "";
+    const { travels, waits, time, name } = this.now, behind = this.index < this.last, end = `${(time / 1000).toFixed(4)} s`;
+    this.head.textContent = this.first || this.fork ? `${name}, ${this.title}` : this.title;
+    const says = behind ? `A command acts ${travels ? `at ${((this.film.frames[this.index].time + this.since_step) / 1000).toFixed(4)} s, the moment shown` : `at the end, ${end}`}.`
+      : waits && !this.living ? "Something is under way, and time stands still." : "";
+    this.present.classList.toggle("waits", !behind && waits && !this.living);
+    if (this.present.firstChild?.textContent !== says) this.present.replaceChildren(html("span", {}, says), ...(this.present.matches(".waits") ? [this.going()] : []));
+    const since = time - this.film.frames[this.index].time, now = this.caption.querySelector(".now") ?? html("span", { class: "later now" });
+    now.textContent = behind || since < PAUSE ? "" : ` Now it is ${end}.`;
+    this.caption.append(now);
+    if (now.textContent) this.count(since);
   }
-  showStep() { super.showStep(); if (this.title) this.tell(); }
+  going() {
+    const on = html("button", { type: "button", class: "on", "data-do": "settle" }, "Go on until quiet ▸");
+    on.onclick = () => { this.aims = [this]; this.act("", { do: "settle" }); };
+    return on;
+  }
+  showStep() { this.since_step = 0; super.showStep(); if (this.title) this.tell(); }
+  count(passed) {
+    super.count(passed);
+    if (this.index < this.last) { this.since_step = passed; this.tell(); }
+  }
   toolbar() { this.keeping(() => this.toolbarNow()); }
-  toolbarNow() {
-    const { brokers, partitions, undo: undoable, travels, waits } = this.now, thing = this.thing();
-    const key = JSON.stringify([thing, brokers, Object.keys(partitions), undoable, travels, waits, this.embedded]);
-    if (key === this.offers) return;   // made anew only when something in it differs
-    this.offers = key;
-    const focus = document.activeElement?.closest?.(".actions") === this.actions && document.activeElement.dataset.key;
-    const choose = html("select", { "aria-label": "Thing", "data-key": "thing" });
-    this.things().forEach(([id, label]) => choose.append(html("option", { value: id }, label)));
-    choose.value = thing;
-    choose.onchange = () => this.set("selected", choose.value);
-    const open = html("button", { type: "button", class: "open", "data-key": "open", "aria-haspopup": "menu" }, "Commands ▾");
-    open.onclick = () => { const { left, top } = open.getBoundingClientRect(); this.openMenu(this.thing(), { clientX: left, clientY: top }); };
-    const time = html("span", { class: "group time", role: "group", "aria-label": "Time" }, ...this.buttonsFor("", this.model.get("menu").time));
-    time.querySelector("[data-act=settle]").classList.toggle("go", waits);
-    const travel = html("span", { class: "group", role: "group", "aria-label": "Time travel" });
-    if (travels) {
-      const undo = html("button", { type: "button", "data-key": "undo", title: "The same story without its last command" }, "↶ Undo");
-      undo.disabled = !undoable;
-      undo.onclick = () => this.ask({ do: "undo" });
-      travel.append(undo);
-      if (!this.embedded) {
-        const fork = html("button", { type: "button", "data-key": "fork", title: "Two futures side by side, from the step that is shown" }, "Fork here");
-        fork.onclick = () => this.ask({ do: "fork", frame: this.index });
-        travel.append(fork);
-      }
-    }
-    this.actions.replaceChildren(html("span", { class: "group own" }, choose, open), time, travel, this.present);
-    if (focus) this.actions.querySelector(`[data-key="${focus}"]`)?.focus();
+  tools() {
+    const group = (name, ...inside) => html("span", { class: "group " + name, role: "group", "aria-label": name }, ...inside);
+    const button = (key, title, text, act) => {
+      const made = html("button", { type: "button", "data-key": key, title }, text);
+      made.onclick = act;
+      return made;
+    };
+    this.pick = html("select", { "aria-label": "Thing" });
+    this.pick.onchange = () => this.set("selected", this.pick.value);
+    this.opens = button("open", "What can be done to it", "Commands ▾", () => {
+      const { left, top } = this.opens.getBoundingClientRect();
+      this.openMenu(this.thing(), { clientX: left, clientY: top }, [], this.sides());
+    });
+    this.opens.classList.add("open");
+    this.opens.setAttribute("aria-haspopup", "menu");
+    const time = group("time", ...this.buttonsFor("", this.model.get("menu").time, "", () => this.sides()));
+    this.quieten = time.querySelector("[data-act=settle]");
+    this.alive = button("live", "Let time run by itself, while you click", "Live", () => { const on = !this.living; this.sides().forEach((one) => { one.pace.value = this.pace.value; one.run_live(on); }); });
+    this.pace = html("select", { "aria-label": "Speed of live time", title: "Virtual seconds in a second; or from step to step" },
+      ...[["1", "1×"], ["10", "10×"], ["", "skip silence"]].map(([value, text]) => html("option", { value }, text)));
+    this.undo = button("undo", "The same story without its last command", "↶ Undo", () => this.sides().forEach((one) => one.ask({ do: "undo" })));
+    this.forks = button("fork", "Two futures side by side, from the step that is shown", "Fork here", () => this.ask({ do: "fork", ...this.moment }));
+    this.side = html("select", { "aria-label": "Future in which the toolbar acts", hidden: "" });
+    this.runs = group("live", this.alive, this.pace);
+    this.travel = group("travel", this.undo, this.forks);
+    return (this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" }, group("own", this.pick, this.opens), time, this.runs, this.travel, this.side));
   }
-  buttonsFor(thing, actions, role) {
+  // The futures in which the toolbar acts.
+  sides() { return this.fork ? [this, this.fork].filter((one, n) => ["both", String(n)].includes(this.side.value)) : [this]; }
+  toolbarNow() {
+    const { undo, travels, waits } = this.now, things = this.things(), key = JSON.stringify(things);
+    if (this.pick.key !== key) this.pick.replaceChildren(...things.map(([id, label]) => html("option", { value: id }, label)));
+    this.pick.key = key;
+    this.pick.value = this.thing();
+    this.quieten.classList.toggle("go", waits && !this.living);
+    this.undo.disabled = !undo;
+    this.runs.hidden = this.travel.hidden = !travels;
+  }
+  // Time that runs by itself: Python is asked for one short piece after the other, while somebody can see it.
+  run_live(on) {
+    clearTimeout(this.pulse);
+    this.living = on;
+    this.asking = 0;
+    this.alive.setAttribute("aria-pressed", String(on));
+    if (on) { this.set("playing", false); this.since = performance.now(); this.beats(true); }
+    this.tell();
+    this.toolbar();
+  }
+  beats(begins) {
+    const now = performance.now(), behind = this.index < this.last, playing = this.get("playing"), late = this.asking && now - this.asking > PATIENCE;
+    if (this.stale || late || document.hidden || !this.root.isConnected || (behind && !playing && !begins)) return this.run_live(false);
+    this.pulse = setTimeout(() => this.beats(), PIECE);
+    if (this.asking) return;
+    if (!playing) {
+      this.ask({ do: "run", passed: Math.round(now - this.since), speed: this.pace.value ? +this.pace.value : null, ...this.moment });
+      this.asking = now;
+    }
+    this.since = now;
+  }
+  buttonsFor(thing, actions, role, aims) {
     return actions.map((action) => {
-      const made = html("button", { type: "button", "data-act": action.do, "data-key": thing + action.do, title: action.hint, ...(role ? { role } : {}) }, action.label);
-      made.onclick = (event) => (action.fields.length ? this.fillIn(action.thing ?? thing, action, event) : this.act(action.thing ?? thing, action));
+      const made = html("button", { type: "button", "data-act": action.do, title: action.hint, ...(role ? { role } : {}) }, action.label);
+      made.onclick = (event) => {
+        this.aims = aims();
+        if (action.fields.length) this.fillIn(action.thing ?? thing, action, event); else this.act(action.thing ?? thing, action);
+      };
       return made;
     });
   }
@@ -243,11 +322,11 @@ class Live extends Player {
   }
   chosen() { super.chosen(); if (this.actions) this.toolbar(); }
   // The usual commands, and below them the others by what they touch; `first` groups stand above.
-  openMenu(thing, event, first = []) {
+  openMenu(thing, event, first = [], aims = [this]) {
     const label = this.things().find(([id]) => id === thing)[1], offered = this.offered(thing), groups = new Map(first.map((name) => [name, []]));
     for (const action of offered) groups.set(action.group, [...(groups.get(action.group) ?? []), action]);
     const row = (name, inside) => html("div", { class: name ? "row" : "usual" }, ...(name ? [html("span", { class: "of" }, name)] : []), html("span", { class: "group" }, ...inside));
-    const rows = [...groups].filter(([, actions]) => actions.length).sort(([a], [b]) => (first.length ? 0 : !!a - !!b)).map(([name, actions]) => row(name, this.buttonsFor(thing, actions, "menuitem")));
+    const rows = [...groups].filter(([, actions]) => actions.length).sort(([a], [b]) => (first.length ? 0 : !!a - !!b)).map(([name, actions]) => row(name, this.buttonsFor(thing, actions, "menuitem", () => aims)));
     const views = (LOOKS[thing.split(":")[0]] ?? []).map((view) => {
       const look = html("button", { type: "button", role: "menuitem", "data-look": view }, this.film.tabs.find(([name]) => name === view)[1]);
       look.onclick = () => { this.closeMenu(); this.open(view); };
@@ -297,26 +376,52 @@ class Live extends Player {
     if (inside) this.root.focus({ preventScroll: true });
   }
 
-  // Two futures side by side.
+  // Two futures side by side, with one toolbar above them and what differs below them.
   async besides() {
     const id = this.model.get("beside");
     this.fork?.close(); this.fork = null;
-    this.futures?.remove(); this.futures = null; this.compared = null;
+    this.futures?.forEach((box) => box.remove()); this.futures = null;
     this.el.classList.toggle("kc-two", !!id);
-    if (!id) return;
-    const child = await this.model.widget_manager.get_model(id);
-    if (this.model.get("beside") !== id) return;
+    if (this.actions.parentElement !== this.root) this.reply.before(this.actions);
+    const child = id && await this.model.widget_manager.get_model(id);
+    this.side.hidden = !child;
+    if (child && this.model.get("beside") === id) this.pair(child);
+    this.tell(); this.toolbar();
+  }
+  pair(child) {
     const shut = html("button", { type: "button", class: "shut", "aria-label": "Close this future" }, "✕");
     shut.onclick = () => this.ask({ do: "close" });
-    this.compared = html("pre", { class: "compared", tabindex: "0", "aria-label": "How the two futures differ" }, this.now.compared);
-    const box = html("div", { class: "kc-fork" });
-    this.futures = box;
-    this.el.append(box);
-    this.fork = new Live(child, box, true);
-    this.fork.root.append(html("h4", {}, "Differences at the same time: left is the first cluster, right is this fork"), this.compared);
+    const names = [this.now.name, child.get("now").name];
+    this.side.replaceChildren(...[["both", "In both"], ["0", `In ${names[0]}`], ["1", `In ${names[1]}`]].map(([value, text]) => html("option", { value }, text)));
+    const shared = (name) => html("div", { class: "kc shared " + name, "data-lm-suppress-shortcuts": "true" });
+    const above = shared("above"), box = html("div", { class: "kc-fork" });
+    this.compared = shared("compared");
+    for (const one of [above, this.compared]) for (const kind of ["keydown", "keyup", "keypress"]) one.addEventListener(kind, (event) => event.stopPropagation());
+    above.append(this.actions);
+    this.el.append(above, box, this.compared);
+    this.futures = [above, box, this.compared];
+    this.paint();
+    this.fork = new Live(child, box, this);
     this.fork.root.prepend(shut);
+    this.fork.look(this.open_views);
+    this.differing();
   }
-  close() { super.close(); this.fork?.close(); document.removeEventListener("pointerdown", this.outside); }
+  // One table: the first fact in which they part, and what differs at the same time.
+  differing() {
+    const { compared } = this.now;
+    if (!this.fork || !compared?.rows) return;
+    const row = (cells, kind = "td") => html("tr", {}, ...cells.map((cell, n) => html(n ? kind : "th", {}, cell)));
+    this.compared.replaceChildren(html("h4", {}, compared.title));
+    if (compared.rows.length) this.compared.append(html("table", { tabindex: "0", "aria-label": "How the two futures differ" }, row(["", this.now.name, this.fork.now.name], "th"), ...compared.rows.map((cells) => row(cells))));
+  }
+  paint() { super.paint(); this.futures?.forEach((box) => { box.dataset.theme = this.root.dataset.theme; }); }
+  leave(stale) { super.leave(stale); this.futures?.forEach((box) => box.classList.toggle("stale", stale)); }
+  close() {
+    super.close();
+    clearTimeout(this.pulse);
+    this.fork?.close();
+    document.removeEventListener("pointerdown", this.outside);
+  }
 }
 
 export default {

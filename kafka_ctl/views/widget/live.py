@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import traitlets
@@ -17,15 +18,14 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.kafka_log.write import KafkaLogs
-from kafka_ctl.lab import story
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.menu import clicked
 from kafka_ctl.lab.menu import menu as buttons
-from kafka_ctl.lab.recorded_run import RecordedRun, undo
+from kafka_ctl.lab.recorded_run import RecordedRun, at_moment, replayed, take_over, undo
 from kafka_ctl.lab.story import REFUSED, UNTIL, Command, Opening
 from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.trace.model import ClusterModel
-from kafka_ctl.trace.record import Recorder
+from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.why import is_offered
@@ -34,6 +34,7 @@ from kafka_ctl.views.gauges import Gauge, Gauges
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.status import Differences, summary
 from kafka_ctl.views.steps import Step, Supergraph, newsworthy, steps
+from kafka_ctl.views.widget.futures import MOST_KEPT, SPEEDS, Future, future, pass_time, shared
 from kafka_ctl.views.widget.payload import (
     LIVE,
     LOGS,
@@ -58,10 +59,11 @@ KEPT = 600
 class LiveFilm:
     """The frames so far, and the reels of the views that are shown; `read` and `show` give what is new as data.
 
-    The first frame shows the state after `first` records.
+    The first frame shows the state after `first` records. `before` is the film of a run that began in the same way:
+    the steps that both have are taken from it.
     """
 
-    def __init__(self, trace: Recorder, generation: str, first: int = 0) -> None:
+    def __init__(self, trace: Recorder, generation: str, first: int = 0, before: LiveFilm | None = None) -> None:
         self.trace, self.generation = trace, Generation(generation)
         self.first = self.place = first
         self.supergraph, self.model, self.differences = Supergraph(), ClusterModel(), Differences()
@@ -73,7 +75,18 @@ class LiveFilm:
         self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
         self.frame_of: dict[int, int] = {}
         self.builders: dict[str, tuple[FilmBuilder, Rows, tuple[int, int]]] = {}
+        if before is not None:
+            self._begin_as(before)
+        self.known = len(self.frames)
+        """The frames that the film before had, too."""
         self.read(2 * AT_ONCE)
+
+    def _begin_as(self, before: LiveFilm) -> None:
+        both = shared(before.trace.records, self.trace.records)
+        known = [step for step in before.steps if step.upto <= both]
+        if known:
+            self.first, self.frames = before.first, before.frames[:1]
+            self._take(known, self.trace.records[: known[-1].upto])
 
     def film_data(self, views: list[str]) -> Data:
         """Everything so far, with these views."""
@@ -84,14 +97,25 @@ class LiveFilm:
 
     def read(self, most: int = AT_ONCE) -> list[Data]:
         """Read the records since the last time; returns the new frames."""
-        before, new = len(self.frames), self.trace.records[self.place :]
+        new = self.trace.records[self.place :]
+        return self._take(steps(new, newsworthy, most), new)
+
+    def _take(self, found: list[Step], new: list[Record]) -> list[Data]:
+        before = len(self.frames)
         self.supergraph.add(new)
-        for step in steps(new, newsworthy, most):
+        for step in found:
             self._add(step)
         self.place += len(new)
         seqs = [(), *(step.seqs for step in self.steps)]
         add_logs(self.frames[before:], seqs[before:], self.logs.add(new))
         return self.frames[before:]
+
+    def moment(self, frame: int) -> tuple[int, int] | None:
+        """The last record of what a frame shows, and the first of the next step; None for the last frame: the end."""
+        if frame >= len(self.steps):
+            return None
+        upto = self.steps[frame - 1].upto if frame else self.first
+        return max(0, upto - 1), self.steps[frame].records[0].seq
 
     def _add(self, step: Step) -> None:
         """Count a step of the new records into those of all records."""
@@ -164,23 +188,29 @@ class LiveFilm:
 def script(lab: RecordedRun, name: str = "lab") -> list[str]:
     """One line for the lab and one for each command given so far.
 
-    What has no call of its own (a description, what things cost, a run stopped at a record, a command that was
-    refused) becomes the story that replays it.
+    What has no call of its own (a description, what things cost, a run stopped by Ctrl-C, a command that was refused)
+    becomes the story that replays it.
     """
     opening, commands = lab.opening, list(lab.commands)
-    replayed = max((place + 1 for place, c in enumerate(commands) if c.name in (UNTIL, REFUSED)), default=0)
+    replays = max((place + 1 for place, c in enumerate(commands) if not _is_call(c)), default=0)
     lines = []
-    if replayed or {"description", "costs", "plugins"} & opening.keys():
-        text = "".join(f"{line}\n" for line in [Command("lab", (), opening), *commands[:replayed]])
+    if replays or {"description", "costs", "plugins"} & opening.keys():
+        text = "".join(f"{line}\n" for line in [Command("lab", (), opening), *commands[:replays]])
         more = "".join(f", {what}={what}" for what in lab.plugins.given)  # functions, which no text can hold
         lines.append(f"{name} = Lab.replay({_plain(text)}{more})")
     else:
         lines.append(f"{name} = Lab({_arguments(opening)})")
-    return lines + [call(command, name) for command in commands[replayed:]]
+    return lines + [call(command, name) for command in commands[replays:]]
+
+
+def _is_call(command: Command) -> bool:
+    return command.name != REFUSED and (command.name != UNTIL or len(command.args) == 1)
 
 
 def call(command: Command, name: str = "lab") -> str:
-    """One command as the call that gives it."""
+    """One command as the call that gives it; one that ended at a record is a fork there, after all of the command."""
+    if command.name == UNTIL:
+        return f"{name} = {name}.fork(at={command.args[0]})"
     arguments = [_plain(value) for value in command.args]
     arguments += [f"{key}={_plain(value)}" for key, value in command.kwargs.items()]
     return f"{name}.{command.name}({', '.join(arguments)})"
@@ -226,8 +256,11 @@ class Live(Widget):
         live.now["script"][-1]  # 'lab.kill(1)'
         live
 
-    `shown` are the views that are looked at; `now` is what stands beside them: the script, the broken rules, the
-    brokers and partitions, the last reply. `beside` is the widget of another future, made by a fork.
+    A message with a `frame` acts at the moment of that frame, or `since` milliseconds later: the lab is that future
+    from then on, and what it had before is kept in `futures`, to be returned to (in memory only; on a real ZooKeeper
+    every command acts at the end). `shown` are the views that are looked at; `now` is what stands beside them: the
+    script, the broken rules, the brokers and partitions, the last reply. `beside` is the widget of another future, made
+    by a fork.
     """
 
     _esm: object = LIVE
@@ -241,6 +274,10 @@ class Live(Widget):
         self.lab, self.name = lab, name
         self.live_film = LiveFilm(lab.trace, lab.generation.name)
         self.other: Live | None = None
+        self.futures: list[Future] = []
+        """The runs that the lab has left, the newest last."""
+        self._piece: Command | None = None
+        """The `run_for` of the time that runs by itself."""
         self.plan = ""
         """The plan that the reassignment tool has proposed or begun last."""
         self.changed = lambda: None
@@ -265,9 +302,10 @@ class Live(Widget):
     # What the browser asks for
 
     def receive(self, content: object) -> None:
-        """One click: `{"do": "act", "thing": "broker:1", "action": "kill", "given": {}}`, `undo`, `fork`, `why` ...
+        """One click: `{"do": "act", "thing": "broker:1", "action": "kill", "frame": 12}`, `undo`, `fork`, `why` ...
 
-        What is refused, a message that cannot be understood as well, is the reply beside the picture.
+        What is refused, a message that cannot be understood as well, is the reply beside the picture. While time runs
+        by itself, the browser asks for each piece of it: `{"do": "run", "passed": 200, "speed": 10, "frame": 12}`.
         """
         try:
             reply = self._answer(read_message(content))
@@ -275,46 +313,116 @@ class Live(Widget):
             reply = {"text": str(refusal), "refused": True}
         if reply is not None:
             self.refresh(reply)
+        if isinstance(content, dict) and content.get("do") == "run":
+            self.send({"do": "ran", "refused": bool(reply and reply.get("refused"))})
 
     def _answer(self, content: Data) -> Data | None:
         """Do what is asked; returns the reply, None if nothing has changed."""
         asked = content["do"]
         if asked == "act":
             thing, action = text_in(content, "thing"), text_in(content, "action")
-            return self._act(clicked(self.lab, thing, action, texts_in(content, "given")))
+            wanted = clicked(self.lab, thing, action, texts_in(content, "given"))
+            return self._at(content, lambda lab: self._act(lab, wanted))
+        if asked == "run":
+            return self._at(content, lambda lab: self._run(lab, content))
         if asked == "undo":
             return {"text": f"undone: {call(undo(self.lab), self.name)}"}
+        if asked == "return":
+            return self._return(number_in(content, "future", len(self.futures)))
         if asked == "fork":
-            frame = content.get("frame")
-            return self._fork(None if frame is None else number_in(content, "frame", self._length()))
+            return self._fork(content)
         if asked == "why":
             self._explain(number_in(content, "frame", self._length()))
             return None
         if asked == "close":
             self._close_fork()
             return {}
-        raise UnknownName("message", asked, ("act", "undo", "fork", "why", "close"))
+        raise UnknownName("message", asked, ("act", "run", "undo", "return", "fork", "why", "close"))
 
-    def _act(self, wanted: story.Command) -> Data:
-        if not callable(getattr(self.lab, wanted.name, None)):
+    def _then(self, content: Data) -> tuple[int, RecordedRun] | None:
+        """The frame of a message and a lab at that moment: `since` milliseconds after its step; None for the end."""
+        if content.get("frame") is None or not self._travels:
+            return None
+        frame = number_in(content, "frame", self._length())
+        if (moment := self.live_film.moment(frame)) is None:
+            return None
+        frames, since = self.live_film.frames, number_in({"since": 0} | content, "since", 10**12)
+        time = frames[frame]["time"] + min(since, frames[frame + 1]["time"] - frames[frame]["time"])
+        there = at_moment(self.lab, *moment)
+        if since and (wait := round(time / 1000 - there.now, 3)) > 0:
+            there.do(Command("run_for", (wait,), {}))
+        return frame, there
+
+    def _at(self, content: Data, act: Callable[[RecordedRun], Data]) -> Data:
+        """Act at the moment of a message: in a lab that is at that moment, which this lab becomes unless it refuses.
+
+        The run so far is kept as a future, but not while time runs by itself: what comes after nobody has seen yet.
+        """
+        then = self._then(content)
+        if then is None:
+            return act(self.lab)
+        frame, there = then
+        begun = list(there.commands)
+        try:
+            return act(there)
+        finally:
+            if there.commands == begun:
+                there.close()
+            else:
+                self.index = frame
+                self._become(there, content.get("live") is not True)
+
+    def _become(self, other: RecordedRun, keeps: bool = True) -> None:
+        """Be another future from here on, and keep the present one, unless it is the beginning of the other."""
+        if keeps and shared(self.lab.trace.records, other.trace.records) < len(self.lab.trace):
+            self.futures = [*self.futures, future(self.lab)][-MOST_KEPT:]
+        take_over(self.lab, other)
+
+    def _return(self, place: int) -> Data:
+        chosen = self.futures[place]
+        other = replayed(self.lab, chosen.commands)
+        del self.futures[place]
+        self._become(other)
+        return {"text": f"returned to the future with {self._named(chosen)}"}
+
+    def _named(self, kept: Future) -> str:
+        what = "no command" if kept.last is None else printable(call(kept.last, self.name))
+        return f"{what}, up to {kept.time:.4f} s"
+
+    def _act(self, lab: RecordedRun, wanted: Command) -> Data:
+        if not callable(getattr(lab, wanted.name, None)):
             raise BadInput(f"this lab cannot {wanted.name}")
-        answer = getattr(self.lab, wanted.name)(*wanted.args, **wanted.kwargs)
+        answer = getattr(lab, wanted.name)(*wanted.args, **wanted.kwargs)
         if wanted.name == "generate_reassignment":
-            answer = self.plan = write_plan(answer, self.lab.generation)
+            answer = self.plan = write_plan(answer, lab.generation)
         elif wanted.name == "execute_reassignment":
             self.plan = wanted.args[0]
         return {"text": call(wanted, self.name) + ("" if answer is None else f" → {answer}")}
 
-    def _fork(self, frame: int | None) -> Data:
-        """Another future beside this one, from the end or from a frame that is looked at."""
-        at = None
-        if frame is not None and 0 < frame < self._length() - 1:
-            at = max(self.live_film.frames[frame]["seqs"])
+    def _run(self, lab: RecordedRun, content: Data) -> Data:
+        """Let time run by itself for as long as it has in the browser, at a speed; the last reply stays."""
+        if not self._travels:
+            raise BadInput("on a real ZooKeeper time runs by itself already")
+        passed, speed = number_in(content, "passed", 10**9), content.get("speed")
+        if speed is not None and speed not in SPEEDS:
+            raise UnknownName("speed", speed, [*SPEEDS, None])
+        self._piece = pass_time(lab, passed, speed, self._piece)
+        return dict(self.now["reply"])
+
+    @property
+    def _travels(self) -> bool:
+        return self.lab.quiet is not None
+
+    def _fork(self, content: Data) -> Data:
+        """Another future beside this one, from the end or from a moment that is looked at."""
+        then = self._then(content)
         self._close_fork()
-        self.other = Live(self.lab.fork(at=at), f"{self.name}_2", self.theme)
+        made = self.lab.fork() if then is None else then[1]
+        self.other = Live(made, f"{self.name}_2", self.theme)
         self.other.changed = self.refresh
         self.beside = self.other.model_id or ""
-        return {"text": f"{self.other.name} = {self.name}.fork({'' if at is None else f'at={at}'})"}
+        when = "the end" if then is None else f"{made.now:.4f} s"
+        return {"text": f"{self.other.name} is another future of {self.name}, from {when} on"}
 
     def _close_fork(self) -> None:
         if self.other is not None:
@@ -346,12 +454,14 @@ class Live(Widget):
         self.changed()
 
     def _start_again(self) -> None:
-        """The lab is at another point of another run: send all of it."""
-        self.live_film = LiveFilm(self.lab.trace, self.lab.generation.name)
-        self._send_all(self._length() - 1)
+        """The lab is in another run: send all of it, and play from the moment shown, or where the runs part."""
+        self.live_film = LiveFilm(self.lab.trace, self.lab.generation.name, before=self.live_film)
+        known = self.live_film.known
+        index = min(self.index, known - 1)
+        self._send_all(index)
+        self.send({"do": "play", "from": known if index == known - 1 else index})
 
     def _send_all(self, index: int) -> None:
-        self.set_trait("index", 0)
         self.film = self.live_film.film_data(self.shown)
         self.index = min(max(index, 0), self._length() - 1)
 
@@ -404,9 +514,10 @@ class Live(Widget):
                 if seen.replicas and f"/brokers/topics/{topic}" in model.znodes
             },
             "plan": printable(self.plan or self._present_plan()),
-            "undo": lab.quiet is not None and bool(lab.commands),
-            "travels": lab.zookeeper == "memory",
-            "compared": printable(str(compare(lab, self.other.lab))) if self.other else "",
+            "undo": self._travels and bool(lab.commands),
+            "travels": self._travels,
+            "futures": [self._named(kept) for kept in self.futures],
+            "compared": _compared(lab, self.other.lab) if self.other else {},
         }
         if hasattr(lab, "violations") and lab.zookeeper == "memory":
             now["violations"] = self._violations()
@@ -430,6 +541,23 @@ class Live(Widget):
             if message["kind"] == "violation":
                 broken.setdefault(message["caption"], {"text": message["caption"], "frame": frame})
         return list(broken.values())
+
+
+def _compared(left: RecordedRun, right: RecordedRun) -> Data:
+    """The differences of two futures at the same time as one table, all times in seconds."""
+    found = compare(left, right)
+    sides = zip((found.left, found.right), (left, right), strict=True)
+    first = [_sentence(record, lab.trace) for record, lab in sides]
+    rows = [["first different fact", *first]] if found.parted is not None else []
+    title = f"Differences at {found.time_ms / 1000:.4f} s"
+    rows = [[printable(cell) for cell in row] for row in rows + found.rows()]
+    return {"title": title if rows else f"Nothing differs at {found.time_ms / 1000:.4f} s", "rows": rows}
+
+
+def _sentence(record: Record | None, trace: Recorder) -> str:
+    if record is None:
+        return "has ended"
+    return f"{record.time_ms / 1000:.4f} s: {caption([record], trace.records)}"
 
 
 def _join(view: Data, more: Data) -> None:

@@ -231,6 +231,8 @@ def read_files(*names: str) -> str:
 
 PLAYER = read_files("flow.js", "player.js")
 """The module of the player."""
+RECORDED = PLAYER + read_files("recorded.js")
+"""The module of the player on a page without Python: `recorded` makes the model of a film."""
 LIVE = PLAYER.replace("export default { render };\n", "") + read_files("live.js")
 """The module of the living cluster."""
 GUESS = PLAYER.replace("export default { render };\n", "") + read_files("guess.js")

@@ -11,7 +11,6 @@ const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", cont
   fault: "fault", violation: "broken rule", add: "task added", expire: "bucket expires", cancel: "task cancelled",
   wait: "operation waits", complete: "operation completed", purge: "watch lists purged" };
 const MARKED = ["fault", "election", "controller", "violation"];
-const LEGIBLE = 11;    // the smallest text on the screen, in pixels; the style sheet has it, too
 const COMPACT = 540;   // a view beside another has at least so many pixels, if there are so many
 const STEP = "#step-";   // how a link in the prose names a step
 const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length, and from which on it is written
@@ -59,10 +58,7 @@ class Stage {
     this.svg = document.importNode(parsed, true);
     this.svg.querySelectorAll("script").forEach((element) => element.remove());
     const [wide, high] = ["width", "height"].map((side) => +this.svg.getAttribute(side));
-    const least = Math.min(11.5, ...[...this.svg.querySelectorAll("text")].map((text) => +text.getAttribute("font-size")));
-    this.scale = LEGIBLE / least;   // below this somebody could not read it
     this.flow = view.flow && new Flow(this.svg, view.flow);
-    this.least = least;
     this.measure(wide, high);
     this.parts = new Map();
     this.svg.querySelectorAll("[data-id]").forEach((part) => this.parts.set(part.dataset.id, part));
@@ -79,9 +75,9 @@ class Stage {
     });
   }
   measure(wide, high) {
-    this.needs = this.flow ? this.flow.least(2) : wide * this.scale;
+    this.needs = this.flow ? this.flow.least(2) : wide;
     this.wide = wide > 2 * high;
-    for (const [name, value] of Object.entries({ wide: wide + "px", least: this.least, shape: wide / high })) this.svg.style.setProperty("--" + name, value);
+    this.svg.style.setProperty("--wide", wide + "px");
   }
   // Lays the picture out for so many pixels.
   fit(pixels) {
@@ -275,7 +271,9 @@ class Player {
     this.head = html("span", { class: "title" });
     this.gone = html("div", { class: "gone", role: "alert", hidden: "" }, "Python does not know this picture any more: it was restarted, or is not running. Run the cell again to go on.");
     const top = html("div", { class: "top" }, this.tabs, this.head), say = html("div", { class: "say" }, this.caption, this.differs);
-    this.root.replaceChildren(top, this.gone, say, html("div", { class: "strip" }, this.gauges, this.legend), this.scene, this.controls(), this.detail, this.why);
+    const own = [top, this.gone, say, html("div", { class: "strip" }, this.gauges, this.legend), this.scene, this.controls(), this.detail, this.why];
+    if (this.own) own.forEach((part, n) => this.own[n].replaceWith(part)); else this.root.append(...own);
+    this.own = own;
     this.open(this.film.views[0].view);
     for (const name of (this.film.beside ?? []).slice(1)) this.open(name, true);   // two runs: both at once
     this.show(); this.beat(); this.chosen();
@@ -635,17 +633,20 @@ class Player {
   // The clock runs from a step to a later one, and with it what counts seconds: silent sessions, requests, lag.
   run(index, wait, pause) {
     clearInterval(this.clock);
-    const begin = performance.now(), time = this.film.frames[index].time, counting = [];
-    for (const stage of this.stages.values()) for (const label of stage.svg.querySelectorAll(".label")) {
-      const found = COUNT.exec(label.textContent);
-      if (found) counting.push([label, found[1], +found[2], found[3]]);
-    }
+    const begin = performance.now(), time = this.film.frames[index].time;
     this.clock = setInterval(() => {
       const passed = Math.min(1, (performance.now() - begin) / wait) * pause;
       if (this.index !== index || !this.get("playing") || passed >= pause) return clearInterval(this.clock);
       this.caption.querySelector(".time").textContent = `${((time + passed) / 1000).toFixed(4)} s`;
-      for (const [label, what, since, of] of counting) label.textContent = `${what} ${(since + passed / 1000).toFixed(1)}${of}`;
+      this.count(passed);
     }, 100);
+  }
+  count(passed) {
+    if (this.counting?.index !== this.index || this.counting.labels.some(([label]) => !label.isConnected)) {
+      const all = [...this.stages.values()].flatMap((stage) => [...stage.svg.querySelectorAll(".label")]).map((label) => [label, COUNT.exec(label.textContent)]);
+      this.counting = { index: this.index, labels: all.filter(([, found]) => found) };
+    }
+    for (const [label, [, what, since, of]] of this.counting.labels) label.textContent = `${what} ${(+since + passed / 1000).toFixed(1)}${of}`;
   }
   choose(name, event) {
     if (name.startsWith("step:")) this.go(+name.slice(5));

@@ -1,7 +1,8 @@
 """The player: a notebook widget that steps, rewinds, jumps and plays through a film.
 
 The pictures are laid out in Python; the browser only changes looks (`player.js`, no import, no build, no
-network). Where no widget can run, the same display shows a filmstrip and the steps as text.
+network). Where no widget can run, the same display shows the step at which the player opens, or a filmstrip if that is
+the first one, and the steps as text.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import Any
 import anywidget
 import traitlets
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.executed_lines import Lines
 from kafka_ctl.views.explain.why import explanations
 from kafka_ctl.views.frames import Film, check_player, film, find_marks, relevant_to, views_of
-from kafka_ctl.views.svg import filmstrips
+from kafka_ctl.views.svg import filmstrips, stacked, static_svg
 from kafka_ctl.views.widget.explanations import with_log
 from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, number_in, payload, read_message
 
@@ -85,15 +86,19 @@ class Player(Widget):
         return self.films[0].text()
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, object]]:
-        """The widget and its replacements: filmstrips as SVG and as an image, the steps as text."""
+        """The widget and its replacements: a picture as SVG and as an image, the steps as text.
+
+        The picture is the step that is shown or, of a player at its first step, a filmstrip.
+        """
         shown = super()._repr_mimebundle_(**options)
         bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
-        strip = filmstrips(self.films)
-        coded = base64.b64encode(strip.encode()).decode()
+        index = self.index
+        still = stacked(self.films, [static_svg(one, index) for one in self.films]) if index else filmstrips(self.films)
+        coded = base64.b64encode(still.encode()).decode()
         titles = ", ".join(film.title for film in self.films)
         alt = escape(printable(f"{titles} in pictures; the steps are listed as text."))
-        picture = f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
-        return {**bundle, "text/html": picture, "image/svg+xml": strip, "text/plain": repr(self)}, meta
+        picture = f'<img alt="{alt}" style="max-width:none" src="data:image/svg+xml;base64,{coded}">'
+        return {**bundle, "text/html": picture, "image/svg+xml": still, "text/plain": repr(self)}, meta
 
 
 def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **options: Any) -> Player:
@@ -101,9 +106,9 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
 
     `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
     keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...), `index`, `speed`, `loop`,
-    `theme`, `marks` (names of steps for links in the prose, see `views/frames.py`; `index` may be one of them), and
-    `lines` (what finds the lines that ran, see `views/explain/executed_lines.py`). Raises UnknownName for another view,
-    BadInput for an empty trace.
+    `theme`, `marks` (names of steps for links in the prose, see `views/frames.py`), and `lines` (what finds the lines
+    that ran, see `views/explain/executed_lines.py`). `index` is a number, one of the marks, or words: the player opens
+    at the first step with them in its sentence. Raises UnknownName for another view, BadInput for an empty trace.
     """
     names = ("index", "speed", "loop", "theme", "playing")
     own: Data = {name: options.pop(name) for name in names if name in options}
@@ -120,18 +125,11 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     if marks:
         data["marks"] = find_marks(films[0], records, marks)
     if isinstance(at, str):
-        own["index"] = _marked(at, data.get("marks", {}))
+        own["index"] = data["marks"][at] if at in marks else find_marks(films[0], records, {"index": at})["index"]
     made = Player(films, data, **own)
     if isinstance(records, Recorder) and data.get("asks"):
         _answering(made, records, Generation(options["generation"]), lines)
     return made
-
-
-def _marked(name: str, marks: dict[str, int]) -> int:
-    """The step of a mark. Raises UnknownName if there is no such mark."""
-    if name not in marks:
-        raise UnknownName("mark", name, marks)
-    return marks[name]
 
 
 def _answering(made: Player, trace: Recorder, generation: Generation, lines: Lines | None) -> None:

@@ -88,13 +88,14 @@ class SideBySide(Player):
         for found in explanations(run.trace, seqs, run.generation, run.lines) if seqs else ():
             self.send({**asked, "why": found | {"title": f"{film.title}: {found['title']}"}})
 
-    def export(self, path: str | Path) -> Path:
+    def export(self, path: str | Path, step: int | None = None) -> Path:
         """Write both runs as one file that plays by itself: `.html` with the player, `.svg`, `.gif` or `.png`.
 
-        Raises BadInput for another ending, Unavailable when a tool is missing.
+        With `step`, `.svg` and `.png` are that step alone. Raises BadInput for another ending or step, Unavailable when
+        a tool is missing.
         """
-        path = checked(path)
-        return write(self.films, path, self._answered() if path.suffix == ".html" else self.film)
+        path = checked(path, step)
+        return write(self.films, path, self._answered() if path.suffix == ".html" else self.film, step)
 
     def _answered(self) -> Data:
         """The films as data with every answer to "why?" in it: `whys` by frame and run."""

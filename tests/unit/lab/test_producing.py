@@ -1,5 +1,6 @@
 """Records in a lab: who has them, what an acknowledgement is worth, and how it can be lost."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -254,6 +255,12 @@ def test_without_a_producer_there_are_no_logs(generation: str) -> None:
     with lab_with([1, 2, 3], generation) as lab:
         until_quiet(lab.kill, 1)
         assert all(not broker.disk.logs and not broker.as_leader.follower_ends for broker in lab.world.brokers.values())
+
+
+def test_a_lab_that_is_dropped_in_the_middle_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    lab_with([1, 2, 3]).produce("orders", 0, acks=0)
+    gc.collect()
+    assert recwarn.list == []
 
 
 def test_what_cannot_be_produced_is_refused(prose: Prose) -> None:

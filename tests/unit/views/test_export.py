@@ -1,11 +1,16 @@
 """The three renderings of a film: whole, without script or network, and safe whatever the names are."""
 
+import asyncio
+import io
 import json
+import math
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from browser import needs_chromium
 from filmed import NASTY, every_kind, failover
 from labs import play, until_quiet
 from prose import Prose
@@ -15,7 +20,7 @@ from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import Record
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.export import export, gif, page, png
+from kafka_ctl.views.export import export, gif, page, png, write
 from kafka_ctl.views.frames import VIEWS, Film, film, relevant_to
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.svg import animated, caption_height, filmstrip, filmstrips, key_frames, static_svg
@@ -26,6 +31,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def nasty(view: str) -> Film:
     return film(every_kind(NASTY), view, is_relevant=lambda record: True)
+
+
+def played(text: str) -> Any:
+    """The data in a page's player."""
+    found = re.search(r"^const film = (.*);$", text, re.M)
+    assert found
+    return json.loads(found[1])
 
 
 def svgs(made: Film) -> dict[str, str]:
@@ -63,8 +75,7 @@ def test_a_page_is_one_file_that_asks_for_nothing(view: str) -> None:
     assert "default-src 'none'" in text
     assert text.count("<script") == text.count("</script>") == 1
     assert "<!--" not in text.replace("<!doctype", "")
-    line = next(line for line in text.splitlines() if line.startswith("const film = "))
-    data = json.loads(line.removeprefix("const film = ").removesuffix(";"))
+    data = played(text)
     assert data == json.loads(json.dumps(payload([nasty(view)])))
 
 
@@ -199,8 +210,7 @@ def test_a_page_of_a_lab_has_every_answer(tmp_path: Path) -> None:
     with Lab(brokers=3, seed=7, generation="2.4") as lab:
         until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=3)
         text = lab.export(tmp_path / "film.html", ("cluster", "partition")).read_text(encoding="utf-8")
-    line = next(line for line in text.splitlines() if line.startswith("const film = "))
-    data = json.loads(line.removeprefix("const film = ").removesuffix(";"))
+    data = played(text)
     assert [why is not None for why in data["whys"]] == [frame["why"] for frame in data["frames"]]
     assert sum(why is not None for why in data["whys"]) > 10
     used = {source for why in data["whys"] if why for source in why["sources"]}
@@ -251,6 +261,47 @@ def test_export_of_several_views() -> None:
 def test_an_unknown_ending_is_reported(prose: Prose, tmp_path: Path) -> None:
     with prose.refused(BadInput):
         export(failover(), tmp_path / "film.mp4")
+
+
+def test_one_step_is_the_picture_that_the_player_has(tmp_path: Path, prose: Prose) -> None:
+    """As SVG its numbers are those of the player; there is no film of one step, and no step after the last."""
+    with Lab(brokers=3, seed=7) as lab:
+        until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=3)
+        shown = lab.player().films[0]
+        for step in (0, 12, len(shown) - 1):
+            drawn = static_svg(shown, step, legend=False)
+            assert lab.export(tmp_path / "step.svg", step=step).read_text(encoding="utf-8") == drawn
+        for name, wrong in (("step.svg", len(shown)), ("step.svg", "12"), ("step.gif", 12)):
+            with prose.refused(BadInput):
+                lab.export(tmp_path / name, step=wrong)
+
+
+@needs_chromium
+@pytest.mark.parametrize("running", [False, True])
+def test_a_step_is_a_png(tmp_path: Path, running: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """At twice its size; also while the loop of a notebook runs. One picture needs no note of how far it is."""
+    pytest.importorskip("playwright")
+    made, path = film(failover()), tmp_path / "step.png"
+
+    async def in_a_notebook() -> None:
+        write([made], path, step=9)
+
+    asyncio.run(in_a_notebook()) if running else write([made], path, step=9)
+    data = path.read_bytes()
+    size = int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+    high = made.scene.height - made.scene.legend + caption_height(made)
+    assert size == (2 * math.ceil(made.scene.width), 2 * math.ceil(high))
+    assert capsys.readouterr().err == ""
+
+
+@needs_chromium
+def test_a_gif_has_every_step_and_reports_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("playwright")
+    image = pytest.importorskip("PIL.Image")
+    made = film(failover(), limit=5)
+    with image.open(io.BytesIO(gif([made]))) as drawn:
+        assert drawn.n_frames == len(made)
+    assert f"of {len(made)} drawn" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("draw", [png, gif])

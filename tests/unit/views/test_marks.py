@@ -7,7 +7,7 @@ from filmed import failover
 from prose import Prose, source
 from tables import tabled
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput
 from kafka_ctl.views.export import export, prose_html
 from kafka_ctl.views.frames import film, find_marks
 from kafka_ctl.views.widget.player import player
@@ -33,8 +33,8 @@ def test_a_mark_that_cannot_be_is_reported(prose: Prose, marks: Any) -> None:
 
 
 def test_an_index_that_is_no_mark_is_reported(prose: Prose) -> None:
-    with prose.refused(UnknownName):
-        player(failover(), marks={"kill": "is killed"}, index="kil")
+    with prose.refused(BadInput):
+        player(failover(), marks={"kill": "is killed"}, index="is kiled")
 
 
 def test_prose_is_text_but_for_its_links(prose: Prose) -> None:

@@ -1,8 +1,12 @@
 // The living cluster without Jupyter: the kit's own widget on this page, its Python in a worker.
-const state = document.getElementById("state"), place = document.getElementById("at");
+import { unpack } from "./figures.mjs";
+import live from "./live.mjs";
+
+const state = document.getElementById("state"), place = document.getElementById("at"), bar = document.getElementById("loaded");
 const copy = document.getElementById("copy"), copied = document.getElementById("copied");
-const worker = new Worker("try-worker.mjs", { type: "module" });
-const models = new Map(), awaited = new Map();
+const models = new Map(), awaited = new Map(), waiting = [];
+const linked = location.hash.includes("story=");   // the address names a run; else the page shows the run that was recorded for it
+let worker;
 
 // What the widget's script asks of Jupyter's models.
 class Model {
@@ -20,19 +24,32 @@ class Model {
   tell(name, ...values) { (this.heard.get(name) ?? []).forEach((listener) => listener(...values)); }
   get widget_manager() { return { get_model: (id) => models.get(id) ?? new Promise((found) => awaited.set(id, found)) }; }
 }
-const post = (content) => worker.postMessage(JSON.stringify(content));
+// Python is loaded when something is asked that the page itself cannot do; until then, and while it loads, what is asked waits.
+function post(content) {
+  if (worker) return tell(content);
+  waiting.push(content);
+  if (content.do !== "set" || content.traits.shown) begin();
+}
+const tell = (content) => worker.postMessage(JSON.stringify(content));
+function begin() {
+  worker = new Worker("try-worker.mjs", { type: "module" });
+  worker.onmessage = ({ data }) => answer(JSON.parse(data));
+  worker.onerror = (error) => answers.failed({ text: "Python did not start: " + (error.message || "a file of this site is missing") });
+  [{ do: "start", fragment: location.hash.slice(1) }, ...waiting].forEach(tell);
+  answers.progress({ loaded: 0 });
+}
+const answer = (content) => answers[content.do](content);
 
 const answers = {
-  async show({ model, script, style }) {
-    document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
-    const made = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
+  show({ model }) {
+    if (worker) { state.textContent = ""; bar.hidden = true; }
+    if (place.querySelector(".kc")) return;   // Python has opened the run that is shown already
     place.replaceChildren();
-    made.default.render({ model: models.get(model), el: place });
-    state.textContent = "";
-    copy.disabled = false;
+    live.render({ model: models.get(model), el: place });
     performance.mark("first picture");
   },
   open({ model, traits }) {
+    if (models.has(model)) return;
     models.set(model, new Model(model, traits));
     awaited.get(model)?.(models.get(model));
   },
@@ -42,17 +59,22 @@ const answers = {
     for (const [name, value] of Object.entries(traits)) { known.traits[name] = value; known.tell("change:" + name); }
   },
   message({ model, content }) { models.get(model)?.tell("msg:custom", content, []); },
-  progress({ text }) { state.textContent = text; },
+  progress({ loaded = bar.max }) {
+    const megabytes = (bytes) => (bytes / 1e6).toFixed(0), done = loaded >= bar.max;
+    bar.hidden = false;
+    bar.value = loaded;
+    state.textContent = (done ? "The cluster is starting." : `Python is loading: ${megabytes(loaded)} of ${megabytes(bar.max)} MB.`)
+      + (linked ? "" : " What you ask for is done as soon as it is there.");
+  },
   failed({ text }) { state.textContent = text; state.classList.add("wrong"); },
   async link({ fragment }) {
-    const address = new URL("#" + fragment, location.href).href;
+    const address = new URL("try.html#" + fragment, location.href).href;
     history.replaceState(null, "", address);
     try { await navigator.clipboard.writeText(address); copied.textContent = "The link is on the clipboard, and in the address above."; }
     catch { copied.textContent = "The link is in the address above."; }
   },
 };
-worker.onmessage = ({ data }) => { const content = JSON.parse(data); answers[content.do](content); };
-worker.onerror = (error) => answers.failed({ text: "Python did not start: " + (error.message || "a file of this site is missing") });
 copy.onclick = () => post({ do: "link" });
-window.addEventListener("hashchange", () => location.reload());
-post({ do: "start", fragment: location.hash.slice(1) });
+window.addEventListener("hashchange", () => { if (linked || location.hash.includes("story=")) location.reload(); });
+if (linked) place.replaceChildren(); else (await unpack(document.getElementById("opening"))).forEach(answer);
+if (linked || "begins" in place.dataset) begin();

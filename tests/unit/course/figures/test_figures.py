@@ -1,9 +1,12 @@
 """The figures of lessons: a deletion, a placement, a reassignment and its znodes; widgets, small pictures."""
 
+import re
 from html import escape
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
+from ipywidgets import Button
 from labs import play, until_quiet
 from prose import Prose
 
@@ -12,13 +15,13 @@ from kafka_ctl.assignment import assign
 from kafka_ctl.exercises.exercise import PictureGuess
 from kafka_ctl.jupyter.widgets import GuessPicture, GuessWidget
 from kafka_ctl.views.widget.player import Player
-from kafka_ctl_course import GUESSES
+from kafka_ctl_course import GUESSES, quiet_lab
 from kafka_ctl_course.figures.deletion import deletion, facts
 from kafka_ctl_course.figures.placement import grid, placement
 from kafka_ctl_course.figures.reassignment import reassignment, steps
 from kafka_ctl_course.figures.reassignment_znodes import lists, settings, throttles
 from kafka_ctl_course.figures.teaching import Drawing, beliefs, curve, logs, walk
-from kafka_ctl_course.widgets import CurveWidget
+from kafka_ctl_course.widgets import CurveWidget, TurnWidget
 
 
 def words(drawing: Drawing) -> list[str]:
@@ -86,6 +89,18 @@ def test_a_curve_is_reported_as_text() -> None:
     assert bundle["text/plain"] == repr(drawing) and 'src="data:image/svg+xml' in bundle["text/html"]
 
 
+def test_the_names_of_a_curve_are_at_their_lines_ends() -> None:
+    """In the order of the ends, none on another, also where all lines end at one place."""
+    for ends in ([100, 52, 13, 7], [5, 5, 5, 5], [0, 0, 0, 100]):
+        lines = {f"line {n}": [1, end] for n, end in enumerate(ends)}
+        drawn = curve("Ends", "x", [1, 2], lines).svg
+        places = {n: float(y) for y, n in re.findall(r'y="([\d.]+)"[^>]*>line (\d)<', drawn)}
+        assert len(places) == 4 and max(places.values()) < 210
+        order = sorted(places, key=lambda n: places[n])
+        assert [ends[int(n)] for n in order] == sorted(ends, reverse=True)
+        assert all(places[b] - places[a] >= 17.9 for a, b in pairwise(order))
+
+
 def test_a_curve_says_where_its_steps_are_not_to_scale() -> None:
     """A straight line is bent there; where values are equally far apart, nothing is said."""
     uneven, even = (curve("Cost", "partitions", values, {"2.0": values}) for values in ([1, 10, 100], [1, 2, 3]))
@@ -107,12 +122,53 @@ def test_the_slider_moves_the_mark() -> None:
     assert repr(widget) == repr(widget.drawing)
 
 
+def deaths(copies: int = 2, dead: bool = False) -> Drawing:
+    """The copies of a partition, of three brokers."""
+    lab = quiet_lab()
+    lab.create_topic("orders", replication_factor=copies)
+    if dead:
+        lab.kill(1)
+    lab.settle()
+    print("leader", lab.partition("orders", 0).leader)
+    return placement(lab, "orders")
+
+
+def test_what_is_turned_runs_again() -> None:
+    """What it shows without a kernel is the same picture, and the settings."""
+    widget = TurnWidget(deaths, copies=(1, 4), dead=False)
+    before = widget.out.value
+    assert repr(widget).startswith("copies: 2, dead: False\nleader 1\n1: P")
+    widget.kwargs_widgets[1].value = True
+    assert before != widget.out.value == widget.drawn["text/html"] and widget.printed == "leader 2\n"
+    bundle = widget._repr_mimebundle_()[0]
+    assert "copies: 2, dead: True\nleader 2" in bundle["text/html"] and "<svg" in bundle["image/svg+xml"]
+
+
+def test_a_setting_that_is_refused_shows_the_sentence() -> None:
+    widget = TurnWidget(deaths, copies=(1, 4), dead=False)
+    widget.kwargs_widgets[0].value = 4
+    assert widget.printed.endswith("larger than available brokers: 3") and widget.out.value == ""
+    widget.kwargs_widgets[0].value = 3
+    assert widget.printed == "leader 1\n" and "<img" in widget.out.value
+
+
+def marks(button: Button) -> list[str]:
+    """The classes of a button for the style sheet."""
+    return list(button.get_state()["_dom_classes"])
+
+
 def test_a_guess_is_committed_to_once() -> None:
     widget = GuessWidget("05.b")
     assert "( ) 4" in repr(widget) and "stopped" not in repr(widget)
     widget.buttons[2].click()
     assert "Broker 2 stopped fetching" in widget.reply.value
-    assert all(button.disabled for button in widget.buttons) and widget.buttons[2].icon == "check"
+    assert all(button.disabled for button in widget.buttons) and widget.buttons[2].icon == "times"
+    assert list(map(marks, widget.buttons)).count(["kc-option"]) == len(widget.buttons) - 1
+    again = GuessWidget("05.b")
+    again.buttons[again.guess.right].click()
+    assert again.buttons[again.guess.right].icon == "check"
+    assert marks(widget.buttons[2])[1:] == ["kc-wrong"]
+    assert marks(again.buttons[again.guess.right])[1:] == ["kc-right"]
     assert "<code>state</code>" in GuessWidget("02.d").asked[0].value
     with pytest.raises(UnknownName, match="unknown guess 'x'"):
         GuessWidget("x")

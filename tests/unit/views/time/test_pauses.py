@@ -230,8 +230,8 @@ def test_the_legend_explains_every_mark() -> None:
 
 SPOKEN = {
     "zookeeper": {"wire", "wire faded", "wire gone", "plate up", "plate down", "plate absent"},
-    "spacetime": {"plate", "band gone", "veil", "heading", "ask mark"},
-    "timeline": {"veil", "wire", "wire broken"},
+    "spacetime": {"plate", "band gone", "veil", "veil gone", "heading", "ask mark"},
+    "timeline": {"veil", "veil gone", "wire", "wire broken"},
     "partition": set[str](),
     "replica": set[str](),
 }

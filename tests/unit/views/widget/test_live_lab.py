@@ -49,9 +49,22 @@ def every_button() -> set[str]:
     return {button.do or name for thing in THINGS for name, button in buttons(thing)}
 
 
-def act(live: Live, thing: str, action: str, **given: str) -> dict[str, Any]:
-    live.receive({"do": "act", "thing": thing, "action": action, "given": given})
+def act(live: Live, thing: str, action: str, frame: int | None = None, **given: str) -> dict[str, Any]:
+    live.receive({"do": "act", "thing": thing, "action": action, "given": given, "frame": frame})
     return live.now["reply"]
+
+
+def step(live: Live, words: str) -> int:
+    """The first frame whose sentence has these words."""
+    return next(n for n, frame in enumerate(live.film["frames"]) if words in frame["caption"])
+
+
+def makes_the_same_run(lab: Lab) -> bool:
+    """True if the script and the story of a lab make its records again, and its script."""
+    names: dict[str, Any] = {"Lab": Lab}
+    exec("\n".join(script(lab)), names)
+    made, again = names["lab"], Lab.replay(lab.story)
+    return made.trace.records == again.trace.records == lab.trace.records and script(made) == script(lab)
 
 
 def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
@@ -107,6 +120,128 @@ def test_undo_is_the_same_story_without_its_last_command(lab: Lab) -> None:
     assert live.now["reply"]["refused"]
 
 
+def test_a_command_acts_at_the_moment_that_is_shown(lab: Lab) -> None:
+    """In the middle of a command: the lab is that future from then on, and plays on from there."""
+    live = lab.live()
+    act(live, "broker:1", "kill")
+    act(live, "time", "settle")
+    later, end = live.film, lab.now
+    shown = step(live, "Elections (offline)")
+    messages = sent(live)
+    assert act(live, "broker:2", "kill", shown) == {"text": "lab.kill(2)"}
+    *_, stopped, last = live.now["script"]
+    assert stopped.startswith("lab = lab.fork(at=") and last == "lab.kill(2)"
+    assert lab.brokers[2].state == "down" and lab.now < end
+    assert live.index == shown and messages == [{"do": "play", "from": shown + 1}]
+    assert live.film["frames"][: shown + 1] == later["frames"][: shown + 1]
+    assert live.film["frames"][shown + 1]["caption"].startswith("Broker 2 is killed")
+    assert makes_the_same_run(lab)
+    assert live.now["futures"] == [f"lab.kill(1), up to {end:.4f} s"]
+
+
+def test_a_command_takes_the_place_of_the_one_given_at_its_moment(lab: Lab) -> None:
+    live = lab.live()
+    act(live, "broker:1", "kill")
+    act(live, "broker:2", "kill", step(live, "Broker 1 is killed") - 1)
+    assert live.now["script"][2:] == ["lab.settle()", "lab.kill(2)"]
+    act(live, "broker:3", "kill", 0)
+    assert lab.brokers[3].state == "down" and makes_the_same_run(lab)
+    assert [kept.split(",")[0] for kept in live.now["futures"]] == ["lab.kill(1)", "lab.kill(2)"]
+
+
+def test_a_command_acts_while_the_clock_runs_between_two_steps(lab: Lab) -> None:
+    """At the time that is shown, and never after the next step."""
+    live = lab.live()
+    act(live, "broker:1", "kill")
+    act(live, "time", "settle")
+    act_at = {"do": "act", "thing": "broker:3", "action": "kill", "frame": step(live, "Broker 1 is killed")}
+    live.receive({**act_at, "since": 1500})
+    assert live.now["script"][3:] == ["lab.kill(1)", "lab.run_for(1.5)", "lab.kill(3)"]
+    assert makes_the_same_run(lab)
+    live.receive({"do": "return", "future": 0})
+    live.receive({**act_at, "since": 9999})
+    assert lab.now <= live.film["frames"][act_at["frame"]]["time"] / 1000 + 5.001
+
+
+def test_a_kept_future_is_returned_to(lab: Lab) -> None:
+    """The one that is left is kept in its place; undo goes back in what is shown."""
+    live = lab.live()
+    act(live, "broker:1", "kill")
+    act(live, "time", "settle")
+    first, frames = list(lab.trace.records), [frame["caption"] for frame in live.film["frames"]]
+    shown = step(live, "session expires")
+    act(live, "broker:2", "kill", shown)
+    second = list(lab.trace.records)
+    live.receive({"do": "return", "future": 0})
+    assert lab.trace.records == first and [frame["caption"] for frame in live.film["frames"]] == frames
+    assert live.index == shown, "nothing jumps"
+    live.receive({"do": "return", "future": 0})
+    assert lab.trace.records == second
+    live.receive({"do": "undo"})
+    assert lab.trace.records == first[: len(lab.trace)] and live.index == shown
+    live.receive({"do": "return", "future": 3})
+    assert live.now["reply"]["refused"] and len(live.now["futures"]) == 1
+
+
+def test_what_is_refused_in_the_past_changes_nothing(lab: Lab) -> None:
+    live = lab.live()
+    act(live, "broker:1", "kill")
+    act(live, "time", "settle")
+    before = live.film, live.index, lab.trace, lab.story
+    assert act(live, "broker:1", "start", 12)["refused"]
+    assert (live.film, live.index, lab.trace, lab.story) == before and live.now["futures"] == []
+    act(live, "time", "settle", len(live.film["frames"]) - 4)
+    assert lab.trace.records == before[2].records and live.now["futures"] == [], "the same run is no other future"
+
+
+def test_time_that_runs_by_itself_is_in_the_script(lab: Lab) -> None:
+    """Virtual seconds to real ones; a crash comes when it comes, and all pieces between two clicks are one call."""
+    live = lab.live()
+
+    def run(passed: int, speed: float | None, frame: int | None = None) -> float:
+        before = lab.now
+        live.receive({"do": "run", "passed": passed, "speed": speed, "frame": frame})
+        return round(lab.now - before, 3)
+
+    assert [run(200, 1), run(210, 1), run(203, 10.0), run(5000, 1)] == [0.2, 0.21, 2.03, 1], "a late page makes no jump"
+    act(live, "broker:2", "kill")
+    assert [run(200, 10) for _ in range(4)] == [2, 2, 2, 2]
+    assert live.now["script"][3:] == ["lab.run_for(3.44)", "lab.kill(2)", "lab.run_for(8.0)"]
+    assert "Broker 2's ZooKeeper session expires" in "".join(frame["caption"] for frame in live.film["frames"])
+    assert makes_the_same_run(lab)
+    live.receive({"do": "undo"})
+    assert live.now["script"][3:] == ["lab.run_for(3.44)", "lab.kill(2)"]
+    messages = sent(live)
+    run(1, 3)
+    assert live.now["reply"]["refused"] and messages[-1] == {"do": "ran", "refused": True}
+
+
+def test_silence_is_skipped(lab: Lab) -> None:
+    """From step to step; where all is quiet time stands still. What runs ahead of the picture is not kept."""
+    live, skip = lab.live(), {"do": "run", "passed": 1, "speed": None, "frame": None}
+    act(live, "broker:2", "kill")
+    while lab.quiet is False:
+        before = len(live.film["frames"])
+        live.receive(skip)
+        assert len(live.film["frames"]) > before or lab.quiet
+    begun = lab.now
+    live.receive(skip)
+    assert lab.now == begun and lab.brokers[1].state == "running" and makes_the_same_run(lab)
+    given = {"do": "act", "thing": "broker:3", "action": "kill", "given": {}, "frame": live.index + 1, "live": True}
+    live.receive(given)
+    assert live.now["script"][-1] == "lab.kill(3)" and live.now["futures"] == []
+
+
+def test_on_real_time_a_command_acts_at_the_end() -> None:
+    with Lab(brokers=1, wire=True) as lab:
+        live, records = lab.live(), list(lab.trace.records)
+        assert not live.now["travels"]
+        act(live, "", "create_topic", 1, topic="a", partitions="1", replication_factor="1")
+        assert lab.trace.records[: len(records)] == records and live.now["futures"] == []
+        live.receive({"do": "run", "passed": 10, "speed": 1})
+        assert "by itself already" in live.now["reply"]["text"]
+
+
 def test_it_says_that_nobody_acts(lab: Lab) -> None:
     """A broker that somebody has written into `/controller` has no crown, and a gauge says why."""
     live, controller = lab.live(), lab.controller
@@ -134,9 +269,11 @@ def test_a_fork_is_another_future(lab: Lab) -> None:
     live = lab.live()
     live.receive({"do": "fork", "frame": None})
     assert live.other is not None and live.beside == live.other.model_id
-    assert live.now["compared"].startswith("the same facts")
+    assert live.now["compared"]["rows"] == []
     act(live.other, "broker:3", "kill")
-    assert "broker 3" in live.now["compared"]
+    rows = {what: (left, right) for what, left, right in live.now["compared"]["rows"]}
+    ended, killed = rows["first different fact"]
+    assert ended == "has ended" and killed.startswith("0.0896 s: Broker 3 is killed")
     assert live.other.now["script"][-1] == "lab_2.kill(3)"
     assert lab.brokers[3].state == "running"
     live.receive({"do": "fork", "frame": 12})
@@ -186,6 +323,8 @@ def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
     assert all(f["cause"] is None or f["cause"] < n for n, f in enumerate(reported["frames"]))
     lab.kill(2)
     assert live_film.read()[-1]["caption"].startswith("Broker 2 is killed")
+    again = LiveFilm(lab.fork().trace, "2.0", before=live_film)
+    assert [frame["caption"] for frame in again.frames] == [frame["caption"] for frame in live_film.frames]
 
 
 def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
@@ -333,7 +472,9 @@ ODD: list[Any] = [
     {"do": "act", "thing": "", "action": "create_topic", "given": {"topic": "x", "partitions": "9" * 10_000}},
     {"do": "act", "thing": "tool", "action": "execute_reassignment", "given": {"plan": "[" * 100}},
     {"do": "fork", "frame": "x"}, {"do": "fork", "frame": -1}, {"do": "fork", "frame": 1e9},
-    {"do": "fork", "frame": True}, {"do": "why"}, {"do": "why", "frame": None}, {"do": "why", "frame": 10**9},
+    {"do": "fork", "frame": True}, {"do": "return"}, {"do": "return", "future": 0}, {"do": "run"},
+    {"do": "run", "passed": 10, "speed": "fast"}, {"do": "run", "passed": -1, "speed": 1},
+    {"do": "why"}, {"do": "why", "frame": None}, {"do": "why", "frame": 10**9},
     {"do": "why", "frame": -1},
     {"do": "undo"},
 ]  # fmt: skip

@@ -1,0 +1,104 @@
+"""`kafka-ctl drill`: what if a broker dies, two, a rack; a rolling restart; a plan.
+
+Separate from `commands.py` because a command is loaded when it is called.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka_ctl.cli.terminal import INT64, echo
+from kafka_ctl.errors import BadInput
+from kafka_ctl.generation import GENERATIONS
+
+if TYPE_CHECKING:
+    from kafka_ctl.drills.drill import Drill
+
+UNCLEAN: dict[str | None, bool | str | None] = {"on": True, "off": False, "both": "both", None: None}
+
+
+@click.command()
+@click.argument("cluster")
+@click.argument("questions", nargs=-1)
+@click.option("--generation", type=click.Choice(list(GENERATIONS)), help="Generation of the controller that plays.")
+@click.option("--rack", "racks", multiple=True, metavar="ID=RACK", help="Rack of a broker; repeatable.")
+@click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="Setting of all brokers; repeatable.")
+@click.option("--unclean", type=click.Choice(["on", "off", "both"]), help="Unclean leader election of the brokers.")
+@click.option("--sample", type=click.IntRange(1), help="Play at most so many scenarios of a question, at random.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Seed of the sample.")
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Number of processes; one for each core if it is worth it.")
+@click.option("--stories", type=click.Path(file_okay=False, path_type=Path), help="Write a story for each row there.")
+@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the table into this file.")
+def drill(
+    cluster: str,
+    questions: tuple[str, ...],
+    generation: str | None,
+    racks: tuple[str, ...],
+    config: tuple[str, ...],
+    unclean: str | None,
+    sample: int | None,
+    seed: int,
+    jobs: int | None,
+    stories: Path | None,
+    plot: str | None,
+) -> None:
+    """Play what could happen to CLUSTER, and print what became of it, the worst first.
+
+    CLUSTER is a file with the output of `kafka-topics --describe`, or host:port/chroot of a ZooKeeper, which is only
+    read. QUESTIONS, `any one` by default:
+
+    \b
+    broker 3                  the broker dies
+    rack b, any rack          all brokers of the rack die at once
+    any one, any two          every broker, every pair
+    rolling restart 3,1,2     controlled shutdowns and starts, one after the other
+    plan.json, kill 3         a reassignment plan; any command of a story
+
+    \b
+    kafka-topics --describe --zookeeper zk1:2181 > mine.txt
+    kafka-ctl drill mine.txt "any two" --sample 100 --config min.insync.replicas=2
+    kafka-ctl drill mine.txt "rack b" --rack 1=a --rack 2=b --rack 3=b --unclean both
+    kafka-ctl drill mine.txt "rolling restart 3,1,2" plan.json --stories what-if
+    """
+    from kafka_ctl.drills import drill as drills
+
+    settings = {key: _value(text) for key, text in (_pair("--config", text) for text in config)}
+    options = {name: value for name, value in (("generation", generation), ("config", settings)) if value}
+    found = drills.open_cluster(
+        cluster, {int(id): rack for id, rack in (_pair("--rack", text) for text in racks)}, **options
+    )
+    outcomes = drills.drill(found, *questions, unclean=UNCLEAN[unclean], sample=sample, seed=seed, jobs=jobs)
+    echo(outcomes)
+    if plot:
+        outcomes.plot().savefig(plot)
+    if stories:
+        _write(outcomes, stories)
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    """Both sides of the first `=`. Raises BadInput where one is missing, and where a rack's broker is no number."""
+    name, _, value = text.partition("=")
+    if not name or not value or (option == "--rack" and not name.isdecimal()):
+        raise BadInput(f"{option} {text!r}: {'ID=RACK' if option == '--rack' else 'KEY=VALUE'} is expected")
+    return name, value
+
+
+def _value(text: str) -> object:
+    """A setting as Kafka's files have it: a number, true or false, or the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _write(outcomes: Drill, folder: Path) -> None:
+    """Write the stories of all rows: 01.txt is the worst."""
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = max(2, len(str(len(outcomes))))
+    for row in range(len(outcomes)):
+        (folder / f"{row + 1:0{digits}}.txt").write_text(outcomes.story(row), "utf-8")
+    echo(f"{len(outcomes)} stories written to {folder}; `kafka-ctl render` draws one")

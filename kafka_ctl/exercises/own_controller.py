@@ -1,0 +1,92 @@
+"""A controller of the learner's own: the functions that solved exercises, together, in the stories of the museum.
+
+Their source text is kept with the progress. So they outlive their notebooks, also in a browser, and nobody copies them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, cast
+
+from kafka_ctl.exercises.checking import EXERCISES
+from kafka_ctl.exercises.implement import Implement, with_rows
+from kafka_ctl.exercises.progress_file import kept_code
+from kafka_ctl.exercises.repair import Repair, left, played
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.museum import EXHIBITS
+from kafka_ctl.museum.exhibit import Exhibit
+from kafka_ctl.plugins import Plugins
+
+Function = Callable[..., object]
+SHOWN = 150
+"""Characters of a reason."""
+
+
+class Survey(NamedTuple):
+    """The exhibits whose bug does not show with a controller, and the others with the reason."""
+
+    survived: list[str]
+    lost: dict[str, str]
+
+    def __repr__(self) -> str:
+        number = len(self.survived) + len(self.lost)
+        lines = [f"It survives {len(self.survived)} of {number} stories: {', '.join(self.survived) or 'none'}."]
+        return "\n".join([*lines, *(f"  {name:<12} {reason}" for name, reason in self.lost.items())])
+
+
+@dataclass(frozen=True)
+class OwnController:
+    """Functions by what asks for them, as `Lab` takes them, `Lab(**mine.given)`; `exercises` has the source of each."""
+
+    given: dict[str, dict[str, Function]]
+    exercises: dict[str, str]
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{what} ({name})" for what, name in self.exercises.items())
+        return f"A controller with {len(self.exercises)} functions of your own: {parts or 'solve an exercise first'}"
+
+    def museum(self) -> Survey:
+        """Play every exhibit, bug included, with these functions in the places where a lab asks them."""
+        plugins, survived, lost = Plugins(**self.given), list[str](), dict[str, str]()
+        repairs = {
+            each.ticket: f" Exercise {name} is about it."
+            for name, each in EXERCISES.items()
+            if isinstance(each, Repair) and name not in self.exercises.values()
+        }
+        for exhibit in EXHIBITS:
+            reason = played(exhibit.story, plugins, partial(_loss, exhibit))
+            if reason is None:
+                survived.append(exhibit.name)
+            else:
+                lost[exhibit.name] = " ".join(reason.split())[:SHOWN] + repairs.get(exhibit.name, "")
+        return Survey(survived, lost)
+
+
+def _loss(exhibit: Exhibit, lab: Lab) -> str | None:
+    """The fault in an exhibit's story; None if there is none but those that Kafka of that time has as well."""
+    first = next((each for each in lab.violations if each.known is None), None)
+    return left(exhibit, lab) or (f"it breaks {first.invariant}: {first.text}." if first else None)
+
+
+def my_controller() -> OwnController:
+    """The functions of the exercises that were solved; of two for one place, the one of the later exercise."""
+    given: dict[str, dict[str, Function]] = {}
+    names: dict[str, str] = {}
+    for name, code in sorted(kept_code().items()):
+        exercise = EXERCISES.get(name)
+        if isinstance(exercise, Implement | Repair):
+            function = _defined(name, code)
+            lists = isinstance(exercise, Implement) and exercise.lists
+            given.setdefault(exercise.what, {})[exercise.occasion] = with_rows(function) if lists else function
+            names[f"{exercise.what}.{exercise.occasion}"] = name
+    return OwnController(given, names)
+
+
+def _defined(name: str, code: str) -> Function:
+    """The last function of a source text."""
+    defined: dict[str, object] = {}
+    exec(compile(code, f"exercise {name}", "exec"), defined)
+    return cast(Function, defined[cast(ast.FunctionDef, ast.parse(code).body[-1]).name])

@@ -1,0 +1,160 @@
+"""Logs of a real cluster as a trace for every view, each record with the line that it was read from.
+
+Reads what `import_logs` reads, without Spark. What the logs do not say is unknown: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from pathlib import PurePath
+from typing import NamedTuple
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.history.lives import ACTIONS, announced, beginnings
+from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
+from kafka_ctl.history.log_folders import Paths
+from kafka_ctl.history.log_import import list_chunks
+from kafka_ctl.history.unpacking import NAMES, Unreadable
+from kafka_ctl.kafka_log.releases import release
+from kafka_ctl.trace import Record, Trace
+from kafka_ctl.trace.model import number_of
+
+COLUMNS = [field.name for field in RECORD]
+
+
+class SourceLine(NamedTuple):
+    """A line of a log file; numbers begin with 1."""
+
+    file: str
+    number: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}: {self.text}"
+
+
+class Replay(Trace):
+    """The trace of log files; `time_ms` counts from the first line, which is at `began_ms` since 1970.
+
+    `lines[seq]` is the line of a record, `at(file, line)` the records of a line. `missing` says in sentences what the
+    files do not have: epochs without a controller's log, brokers without files, lines and files that were not read.
+    """
+
+    def __init__(
+        self, records: Sequence[Record], places: Sequence[SourceLine], missing: Sequence[str], kafka: str
+    ) -> None:
+        super().__init__(history="logs", generation=_generation(kafka))
+        self.began_ms = records[0].time_ms
+        self.records = [record._replace(time_ms=record.time_ms - self.began_ms) for record in records]
+        self.lines, self.missing, self.kafka = tuple(places), tuple(missing), kafka
+        self.logged = {name: [(n, str(p)) for n, p in enumerate(places) if log_of(p.file) == name] for name in NAMES}
+
+    def at(self, file: str, number: int) -> list[int]:
+        """The `seq` of each record of a line. Raises BadInput where the line is no record."""
+        found = [seq for seq, place in enumerate(self.lines) if place[:2] == (file, number)]
+        if not found:
+            raise BadInput(f"{file}:{number} is not a line that was understood; files: {', '.join(self.files)}")
+        return found
+
+    @property
+    def files(self) -> list[str]:
+        """The files with lines that were understood, by name."""
+        return sorted({place.file for place in self.lines})
+
+
+def log_of(file: str) -> str:
+    """The log that a file is of: `controller` or `state-change`."""
+    return next((name for name in NAMES if name in PurePath(file).name), NAMES[0])
+
+
+def _generation(kafka: str) -> str:
+    """The newest generation that is not newer than the last of these releases: `1.1 to 2.0` is played by 2.0."""
+    last = [int(number) for number in re.findall(r"\d+", kafka)[-2:]]
+    older = [name for name in GENERATIONS if [int(number) for number in name.split(".")] <= last]
+    return older[-1] if older else next(iter(GENERATIONS))
+
+
+def replay(logs: Paths) -> Replay:
+    """The trace of `state-change.log*` and `controller.log*`: files, or folders with one for each broker.
+
+    Nothing but the files is read. Raises BadInput for a path where nothing is, for a folder without such files, and
+    where no line is understood.
+    """
+    chunks: dict[str, Chunk] = {}
+    for chunk in list_chunks("logs", logs):
+        whole = chunks.get(chunk.file, chunk)
+        chunks[chunk.file] = whole._replace(stop=max(whole.stop, chunk.stop))
+    base = os.path.commonpath([os.path.dirname(file) for file in chunks]) if chunks else ""
+    found: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
+    missing: list[str] = []
+    formats = 0
+    for file, chunk in sorted(chunks.items()):
+        name, rejected = os.path.relpath(file, base) if base else file, 0
+        for row in read_chunk(chunk):
+            if row.what == "record":
+                formats |= row.formats or 0
+                found.append(((row.values[0], name, row.number, row.piece, row.part), row.values))
+            rejected += row.what == "rejected"
+            missing += [f"The file {name} was not read to its end: {row.text}"] if row.what == "problem" else []
+        missing += (
+            [f"Of {name}, {rejected:,} line{'s were' if rejected > 1 else ' was'} not understood"] if rejected else []
+        )
+    if not found:
+        raise BadInput("; ".join(["no line of these logs was understood", *missing]))
+    found.sort(key=itemgetter(0))
+    texts = {os.path.relpath(file, base) if base else file: _texts(file) for file in chunks}
+    places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
+    records = [Record(seq=seq, **dict(zip(COLUMNS, values, strict=True))) for seq, (_, values) in enumerate(found)]
+    return Replay(records, places, [*missing, *gaps(records, places)], release(formats))
+
+
+def _texts(file: str) -> dict[int, str]:
+    """The lines of a file by number, as far as it can be read."""
+    texts: dict[int, str] = {}
+    number, begun = 0, -1
+    try:
+        for begin, line, run in lines(file, 0, WHOLE):
+            number += run.lines if run is not None else begin != begun
+            begun = begin
+            texts[number] = texts.get(number, "") + line.decode("utf-8", "replace")
+    except Unreadable:
+        pass  # which `read_chunk` reports
+    return texts
+
+
+def gaps(records: Sequence[Record], places: Sequence[SourceLine]) -> Iterator[str]:
+    """The holes of these logs, in sentences: logs, epochs and brokers that are missing."""
+    for name in NAMES:
+        if not any(log_of(place.file) == name for place in places):
+            yield f"There is no {name}.log"
+    elections = [record for record in records if record.action in ACTIONS and record.kind == "controller"]
+    apart = any(record.action == "epoch_incremented" for record in elections)
+    begun = set(beginnings(elections))
+    last: int | None = None
+    for record in elections:
+        if record.seq in begun:
+            yield f"The controller epoch begins anew at {record.actor}: ZooKeeper was wiped, this is another cluster"
+            last = None
+        epoch = announced(record, apart)
+        if epoch is not None and last is None and epoch > 1 and not begun:
+            yield f"The first election in these logs is that of epoch {epoch}"
+        if epoch is not None and last is not None and epoch > last + 1:
+            yield f"No log says who was controller in {_epochs(last + 1, epoch - 1)}"
+        last = max(epoch or 0, last or 0) or None
+    receivers = {record.broker for record in records if record.kind == "request" and record.broker is not None}
+    wrote = {number_of(record.actor) for record in records}
+    if silent := sorted(receivers - wrote):
+        yield f"No log of {_brokers(silent)}: requests to them are known, and not what they did"
+
+
+def _epochs(first: int, last: int) -> str:
+    return f"epoch {first}" if first == last else f"epochs {first} to {last}"
+
+
+def _brokers(ids: Iterable[int]) -> str:
+    listed = [str(id) for id in ids]
+    return f"broker {listed[0]}" if len(listed) == 1 else f"brokers {', '.join(listed)}"

@@ -1,0 +1,193 @@
+"""Exercises of lesson 24, before there was a controller."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from kafka_ctl.brokers.process import RUNNING
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.before_the_controller import EarlyCluster, can_become_leader
+
+Counts = tuple[int, int, int]
+Case = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+TITLE = "Before there was a controller"
+OPENING = (
+    "lab brokers=3 generation=2.4 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+LED = OPENING + (
+    """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2],"3":[1,2,3],"4":[2,3,1],"5":[3,1,2]}'\n"""
+    "settle\n"
+)
+"""Six partitions; each broker leads two."""
+ONE = OPENING + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0\nsettle\n"""
+
+
+# 1: predict
+
+
+def counted(lab: Lab) -> Counts:
+    """Attempts to lead, elections won, and with a controller the brokers that ask ZooKeeper, when broker 1 dies."""
+    early = EarlyCluster(3, 6)
+    begun = sum(broker.tries for broker in early.brokers.values())
+    early.kill(1)
+    tries = sum(broker.tries for broker in early.brokers.values()) - begun
+    won = sum(any(id != 1 for id in early.believed(number)) for number in (0, 3))
+    early.close()
+    since = len(lab.trace)
+    lab.kill(1)
+    lab.settle()
+    asking = {record.actor for record in lab.trace[since:].slice(kind="zk") if record.action in ("get", "set")}
+    return tries, won, len(asking)
+
+
+def counts_wrong(answer: Counts, truth: Counts) -> str | None:
+    """The mistakes of exercise 1."""
+    tries, won, asking = answer
+    if tries == won:
+        return "No broker knows what the others do: each replica that is left tries."
+    if tries == 6:
+        return "Broker 1 is dead and tries nothing; it led two of the six partitions."
+    if won != truth[1]:
+        return "Broker 1 led two partitions; each gets one leader."
+    if asking == 2:
+        return "Broker 3 learns of it from the controller's requests, and asks ZooKeeper nothing."
+    if asking == 0:
+        return "Somewhere the new leaders must be written: by the controller."
+    if tries == truth[1] * 3:
+        return "Three replicas each, and one of the three is dead."
+    return None
+
+
+# 2: who may lead
+
+
+def cases(lab: Lab) -> list[Case]:
+    """A broker, the assignment, the ISR and the live brokers: every ISR and every set of live brokers of three."""
+    sets = [tuple(id for id, there in zip((1, 2, 3), bits, strict=True) if there) for bits in product((1, 0), repeat=3)]
+    found = [(broker, (1, 2, 3), isr, live) for isr in sets for live in sets for broker in live]
+    return [*found, (4, (1, 2, 3), (1, 2), (3, 4)), (4, (1, 2, 3), (), (3, 4))]
+
+
+def explain_case(given: Case, got: object, expected: bool) -> str:
+    """The rule that an answer breaks."""
+    broker, assigned, isr, live = given
+    asked = f"broker {broker}, assigned {assigned}, ISR {isr}, live {live}: you return {got!r}. "
+    if broker not in assigned:
+        return f"{asked}It has no replica."
+    if expected:
+        if broker in isr:
+            return f"{asked}It is in the ISR; whether it is the first of it does not matter."
+        return f"{asked}No member of the ISR is alive, so any assigned replica may try: records can be lost."
+    return f"{asked}A member of the ISR is alive; this broker has to leave the partition to it."
+
+
+# 3: operate
+
+
+def leaders(lab: Lab) -> list[int]:
+    """The running brokers that act as leaders of orders-0."""
+    return [
+        id for id, view in lab.brokers.items() if view.state == RUNNING and any(p == ("orders", 0) for p in view.leads)
+    ]
+
+
+def one_leader(lab: Lab) -> str | None:
+    """The reason why there are not two leaders."""
+    found = leaders(lab)
+    if len(found) < 2:
+        return f"{'broker ' + str(found[0]) if found else 'no broker'} acts as leader of orders-0; two are asked for."
+    return None
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="24.1",
+        title="Who tries?",
+        core=True,
+        hints=(
+            "Which partitions lose their leader, and how many replicas of each are left?",
+            "Each of these replicas watches the znode of the leader.",
+            "With a controller, one broker reads and writes znodes for all.",
+        ),
+        story=LED,
+        ask=counted,
+        example=(1, 1, 3),
+        parts=("the attempts", "the elections won", "the brokers that ask with a controller"),
+        wrong=(counts_wrong,),
+        why="Every attempt is a race that one replica wins; a controller holds no race.",
+    ),
+    Compute(
+        name="24.2",
+        title="May this broker lead?",
+        core=True,
+        hints=(
+            "First rule: a member of the ISR may.",
+            "Second rule: is any member of the ISR alive? `set(isr) & set(live)`",
+            "Without one, an assigned replica may.",
+        ),
+        stories={"every ISR of three": OPENING},
+        give=cases,
+        truth=can_become_leader,
+        explain=explain_case,
+        why="Every broker decided this by itself, from what it had read; today the controller does (lesson 05).",
+        shows_story=False,
+    ),
+    Operate(
+        name="24.3",
+        title="Two leaders",
+        hints=(
+            "A leader that does not know of its successor goes on.",
+            "What must it not reach, so that it does not know?",
+            "`lab.disconnect(1, ...)`: from which of the others, or from what?",
+        ),
+        begin=ONE,
+        missing=one_leader,
+        best=1,
+        remarks={
+            "kill": "A dead broker leads nothing, whatever it believed.",
+            "expire_session": "Its session ended, and it learns so when its client connects again.",
+            "disconnect": "It still reaches ZooKeeper, so it keeps its session, and no other leader is elected.",
+            "pause": "It wakes up, and learns what it missed.",
+            "shutdown": "A controlled shutdown hands the leader over.",
+            "elect_preferred": "An election is known to both sides.",
+        },
+        praise={"pause": "It stands still meanwhile, and answers no client."},
+        why="ZooKeeper gives up the old leader after its session timeout; the old leader gives up nothing. Leader "
+        "epochs and versions keep what it writes out of the new leader's log.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "24.a": Guess(
+        "The leader of a partition with three replicas dies. How many brokers try to become its leader?",
+        (
+            ("one: the next in the ISR", "No other process decides it: both replicas that are left see the same."),
+            ("two", "Both have a watch on the leader's znode, and both are in the ISR."),
+            ("all brokers of the cluster", "Brokers without a replica do not watch this znode."),
+        ),
+        1,
+    ),
+    "24.b": Guess(
+        "100 brokers, one new partition on three of them. How many brokers are notified?",
+        (
+            ("3", "How would ZooKeeper know which three? The watch is on the list of all partitions."),
+            ("1", "So it is with a controller."),
+            ("100", "Each watches the list, reads it again, and reads the assignment."),
+        ),
+        2,
+    ),
+    "24.c": Guess(
+        "A leader is cut off from ZooKeeper, and from nothing else. What does it do?",
+        (
+            ("it stops leading when its session times out", "ZooKeeper ends the session. Who would inform the broker?"),
+            ("it goes on", "It cannot know that its znode is gone."),
+            ("it asks the other brokers", "There was no request for that."),
+        ),
+        1,
+    ),
+}

@@ -1,0 +1,39 @@
+"""Before there was a controller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_ctl_course.before_the_controller import can_become_leader
+
+
+def in_steps(broker: int, assigned: list[int], isr: list[int], live: list[int]) -> bool:
+    if broker in isr:
+        return True
+    if any(member in live for member in isr):
+        return False
+    return broker in assigned
+
+
+RIGHT: dict[str, list[Any]] = {
+    "24.2": [can_become_leader, in_steps],
+    "24.3": [
+        lambda lab: lab.disconnect(1, "zookeeper"),
+        lambda lab: (lab.disconnect(1, 2), lab.disconnect(1, 3), lab.disconnect(1, "zookeeper")),
+    ],
+}
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "24.2": [
+        (lambda broker, assigned, isr, live: broker in isr, "so any assigned replica may try"),
+        (lambda broker, assigned, isr, live: broker in assigned, "has to leave the partition to it"),
+        (lambda broker, assigned, isr, live: not isr or broker == isr[0], "the first of it does not matter"),
+        (lambda broker, assigned, isr, live: broker in isr or not set(isr) & set(live), "It has no replica"),
+    ],
+    "24.3": [
+        (lambda lab: lab.kill(1), "A dead broker leads nothing"),
+        (lambda lab: lab.disconnect(1, 2), "still reaches ZooKeeper"),
+        (lambda lab: lab.expire_session(1), "learns so when its client"),
+        (lambda lab: lab.shutdown(1), "hands the leader over"),
+        (lambda lab: lab.pause(1, 20), "learns what it missed"),
+    ],
+}

@@ -1,0 +1,1 @@
+"""Drills: scenarios, their outcomes, samples, the command."""

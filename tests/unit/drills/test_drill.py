@@ -1,0 +1,159 @@
+"""What if: outcomes where the truth is known, the same whoever plays them, and what cannot be asked."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from labs import settled
+from prose import Prose
+from tables import tabled
+
+from kafka_ctl import Lab, drill
+from kafka_ctl.cli.commands import status
+from kafka_ctl.drills.drill import interval
+from kafka_ctl.drills.scenario import scenarios
+from kafka_ctl.errors import BadInput
+
+DESCRIBED = """\
+Topic: orders	PartitionCount: 2	ReplicationFactor: 3	Configs: min.insync.replicas=2
+	Topic: orders	Partition: 0	Leader: 1	Replicas: 1,2,3	Isr: 1,2,3
+	Topic: orders	Partition: 1	Leader: 2	Replicas: 2,3,1	Isr: 2,3,1
+Topic: solo	PartitionCount: 1	ReplicationFactor: 2	Configs:
+	Topic: solo	Partition: 0	Leader: 3	Replicas: 3,1	Isr: 3
+"""
+RACKS = {1: "a", 2: "b", 3: "<b>"}
+
+
+def described(generation: str = "2.0", **options: object) -> Lab:
+    """Three brokers in three racks; `solo-0` is in sync on broker 3 only."""
+    return Lab.from_description(DESCRIBED, generation=generation, brokers=RACKS, **options)
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_broker_by_broker(generation: str) -> None:
+    """The numbers can be counted by hand, and the session takes its timeout of 6 s."""
+    found = drill(described(generation, costs={"zookeeper_tick": 0.0}), "any one")
+    assert found[0].scenario.name == "broker 3 dies"
+    unclean = generation == "0.10"  # its default
+    assert (found[0].offline, found[0].unclean_elections) == (not unclean, unclean)
+    assert [(o.offline, o.below_min_isr, o.interrupted) for o in found[1:]] == [(0, 0, 1), (0, 0, 1)]
+    assert [o.session for o in found] == pytest.approx([6.0] * 3, abs=0.1)
+    assert all(o.seconds >= o.longest >= 0 for o in found)
+    assert found[0].leaders == {1: 1 + unclean, 2: 1}
+
+
+def test_pairs_are_below_min_isr() -> None:
+    """With two of three brokers dead, both partitions of orders have fewer in sync than 2."""
+    lab = described()
+    found = {o.scenario.name: o for o in drill(lab, "any two")}
+    assert {name: (o.offline, o.below_min_isr) for name, o in found.items()} == {
+        "brokers 1 and 2 die": (0, 2),
+        "brokers 1 and 3 die": (1, 2),
+        "brokers 2 and 3 die": (1, 2),
+    }
+    assert found["brokers 1 and 2 die"].skew == 1.0
+
+
+def test_unclean_election_on_and_off() -> None:
+    """Off, a partition waits for its last replica in sync; on, another one leads, and records may be lost."""
+    found = drill(described(), 3, unclean="both")
+    assert [(o.unclean, o.offline, o.unclean_elections) for o in found] == [(False, 1, 0), (True, 0, 1)]
+
+
+def test_a_rack() -> None:
+    """All of its brokers die at once, as if each was named; a plan, a restart, and any other command can be asked."""
+    lab = settled("2.0", {"orders": {0: [1, 2], 1: [2, 3]}, "one": {0: [2]}}, 3, {})
+    lab.add_broker(4, "b")
+    lab.settle()
+    assert [s.commands for s in scenarios(lab, "any rack")] == [("kill 4", "settle")]
+    found = {o.scenario.name: o for o in drill(lab, "rolling restart 2,1", {("orders", 0): [3, 4]}, "shutdown 2")}
+    restart, plan, stopped = found["rolling restart 2,1"], found["the plan"], found["shutdown 2"]
+    assert (restart.offline, restart.interrupted, restart.session) == (0, 1, 0.0)
+    assert (plan.interrupted, plan.leaders[1]) == (0, 0)
+    assert (stopped.offline, stopped.interrupted) == (1, 1)
+
+
+def test_everybody_finds_the_same() -> None:
+    """A forked process, a replay, other processes; the lab itself is left as it was."""
+    lab = described()
+    before = lab.story, len(lab.trace)
+    forked = drill(lab, "any one", "any two", jobs=1)
+    over = threading.Event()
+    waiting = threading.Thread(target=over.wait)
+    waiting.start()
+    replayed = drill(lab, "any one", "any two", jobs=1)
+    over.set()
+    waiting.join()
+    assert forked.outcomes == replayed.outcomes == drill(lab, "any one", "any two", jobs=2).outcomes
+    assert (lab.story, len(lab.trace)) == before
+
+
+def test_a_row_is_a_story() -> None:
+    """What a row says is what its lab shows."""
+    found = drill(described(), "any one", "rolling restart")
+    for row, outcome in enumerate(found):
+        lab = found.lab(row)
+        led = [p.leader for p in lab.partitions()]
+        assert {id: led.count(id) for id in outcome.leaders} == outcome.leaders
+        assert [str(command) for command in lab.commands] == list(outcome.scenario.commands)
+    assert found.link(0).startswith("try.html#story=lab+brokers")
+
+
+def test_a_table(prose: Prose) -> None:
+    """Ranked, with the rack's name as text; and a picture with the same in words."""
+    found = drill(described(), "any rack", "rolling restart")
+    prose(str(found))
+    assert "rack &lt;b&gt; dies" in found._repr_html_()
+    prose(found.plot().alt)
+
+
+def test_a_sample_states_its_confidence(prose: Prose) -> None:
+    """Drawn by the seed, and never more than was asked for."""
+    lab = described()
+    found = drill(lab, "any two", sample=2, seed=1)
+    assert [o.scenario for o in found] == [o.scenario for o in drill(lab, "any two", sample=2, seed=1)]
+    prose(found.summary)
+    assert drill(lab, "any two", sample=3).summary == ""
+
+
+@tabled
+def test_an_interval(hits: int, drawn: int, low: float, high: float) -> None:
+    """Wilson's, as other programs have it."""
+    assert interval(hits, drawn) == pytest.approx((low, high), abs=5e-4)
+
+
+@tabled
+def test_what_cannot_be_asked(question: object, prose: Prose) -> None:
+    """Brokers, racks, plans and questions that do not exist."""
+    with prose.refused(BadInput):
+        drill(described(), question)  # type: ignore[arg-type]
+
+
+@tabled
+def test_wrong_options(options: dict, prose: Prose) -> None:
+    """Each is named with what is allowed."""
+    with prose.refused(BadInput):
+        drill(described(), **options)
+
+
+def test_a_command_that_is_refused(prose: Prose) -> None:
+    """In a process of its own as well."""
+    with prose.refused(BadInput):
+        drill(described(), "kill 1\nshutdown 1")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: Prose) -> None:
+    """A description is drilled, and each row can be played."""
+    file = tmp_path / "mine.txt"
+    file.write_text(DESCRIBED, "utf-8")
+    racks = ["--rack", "1=a", "--rack", "2=a"]
+    stories = ["--stories", str(tmp_path / "stories"), "--plot", str(tmp_path / "plot.svg")]
+    assert status(["drill", str(file), "rack a", "any one", "--config", "min.insync.replicas=2", *racks, *stories]) == 0
+    assert "rack a dies" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "stories").iterdir()) == ["01.txt", "02.txt", "03.txt", "04.txt"]
+    assert (tmp_path / "plot.svg").exists()
+    assert status(["run", str(tmp_path / "stories" / "01.txt")]) == 0
+    capsys.readouterr()
+    for wrong in (["broker 9"], ["--rack", "a"], ["--rack", "9=a"], ["--config", "x"]):
+        assert status(["drill", str(file), *wrong]) == 2
+        prose(capsys.readouterr().err.strip())

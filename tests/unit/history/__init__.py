@@ -1,0 +1,1 @@
+"""Histories without Spark: the replay of logs, the report of an incident."""

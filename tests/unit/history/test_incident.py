@@ -1,0 +1,123 @@
+"""The report of an incident: of labs whose story is known, and of lines made for one finding each."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from labs import play
+from prose import Prose
+
+from kafka_ctl import Lab
+from kafka_ctl.cli.commands import status
+from kafka_ctl.history import incident, replay, write_logs
+from kafka_ctl.history.outages import outages
+
+STATE_CHANGE = "[2020-01-01 00:{minute:02}:{second:02},000] TRACE {text} (state.change.logger)\n"
+
+
+def lab() -> Lab:
+    """Broker 3 dies with the only copy of `solo-0`; the others lead `orders` on."""
+    lab = Lab(brokers=3, generation="2.0", seed=1)
+    play(lab, "create_topic orders partitions=6 replication_factor=3; settle")
+    victim = next(id for id in (1, 2, 3) if lab.controller is not None and id != lab.controller.id)
+    lab.create_topic("solo", assignment={0: [victim]})
+    lab.settle()
+    lab.kill(victim)
+    lab.settle()
+    return lab
+
+
+def made(folder: Path, *lines: str) -> Path:
+    """A state-change.log with these lines, one a second; a controller's line begins with its name."""
+    texts = (STATE_CHANGE.format(minute=n // 60, second=n % 60, text=line) for n, line in enumerate(lines))
+    (folder / "state-change.log").write_text("".join(texts), "utf-8")
+    return folder
+
+
+def test_a_broker_is_lost(tmp_path: Path, prose: Prose) -> None:
+    """The report names the broker, the partitions and the failed election; the intervals are those of the trace."""
+    run = lab()
+    write_logs(run.trace, tmp_path)
+    found = incident(tmp_path)
+    prose(str(found))
+    intervals = outages(run.trace.records)
+    assert [(str(o.partition), o.end is None) for o in outages(found.replay.records)] == [
+        (str(o.partition), o.end is None) for o in intervals
+    ]
+
+
+def test_the_controller_is_lost(tmp_path: Path, prose: Prose) -> None:
+    """Its successor finds partitions without a leader."""
+    run = Lab(brokers=3, generation="2.0")
+    play(run, "create_topic orders partitions=6 replication_factor=3; settle")
+    assert run.controller is not None
+    run.kill(run.controller.id)
+    run.settle()
+    write_logs(run.trace, tmp_path)
+    prose(str(incident(tmp_path)))
+
+
+def test_a_request_without_an_answer(tmp_path: Path, prose: Prose) -> None:
+    """The controller is cut off from a broker, and a deletion waits for that."""
+    run = Lab(brokers=3, generation="2.0")
+    play(run, "create_topic orders partitions=2 replication_factor=3; settle")
+    assert run.controller is not None
+    other = next(id for id in (1, 2, 3) if id != run.controller.id)
+    run.disconnect(run.controller.id, other)
+    run.delete_topic("orders")
+    run.run_for(100)
+    run.create_topic("later", 1, 1)
+    run.run_for(5)
+    write_logs(run.trace, tmp_path)
+    prose("\n".join(f.text for f in incident(tmp_path).findings if f.section.startswith("Requests")))
+
+
+def storm(folder: Path) -> Path:
+    """An ISR that changes with every second."""
+    line = (
+        "Controller 1 epoch 1 sending become-leader LeaderAndIsr request PartitionState(controllerEpoch=1, leader=1, "
+        "leaderEpoch={n}, isr={isr}, zkVersion={n}, replicas=[1, 2], isNew=false) to broker 1 for partition t-0"
+    )
+    head = "[Controller id=1 epoch=1] "
+    lines = [line.format(n=n, isr="[1, 2]" if n % 2 else "[1]").partition("epoch 1 ")[2] for n in range(60)]
+    return made(folder, *(head + text[:1].upper() + text[1:] for text in lines))
+
+
+def illegal(folder: Path) -> Path:
+    """A move that no table has, in the logs of a broker that also wrote markup and what looks like a link."""
+    text = "[Controller id=1] <img/src=x> [a](#step-b)"
+    (folder / "controller.log").write_text(
+        f"[2020-01-01 00:00:00,000] INFO {text} (kafka.controller.KafkaController)\n"
+    )
+    line = "[Controller id=1 epoch=1] Changed partition t-0 state from {}"
+    return made(
+        folder,
+        line.format("NonExistentPartition to NewPartition with assigned replicas 1"),
+        line.format("NonExistentPartition to OfflinePartition"),
+    )
+
+
+@pytest.mark.parametrize("logs", [storm, illegal])
+def test_findings(logs: Callable[[Path], Path], tmp_path: Path, prose: Prose) -> None:
+    """One report for each; names are text, wherever they are shown."""
+    found = incident(logs(tmp_path))
+    prose(str(found))
+    page = found.export(tmp_path / "report.html").read_text("utf-8")
+    assert "<img/src" not in page
+    assert '<a href="#step-f' in page
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: Prose) -> None:
+    """The same logs give the same bytes, wherever they are."""
+    for name in ("one", "two"):
+        write_logs(lab().trace, tmp_path / name)
+        assert status(["incident", str(tmp_path / name), "-o", str(tmp_path / f"{name}.html")]) == 0
+    assert "solo-0" in capsys.readouterr().out
+    one, two = ((tmp_path / f"{name}.html").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert not re.search(rb"""(?:src|href)=["']?https?:|@import|url\(http""", one)
+    assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / "report.pdf")]) == 2
+    prose(capsys.readouterr().err.rpartition("kafka-ctl: ")[2].strip())
+    assert status(["incident", str(tmp_path / "none"), "-o", str(tmp_path / "report.html")]) == 2
+    assert len(replay([tmp_path / "one"])) == len(replay(tmp_path / "two"))

@@ -1,0 +1,35 @@
+"""The frame of every page of the site: its head, the ways to the other parts, the field to search in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from string import Template
+
+from pygments.formatters import HtmlFormatter
+
+PAGE = Path(__file__).with_name("page")
+PREFIX = "code-"
+"""Of the classes of coloured code: `kc`, of Pygments, is a player here."""
+FRAME = Template((PAGE / "frame.html").read_text(encoding="utf-8"))
+
+
+def framed(title: str, main: str, root: str = "", beside: str = "") -> str:
+    """A page as HTML; `root` leads from it to the site's folder, `beside` is what stands left of `main`."""
+    return FRAME.substitute(title=escape(title), main=main, root=root, beside=beside)
+
+
+def contents(headings: Iterable[tuple[str, str]]) -> str:
+    """Links to the headings of a page, given as address and words, to stand beside it."""
+    links = "".join(f'<li><a href="{escape(address)}">{escape(words)}</a></li>' for address, words in headings)
+    return f'<nav class="contents" aria-label="On this page"><ul>{links}</ul></nav>' if links else ""
+
+
+def style() -> str:
+    """The style sheet of the pages, with the colours of code in both themes."""
+    light, dark = (
+        HtmlFormatter(style=name, classprefix=PREFIX).get_style_defs("pre") for name in ("default", "github-dark")
+    )
+    own = (PAGE / "page.css").read_text(encoding="utf-8")
+    return f"{own}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
