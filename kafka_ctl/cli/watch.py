@@ -35,8 +35,10 @@ MOST = 10
 @click.command(epilog=EXAMPLES)
 @click.argument("address")
 @click.option("--once", is_flag=True, help="Print the table once. The status is 1 if a partition is at risk.")
-@click.option("--seconds", type=Number(min=0), help="End after so many seconds.")
-@click.option("--every", type=Number(min=0.1), default=1.0, show_default=True, help="Seconds between two tables.")
+@click.option("--seconds", type=Number(min=0, max=1_000_000), help="End after so many seconds.")
+@click.option(
+    "--every", type=Number(min=0.1, max=3600), default=1.0, show_default=True, help="Seconds between two tables."
+)
 @click.option("--out", metavar="FILE", help="At the end, write the trace to this Parquet file.")
 def watch(address: str, once: bool, seconds: float | None, every: float, out: str | None) -> int:
     """Watch the Kafka cluster in the ZooKeeper at ADDRESS (host:port/chroot); nothing is written there.

@@ -235,7 +235,7 @@ class Watch:
             from kafka_ctl.views.widget.watching import Watching
 
         if self._live is None:
-            self._live = self._look(lambda: Watching(self.trace, self.opened, views or ("cluster",)))
+            self._live = Watching(self.trace, self.opened, views or ("cluster",))
             if isinstance(self._clock, RealClock) and not self.closed:
                 Thread(target=self._draw, args=(self._live,), name="kafka-ctl-picture", daemon=True).start()
         self._live.refresh()
