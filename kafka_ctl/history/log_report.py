@@ -83,7 +83,7 @@ class Incident:
 
         options = {"is_relevant": is_relevant, "generation": self.replay.generation}
         views = ["cluster", "timeline"]
-        return export(self.replay, checked(path), views, marks=seqs, prose=self._prose(), **options)
+        return export(self.replay, checked(path), views, None, marks=seqs, prose=self._prose(), **options)
 
     def _prose(self) -> str:
         """The report in paragraphs; a link leads to the step of its finding."""
