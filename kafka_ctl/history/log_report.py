@@ -81,16 +81,10 @@ class Incident:
         def is_relevant(record: Record) -> bool:
             return newsworthy(record) or record.seq in wanted
 
-<<<<<<< HEAD
         return export(
             self.replay, checked(path), ["cluster", "timeline"], marks=seqs, prose=self._prose(),
             is_relevant=is_relevant, generation=self.replay.generation,
         )  # fmt: skip
-=======
-        options = {"is_relevant": is_relevant, "generation": self.replay.generation}
-        views = ["cluster", "timeline"]
-        return export(self.replay, checked(path), views, None, marks=seqs, prose=self._prose(), **options)
->>>>>>> saved
 
     def _prose(self) -> str:
         """The report in paragraphs; a link leads to the step of its finding."""
