@@ -5,8 +5,9 @@
     notebooks/00-start-here.ipynb   its map of the lessons and its routes
     notebooks/README.md     its table of the lessons
 
-With `--check` nothing is written, and what is stale is named. `--slides FOLDER` also makes a presentation and a summary
-page to print of each lesson.
+The two folders are not stored: the lab of a checkout, the wheel and the site make the starters for themselves. A file
+in them that somebody has changed is never overwritten. With `--check` nothing is written, and which of the two stored
+files is stale is named. `--slides FOLDER` also makes a presentation and a summary page to print of each lesson.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import argparse
 import ast
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
+from kafka_ctl.jupyter.course_folder import renewed
 from kafka_ctl_course import EXERCISES
 from tools.notebooks import EXERCISE, INSTRUCTOR, NOTEBOOKS, START, lessons, read, tagged, tags
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 STARTER, TEACHING = NOTEBOOKS / "starter", NOTEBOOKS / "instructor"
 README = NOTEBOOKS / "README.md"
+GIVEN = ".given.json"
+"""The file, in the folder of an edition, with the hashes of what was written there."""
 TABLE = re.compile(r"(?<=\n\| lesson \| \|\n\| --- \| --- \|\n).*?(?=\n\n)", re.DOTALL)
 """The rows of the lessons in the README of the notebooks, the start page first."""
 MINUTES = re.compile(r"^## (?P<title>.+?) · (?P<minutes>\d+) min$", re.MULTILINE)
@@ -230,42 +234,32 @@ def start_page(book: NotebookNode, found: Sequence[Lesson]) -> NotebookNode:
 
 def front_page(page: str, found: Sequence[Lesson]) -> str:
     """The README of the notebooks with its table of the lessons made anew; the row of the start page stays."""
-    rows = [f"| [{each.title}](starter/{each.file}) | {each.question} |" for each in found]
+    rows = [f"| [{each.title}]({each.file}) | {each.question} |" for each in found]
     return TABLE.sub(lambda old: "\n".join([old[0].split("\n")[0], *rows]), page)
 
 
 # All of them
 
 
-def _lessons() -> list[Lesson]:
-    return [lesson(path, read(path)) for path in lessons()]
+def starters() -> dict[str, NotebookNode]:
+    """The notebooks for learners, by the names of their files."""
+    return {path.name: starter(read(path)) for path in lessons()}
 
 
-def editions() -> dict[Path, NotebookNode]:
-    """Every notebook that is made, by its file."""
-    made, found = {}, []
-    for path in lessons():
-        book = read(path)
-        found.append(lesson(path, book))
-        made[STARTER / path.name] = starter(book)
-        made[TEACHING / path.name] = instructor(book, path.name[:2])
-    if START.exists():
-        made[START] = start_page(read(START), found)
-    return made
+def instructors() -> dict[str, NotebookNode]:
+    """The notebooks for teachers, by the names of their files."""
+    return {path.name: instructor(read(path), path.name[:2]) for path in lessons()}
+
+
+def pages() -> dict[Path, str]:
+    """The stored files that list the lessons, as they would be made now."""
+    found = [lesson(path, read(path)) for path in lessons()]
+    return {START: text(start_page(read(START), found)), README: front_page(README.read_text("utf-8"), found)}
 
 
 def stale() -> list[str]:
-    """What is not as it would be made now; notebooks whose source is gone as well."""
-    made = editions()
-    problems = [
-        f"{path.relative_to(NOTEBOOKS.parent)} is {'stale' if path.exists() else 'missing'}"
-        for path, book in made.items()
-        if not path.exists() or path.read_text("utf-8") != text(book)
-    ]
-    page = README.read_text("utf-8")
-    problems += [f"notebooks/{README.name} is stale"] * (front_page(page, _lessons()) != page)
-    left = [path for folder in (STARTER, TEACHING) for path in sorted(folder.glob("*.ipynb")) if path not in made]
-    return problems + [f"{path.relative_to(NOTEBOOKS.parent)} has no source any more" for path in left]
+    """The stored files that are not as they would be made now."""
+    return [f"notebooks/{path.name} is stale" for path, made in pages().items() if path.read_text("utf-8") != made]
 
 
 def text(book: NotebookNode) -> str:
@@ -275,14 +269,26 @@ def text(book: NotebookNode) -> str:
     return str(nbformat.writes(book)) + "\n"
 
 
-def write() -> int:
-    """Write every edition; how many there are."""
-    made = editions()
-    for path, book in made.items():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text(book), encoding="utf-8")
-    README.write_text(front_page(README.read_text("utf-8"), _lessons()), encoding="utf-8")
-    return len(made)
+def give(folder: Path, books: Mapping[str, NotebookNode]) -> list[str]:
+    """Write notebooks into a folder; those that somebody has changed there stay.
+
+    Returns the names of these, once for each newer edition of them.
+    """
+    files = {name: text(book).encode() for name, book in books.items()}
+    folder.mkdir(exist_ok=True)
+    return renewed(folder, files, GIVEN, beside=False)
+
+
+def give_starters() -> list[str]:
+    """Write the starters of this checkout; the names of those that a learner has changed, as `give` returns them."""
+    return give(STARTER, starters())
+
+
+def write() -> list[str]:
+    """Write the stored files and both editions; the names of the notebooks that stay, as `give` returns them."""
+    for path, made in pages().items():
+        path.write_text(made, encoding="utf-8")
+    return [*give_starters(), *give(TEACHING, instructors())]
 
 
 def restore(kept: Path | None) -> list[str]:
@@ -291,17 +297,17 @@ def restore(kept: Path | None) -> list[str]:
     What was changed is kept in the folder `kept`, if one is given.
     """
     names = []
-    for source in lessons():
-        place, wanted = STARTER / source.name, text(starter(read(source)))
+    for name, book in starters().items():
+        place = STARTER / name
         found = place.read_text("utf-8") if place.exists() else None
-        if found == wanted:
+        if found == text(book):
             continue
         if found is not None and kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
-            (kept / source.name).write_text(found, encoding="utf-8")
-        place.parent.mkdir(exist_ok=True)
-        place.write_text(wanted, encoding="utf-8")
-        names.append(source.name)
+            (kept / name).write_text(found, encoding="utf-8")
+        place.unlink(missing_ok=True)
+        names.append(name)
+    give_starters()
     return names
 
 
@@ -361,7 +367,8 @@ def main(argv: Sequence[str]) -> int:
             for problem in (problems := stale()):
                 print(f"kafka_ctl: {problem}; `python -m tools.notebooks editions` makes it anew", file=sys.stderr)
             return int(bool(problems))
-        print(f"wrote {write()} notebooks")
+        for name in write():
+            print(f"kafka_ctl: {name} was changed, so it stays; rename it to get the newer one")
         if chosen.slides:
             write_slides(chosen.slides)
             print(f"wrote slides and summary pages to {chosen.slides}")

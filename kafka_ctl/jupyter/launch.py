@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from kafka_ctl.errors import BadInput, Unavailable, short
-from kafka_ctl.paths import IN_CHECKOUT, ROOT
+from kafka_ctl.paths import IN_CHECKOUT, ROOT, import_from_checkout
 
 FIRST = "notebooks/00-start-here.ipynb"
 USUAL_PORT = 8888
@@ -132,8 +132,13 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def served_folder() -> Path:
-    """The folder that JupyterLab serves: the checkout or, installed from a wheel, the learner's copy of the course."""
+    """The folder that JupyterLab serves: the checkout, with its starters made, or the learner's copy of the course."""
     if IN_CHECKOUT:
+        for name in import_from_checkout("tools.editions").give_starters():
+            print(
+                f"kafka_ctl: you have changed this lesson, so it stays; rename it to get the newer one: {name}",
+                flush=True,
+            )
         return ROOT
     from kafka_ctl.jupyter.course_folder import course_folder
 

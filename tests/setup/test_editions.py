@@ -11,6 +11,7 @@ from tables import tabled
 from kafka_ctl.errors import BadInput
 from kafka_ctl.exercises.exercise import PictureGuess
 from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.jupyter.launch import served_folder
 from kafka_ctl.paths import ROOT
 from kafka_ctl_course import EXERCISES, GUESSES
 from tools import editions, notebooks
@@ -26,15 +27,24 @@ def test_what_is_made_is_fresh() -> None:
 
 
 def test_what_is_stale_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    (tmp_path / "starter").mkdir()
-    (tmp_path / "starter" / "99-gone.ipynb").write_text("{}")
-    monkeypatch.setattr(editions, "NOTEBOOKS", tmp_path)
-    monkeypatch.setattr(editions, "STARTER", tmp_path / "starter")
-    monkeypatch.setattr(editions, "TEACHING", tmp_path / "instructor")
-    monkeypatch.setattr(editions, "START", tmp_path / "00.ipynb")
+    """And made anew, with both editions, by the same command."""
+    page = editions.README.read_text("utf-8")
+    for name, place in (
+        ("README", "README.md"),
+        ("STARTER", "starter"),
+        ("TEACHING", "instructor"),
+        ("START", "0.ipynb"),
+    ):
+        monkeypatch.setattr(editions, name, tmp_path / place)
+    editions.README.write_text(page.replace("](05-", "](04-"), "utf-8")
+    editions.START.write_text(notebooks.START.read_text("utf-8"), "utf-8")
     assert main(["editions", "--check"]) == 1
     reported = capsys.readouterr().err
-    assert "05-electing-leaders.ipynb is missing" in reported and "99-gone.ipynb has no source" in reported
+    assert "README.md is stale" in reported and "0.ipynb" not in reported
+    assert main(["editions"]) == main(["editions", "--check"]) == 0
+    assert editions.README.read_text("utf-8") == page
+    names = [path.name for path in LESSONS]
+    assert [path.name for path in sorted((tmp_path / "instructor").glob("*.ipynb"))] == names
 
 
 @tabled
@@ -50,7 +60,8 @@ def test_an_exercise_needs_something_to_answer() -> None:
 @every_lesson
 def test_nothing_in_a_starter_gives_an_answer_away(path: Path) -> None:
     """No output, no note for instructors, and nothing of an answer's cell but what stays."""
-    book, made = notebooks.read(path), notebooks.read(editions.STARTER / path.name)
+    book = notebooks.read(path)
+    made = editions.starter(book)
     cells = {cell.id: cell for cell in made.cells}
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in made.cells)
     assert not notebooks.tagged(made, notebooks.INSTRUCTOR)
@@ -62,10 +73,14 @@ def test_nothing_in_a_starter_gives_an_answer_away(path: Path) -> None:
 
 @every_lesson
 def test_links_of_an_edition_lead_somewhere(path: Path) -> None:
-    for made in (editions.STARTER / path.name, editions.TEACHING / path.name, notebooks.START, path):
-        for cell in notebooks.read(made).cells:
+    book, start = notebooks.read(path), notebooks.read(notebooks.START)
+    made = {editions.STARTER: editions.starter(book), editions.TEACHING: editions.instructor(book, path.name[:2])}
+    for folder, each in [*made.items(), (notebooks.NOTEBOOKS, book), (notebooks.NOTEBOOKS, start)]:
+        for cell in each.cells:
             for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", cell.source if cell.cell_type == "markdown" else ""):
-                assert link.startswith("https://") or (made.parent / link).exists(), f"{made}: {link}"
+                target = Path(folder, link).resolve()
+                source = notebooks.NOTEBOOKS / target.name if target.parent in made else target
+                assert link.startswith("https://") or source.exists(), f"{path.name}: {link}"
 
 
 @every_lesson
@@ -88,7 +103,11 @@ def test_the_minutes_of_the_sections_are_those_of_the_lesson(path: Path) -> None
 
 
 def test_the_instructors_edition_has_a_plan_and_the_hints() -> None:
-    book = notebooks.read(editions.TEACHING / "05-electing-leaders.ipynb")
+    source = notebooks.read(ROOT / "notebooks" / "05-electing-leaders.ipynb")
+    book = editions.instructor(source, "05")
+    assert [cell.source for cell in book.cells if cell.cell_type == "code"] == [
+        cell.source for cell in source.cells if cell.cell_type == "code"
+    ]
     text = "\n".join(cell.source for cell in book.cells)
     assert "| 0 to 4 | One rule" in text and "**For instructors.**" in text
     assert all(hint in text for hint in EXERCISES["05.2"].hints)
@@ -154,6 +173,24 @@ def test_a_guess_can_be_wrong(name: str) -> None:
     assert len({option for option, _ in guess.options}) == len(guess.options)
 
 
+def test_the_lab_of_a_checkout_makes_the_starters(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    """One that a learner has changed stays, and is named once for each newer edition."""
+    monkeypatch.setattr(editions, "STARTER", tmp_path / "starter")
+    monkeypatch.setattr(editions, "lessons", lambda: LESSONS[:2])
+    assert served_folder() == ROOT
+    first, second = (tmp_path / "starter" / path.name for path in LESSONS[:2])
+    assert second.read_text("utf-8") == editions.text(editions.starter(notebooks.read(LESSONS[1])))
+    first.write_text("mine")
+    assert served_folder() == ROOT and capsys.readouterr().out == ""
+    monkeypatch.setattr(editions, "starter", lambda book: book)
+    assert served_folder() == served_folder() == ROOT
+    assert first.read_text() == "mine" and second.read_text("utf-8") == LESSONS[1].read_text("utf-8")
+    reported = capsys.readouterr().out
+    assert reported.count(first.name) == 1 and second.name not in reported
+
+
 def test_starters_that_were_edited_are_restored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """By the button of the start page too; what they were is kept."""
     from kafka_ctl.exercises import progress_file
@@ -165,7 +202,7 @@ def test_starters_that_were_edited_are_restored(monkeypatch: pytest.MonkeyPatch,
     first, second = (tmp_path / "starter" / path.name for path in LESSONS[:2])
     assert editions.restore(None) == [first.name, second.name]
     fresh = first.read_text("utf-8")
-    assert fresh == (editions.NOTEBOOKS / "starter" / first.name).read_text("utf-8")
+    assert fresh == editions.text(editions.starter(notebooks.read(LESSONS[0])))
     first.write_text("mine")
     widget = ProgressWidget()
     widget.button.click()

@@ -15,6 +15,7 @@ from kafka_ctl.errors import BadInput, Unavailable, UnknownName
 from kafka_ctl.jupyter.course_folder import NAME, course_folder
 from kafka_ctl.paths import COURSE_LIST, ROOT
 from kafka_ctl.setup.bootstrap import python_of
+from tools.notebooks import lessons
 
 MOST = 12 << 20
 """Bytes of the wheel."""
@@ -39,15 +40,12 @@ def test_the_wheel_has_lessons_pages_and_pictures(wheel: Path) -> None:
     assert wheel.stat().st_size < MOST
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
-    carried = ["notebooks/00-start-here.ipynb", *(f"notebooks/starter/{path.name}" for path in STARTERS)]
+    carried = ["notebooks/00-start-here.ipynb", *(f"notebooks/starter/{path.name}" for path in lessons())]
     carried += ["docs/testing.md", "diagrams/failover.svg"]
     assert {f"kafka_ctl_course/folder/{name}" for name in carried} <= names
     assert {"kafka_ctl/py.typed", "kafka_ctl/cli/help.txt"} <= names
     assert any(name.startswith("kafka_ctl/views/widget/") and name.endswith(".js") for name in names)
     assert not [name for name in names if name.startswith(("tests/", "tools/")) or "instructor" in name]
-
-
-STARTERS = sorted((ROOT / "notebooks/starter").glob("*.ipynb"))
 
 
 def run(*command: object, folder: Path) -> str:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_ctl.paths import ROOT
+from tools import editions
+from tools.notebooks import notebooks
 from tools.site.imports import Name, lacking
 
 Notebook = dict[str, Any]
@@ -39,7 +41,7 @@ class Lesson(NamedTuple):
     """One notebook as the site has it."""
 
     path: Path
-    """Of the notebook in the checkout."""
+    """Of the notebook in the checkout, where a starter need not be."""
     book: Notebook
     cells: int
     """Code cells in the source."""
@@ -67,9 +69,8 @@ class Lesson(NamedTuple):
 
 def lessons(there: Sequence[str]) -> list[Lesson]:
     """The start page, every lesson and its starter; `there` are the modules that the site's wheels bring."""
-    folder = ROOT / "notebooks"
-    paths = [*sorted(folder.glob("*.ipynb")), *sorted((folder / "starter").glob("*.ipynb"))]
-    books = {path: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+    books = {path: json.loads(path.read_text(encoding="utf-8")) for path in notebooks()}
+    books |= {editions.STARTER / name: json.loads(editions.text(b)) for name, b in editions.starters().items()}
     wanted = {name for book in books.values() for cell in _code(book) for name, _, _ in _imports(parse(source(cell)))}
     missing = lacking(wanted, there)
     return [prepared(path, book, missing) for path, book in books.items()]
