@@ -1,21 +1,22 @@
 """The command `python -m tools.notebooks run`: every starter runs to its end, some beside each other.
 
-A starter has dots for answers, so its checks say that there is no answer yet, and nothing else in it needs one. The
-starters are made for the run: those in the folder of a learner stay out of it. An instructor's edition has the code of
-its source, which nbval runs.
+A starter has dots for answers, and its checks say that there is no answer yet; or it has a function with a bug, which
+the check of a repair finds. Nothing else in it needs an answer. The starters are made for the run, and those in a
+learner's folder are not read. An instructor's edition has the code of its source, which nbval runs.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from tools.editions import starters
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl_course import EXERCISES
+from tools.editions import CHECK, starters
 from tools.notebooks import NOTEBOOKS, execute
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 3
 """Kernels that run at the same time: on two cores one of them mostly waits, for Java or for another process."""
-CHECKED = re.compile(r"^check\(", re.MULTILINE)
-UNANSWERED = "No answer yet"
+UNANSWERED, WRONG = "No answer yet", "Not yet."
 
 
 def run(books: Mapping[str, NotebookNode]) -> list[str]:
@@ -48,12 +48,13 @@ def _run(name: str, book: NotebookNode) -> str:
 
 
 def wrongly_checked(book: NotebookNode) -> list[str]:
-    """The checks that say more than that an answer is missing. A starter without any check is wrong, too."""
-    cells = [cell for cell in book.cells if cell.cell_type == "code" and CHECKED.search(cell.source)]
+    """The checks that do not say what they should. A starter without any check is wrong, too."""
+    found = [(cell, CHECK.search(cell.source)) for cell in book.cells if cell.cell_type == "code"]
+    cells = [(cell, EXERCISES[call["name"]]) for cell, call in found if call is not None]
     problems = [] if cells else ["nothing in it is checked"]
-    for cell in cells:
+    for cell, exercise in cells:
         printed = "".join(output.get("text", "") for output in cell.outputs)
-        if not printed or not all(line.startswith(UNANSWERED) for line in printed.splitlines()):
+        if not printed.startswith(WRONG if isinstance(exercise, Repair) else UNANSWERED):
             problems.append(f"{cell.source.splitlines()[-1]!r} prints {printed[:200]!r}")
     return problems
 
