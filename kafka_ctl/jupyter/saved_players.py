@@ -29,12 +29,12 @@ class SavedPlayers(Preprocessor):
             data = output.get("data", {})
             if VIEW in data and "text/html" in data:
                 state = saved.get(data.pop(VIEW)["model_id"], {}).get("state", {})
-                if "film" in state:
+                if state.get("film", {}).get("views"):
                     data["text/html"] = _playing(state)
         return nb, resources
 
 
 def _playing(state: Data) -> str:
     """The player of a saved state, at its step, as a page within the page; nothing is there to answer "why?"."""
-    page = page_of(state["film"] | {"index": state["index"], "asks": False})
+    page = page_of(state["film"] | {"index": state.get("index", 0), "asks": False})
     return f'<iframe style="width: 100%; border: 0" onload="{FIT}" srcdoc="{escape(page)}"></iframe>'

@@ -325,10 +325,11 @@ class Lab(Faults):
     ) -> Path:
         """Write the run as a file: a film as `.svg` (no script), `.html` (the player) or `.gif`, a sheet as `.png`.
 
-        With `step=12`, `.svg` and `.png` are that step alone, for a slide; its number is that of `player` and of the
-        living cluster. A film begins where the first command was given, when the cluster had started; with `start=0`
-        at the first record. A browser draws `.png` and `.gif`: seconds, and standard error says how far a film is.
-        Raises BadInput for another ending or step, Unavailable when a tool is missing.
+        With `step=12`, `.svg` and `.png` are that step alone, for a slide; its number is that of `player`. The living
+        cluster has the same numbers until one of the two joins steps: `player` beyond 400 in a run, the living cluster
+        beyond 150 in a command. A film begins where the first command was given, when the cluster had started; with
+        `start=0` at the first record. A browser draws `.png` and `.gif`: seconds, and standard error says how far a
+        film is. Raises BadInput for another ending or step, Unavailable when a tool is missing.
         """
         from kafka_ctl.views.explain.executed_lines import lines_of
         from kafka_ctl.views.export import export

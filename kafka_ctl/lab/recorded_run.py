@@ -424,8 +424,7 @@ class RecordedRun:
         Raises UnknownName for a text that is not a command, BadInput for a text that is not one line.
         """
         line = line if isinstance(line, Command) else _only(line)
-        refused = line.name == REFUSED and bool(line.args)
-        line = line._replace(name=line.args[0], args=line.args[1:]) if refused else line
+        refused, line = line.name == REFUSED and bool(line.args), line.asked
         method = getattr(type(self), str(line.name), None)
         if method is None or not getattr(method, "is_command", False):
             known = [name for name in dir(type(self)) if getattr(getattr(type(self), name), "is_command", False)]
@@ -555,6 +554,8 @@ def run_on(lab: RecordedRun, seconds: float, piece: Command | None) -> Command:
         except BaseException as error:
             if clock.stopped_by(error):
                 lab._stopped()
+            elif isinstance(error, KafkaCtlError):
+                lab.commands[-1] = piece.refused()
             raise
     return piece
 

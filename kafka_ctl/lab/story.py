@@ -64,6 +64,11 @@ class Command(NamedTuple):
         """The same command as one that was refused."""
         return self._replace(name=REFUSED, args=(self.name, *self.args))
 
+    @property
+    def asked(self) -> Command:
+        """The command that was refused, if this is one; else this one."""
+        return self._replace(name=self.args[0], args=self.args[1:]) if self.name == REFUSED and self.args else self
+
     def __str__(self) -> str:
         words = [_write(a, bare=True) for a in self.args]
         words += [f"{k}={v if k == 'generation' else _write(v)}" for k, v in self.kwargs.items()]

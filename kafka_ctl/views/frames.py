@@ -389,7 +389,7 @@ def _wanted(where: Where) -> str:
     return (
         f"what {short(where)} asks for"
         if callable(where)
-        else f"record {where}"
+        else f"record {short(where)}"
         if isinstance(where, int)
-        else repr(where)
+        else short(where)
     )

@@ -136,6 +136,9 @@ def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
     says(opened, ".kc .caption", "Broker 1 is killed")
     opened.click(".kc [data-do='back']")
     says(opened, ".kc .reply .present", "the moment shown")
+    opened.click(".kc [data-id='head:1']")
+    opened.wait_for_selector(".kc .menu [data-act='kill']")  # it is up here, and down at the end
+    opened.keyboard.press("Escape")
     opened.click(".kc [data-id='head:2']")
     opened.click(".kc .menu [data-act='kill']")
     says(opened, ".kc .caption", "Broker 2 is killed")

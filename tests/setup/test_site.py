@@ -266,17 +266,22 @@ from kafka_ctl.code import name
 ```
 
 ## Its end? Yes
+
+![A picture](docs/shot.png)
 """
+PNG = b"\x89PNG\r\n"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with one page, one file of code and one story."""
+    """A checkout with one page, one file of code, one story and one picture."""
     files = {"README.md": TEXT, "CHANGES.md": "", "CONTRIBUTING.md": "", "kafka_ctl/code.py": '"""See README.md."""\n',
              "tests/run.txt": f"# What happens.\nquiet {STORY}"}  # fmt: skip
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/shot.png").write_bytes(PNG)
     monkeypatch.setattr(documents, "ROOT", tmp_path)
     return tmp_path
 
@@ -284,8 +289,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_document_is_a_page_with_figures(checkout: Path, tmp_path: Path) -> None:
     """Its links lead to pages; a story steps, and answers "why?" where it is alone."""
     sections = documents.write(tmp_path / "site")
-    assert ("README.html#its-end-yes", "A page", "Its end? Yes", "") in sections
+    assert ("README.html#its-end-yes", "A page", "Its end? Yes", "A picture") in sections
     assert ("tests/run.txt.html", "tests/run.txt", "tests/run.txt", "What happens.") in sections
+    assert (tmp_path / "site/docs/shot.png").read_bytes() == PNG
     page = (tmp_path / "site/README.html").read_text("utf-8")
     assert page.count('href="kafka_ctl/code.py.html"') == 2 and 'href="kafka_ctl/code.py.html#l"' in page
     assert page.count("<figure") == 1 and 'href="https://a.host/"' in page

@@ -14,6 +14,7 @@ from functools import cached_property
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from shutil import copyfile
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -124,7 +125,8 @@ def write(out: Path, files: Iterable[Path] = ()) -> list[Section]:
         _write(out / document.address, _page(document, found.keys(), out))
         for path in document.targets:
             if path.suffix in PICTURES:
-                _write(out / address(path), path.read_text(encoding="utf-8"))
+                (out / address(path)).parent.mkdir(parents=True, exist_ok=True)
+                copyfile(path, out / address(path))
     return [section for document in found.values() for section in _sections(document)]
 
 

@@ -18,7 +18,7 @@ from kafka_ctl.views.steps import newsworthy
 
 MOST_KEPT = 20
 """The most futures that are kept; the oldest is forgotten."""
-WAITS = ("settle", "run_for", "step", "run_until_violation", UNTIL)
+WAITS = ("settle", "run_for", "step", "run_until_violation")
 """The commands that only let time pass."""
 SPEEDS = (1.0, 10.0)
 """Virtual seconds in a real one, while time runs by itself."""
@@ -37,7 +37,8 @@ class Future(NamedTuple):
 def future(lab: RecordedRun) -> Future:
     """The present run of a lab as a future to return to."""
     commands = tuple(lab.commands)
-    acts = [command for command in commands if command.name not in WAITS] or commands
+    given = [command for command in commands if command.name != UNTIL]
+    acts = [command for command in given if command.asked.name not in WAITS] or given
     return Future(acts[-1] if acts else None, lab.now, commands)
 
 

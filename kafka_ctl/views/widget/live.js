@@ -156,11 +156,11 @@ class Live extends Player {
     const name = this.get("selected").replace(/^znode:.*/, "zookeeper").replace(/^(head|session|count|differ):(\d+).*/, "broker:$2");
     return this.things().some(([id]) => id === name) ? name : "";
   }
-  // What can be done to a thing as it is now; the cluster has the tool's commands, too.
+  // What can be done to a thing as it is now, or anything at a moment in the past; the cluster has the tool's commands, too.
   offered(thing) {
     const [kind, name] = [thing.split(":")[0], thing.slice(thing.indexOf(":") + 1)], { brokers, states } = this.now;
-    const is = kind === "broker" ? brokers[name] : states[thing] ?? "", menu = this.model.get("menu");
-    const own = (menu[kind] ?? []).filter(({ when }) => !when || is.split(" ").includes(when));
+    const is = kind === "broker" ? brokers[name] : states[thing] ?? "", menu = this.model.get("menu"), past = this.now.travels && this.index < this.last;
+    const own = (menu[kind] ?? []).filter(({ when }) => past || !when || is.split(" ").includes(when));
     return thing ? own : [...own, ...menu.tool.map((action) => ({ ...action, group: "reassignment", thing: "tool" }))];
   }
   // The moment at which a command acts, where that is not plain; and that a command only begins when it is given.

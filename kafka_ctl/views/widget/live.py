@@ -107,7 +107,10 @@ class LiveFilm:
             self._add(step)
         self.place += len(new)
         seqs = [(), *(step.seqs for step in self.steps)]
-        add_logs(self.frames[before:], seqs[before:], self.logs.add(new))
+        logs = {
+            name: [(seq, line) for seq, line in own if seq >= self.first] for name, own in self.logs.add(new).items()
+        }
+        add_logs(self.frames[before:], seqs[before:], logs)
         return self.frames[before:]
 
     def moment(self, frame: int) -> tuple[int, int] | None:
@@ -307,14 +310,15 @@ class Live(Widget):
         What is refused, a message that cannot be understood as well, is the reply beside the picture. While time runs
         by itself, the browser asks for each piece of it: `{"do": "run", "passed": 200, "speed": 10, "frame": 12}`.
         """
+        refused = False
         try:
             reply = self._answer(read_message(content))
         except KafkaCtlError as refusal:
-            reply = {"text": str(refusal), "refused": True}
+            reply, refused = {"text": str(refusal), "refused": True}, True
         if reply is not None:
             self.refresh(reply)
         if isinstance(content, dict) and content.get("do") == "run":
-            self.send({"do": "ran", "refused": bool(reply and reply.get("refused"))})
+            self.send({"do": "ran", "refused": refused})
 
     def _answer(self, content: Data) -> Data | None:
         """Do what is asked; returns the reply, None if nothing has changed."""
@@ -358,7 +362,7 @@ class Live(Widget):
 
         The run so far is kept as a future, but not while time runs by itself: what comes after nobody has seen yet.
         """
-        then = self._then(content)
+        then = None if self.lab.closed else self._then(content)
         if then is None:
             return act(self.lab)
         frame, there = then
@@ -386,7 +390,7 @@ class Live(Widget):
         return {"text": f"returned to the future with {self._named(chosen)}"}
 
     def _named(self, kept: Future) -> str:
-        what = "no command" if kept.last is None else printable(call(kept.last, self.name))
+        what = "no command" if kept.last is None else printable(call(kept.last.asked, self.name))
         return f"{what}, up to {kept.time:.4f} s"
 
     def _act(self, lab: RecordedRun, wanted: Command) -> Data:
@@ -419,7 +423,7 @@ class Live(Widget):
         self._close_fork()
         made = self.lab.fork() if then is None else then[1]
         self.other = Live(made, f"{self.name}_2", self.theme)
-        self.other.changed = self.refresh
+        self.other.changed = lambda: self.refresh(dict(self.now["reply"]))
         self.beside = self.other.model_id or ""
         when = "the end" if then is None else f"{made.now:.4f} s"
         return {"text": f"{self.other.name} is another future of {self.name}, from {when} on"}
@@ -471,6 +475,7 @@ class Live(Widget):
         if self.live_film.too_long:
             self.live_film.forget()
             self._send_all(self._length() - len(frames))
+            self.send({"do": "play", "from": self.index})
             return
         views, redrawn = {}, []
         self.film["frames"] = self.live_film.frames
@@ -514,7 +519,7 @@ class Live(Widget):
                 if seen.replicas and f"/brokers/topics/{topic}" in model.znodes
             },
             "plan": printable(self.plan or self._present_plan()),
-            "undo": self._travels and bool(lab.commands),
+            "undo": self._travels and any(given.name not in (UNTIL, REFUSED) for given in lab.commands),
             "travels": self._travels,
             "futures": [self._named(kept) for kept in self.futures],
             "compared": _compared(lab, self.other.lab) if self.other else {},

@@ -16,6 +16,7 @@ from kafka_ctl.views.frames import VIEWS, film
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import newsworthy
 from kafka_ctl.views.widget.live import KEPT, Live, LiveFilm, script
+from kafka_ctl.views.widget.payload import LOGS
 from kafka_ctl.views.widget.side_by_side import side_by_side
 
 PLAN = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[3,2],"log_dirs":["any","any"]}]}'
@@ -183,6 +184,21 @@ def test_a_kept_future_is_returned_to(lab: Lab) -> None:
     assert live.now["reply"]["refused"] and len(live.now["futures"]) == 1
 
 
+def test_where_no_command_was_given_there_is_none_to_name_or_undo() -> None:
+    with Lab(brokers=3) as lab:
+        lab.back()
+        live = lab.live()
+        assert not live.now["undo"]
+        act(live, "broker:1", "kill", 5)
+        assert live.now["futures"][0].startswith("no command") and live.now["undo"]
+
+
+def test_a_closed_lab_stays_closed(lab: Lab) -> None:
+    live = lab.live()
+    lab.close()
+    assert act(live, "broker:1", "kill", 5)["refused"] and lab.closed
+
+
 def test_what_is_refused_in_the_past_changes_nothing(lab: Lab) -> None:
     live = lab.live()
     act(live, "broker:1", "kill")
@@ -214,6 +230,30 @@ def test_time_that_runs_by_itself_is_in_the_script(lab: Lab) -> None:
     messages = sent(live)
     run(1, 3)
     assert live.now["reply"]["refused"] and messages[-1] == {"do": "ran", "refused": True}
+    run(200, 1)
+    assert live.now["reply"]["refused"] and messages[-1] == {"do": "ran", "refused": False}, (
+        "the refusal stays readable"
+    )
+
+
+def test_time_that_runs_by_itself_ends_where_a_function_of_ones_own_fails() -> None:
+    """In the second piece: the story has all pieces as one call that was refused."""
+
+    def fails(*_: object) -> None:
+        raise ValueError("no")
+
+    with Lab(brokers=3, elections={"offline": fails}) as lab:
+        lab.create_topic("t", partitions=1, replication_factor=3)
+        lab.settle()
+        lab.kill(lab.partition("t", 0).leader)
+        live = lab.live()
+        messages = sent(live)
+        while not (messages and messages[-1].get("refused")):
+            live.receive({"do": "run", "passed": 1000, "speed": 1})
+        assert lab.commands[-1].name == "refused" and lab.commands[-1].args[1] > 1
+        assert Lab.replay(lab.story, elections={"offline": fails}).trace.records == lab.trace.records
+        act(live, "broker:1", "kill", 5)
+        assert live.now["futures"][0].startswith("lab.kill(") and "refused" not in live.now["futures"][0]
 
 
 def test_silence_is_skipped(lab: Lab) -> None:
@@ -276,6 +316,9 @@ def test_a_fork_is_another_future(lab: Lab) -> None:
     assert ended == "has ended" and killed.startswith("0.0896 s: Broker 3 is killed")
     assert live.other.now["script"][-1] == "lab_2.kill(3)"
     assert lab.brokers[3].state == "running"
+    assert act(live, "broker:1", "start")["refused"]
+    act(live.other, "broker:1", "kill")
+    assert live.now["reply"]["refused"], "it is still there to be read"
     live.receive({"do": "fork", "frame": 12})
     assert len(live.other.lab.trace) < len(lab.trace)
     live.receive({"do": "close"})
@@ -324,7 +367,17 @@ def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
     lab.kill(2)
     assert live_film.read()[-1]["caption"].startswith("Broker 2 is killed")
     again = LiveFilm(lab.fork().trace, "2.0", before=live_film)
-    assert [frame["caption"] for frame in again.frames] == [frame["caption"] for frame in live_film.frames]
+    for what in ("caption", *LOGS.values()):
+        assert [frame[what] for frame in again.frames[1:]] == [frame[what] for frame in live_film.frames[1:]]
+
+
+def test_a_picture_that_has_forgotten_plays_what_is_new(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = lab.live()
+    messages = sent(live)
+    monkeypatch.setattr("kafka_ctl.views.widget.live.KEPT", len(live.live_film.steps))
+    act(live, "broker:1", "kill")
+    assert live.film["frames"][live.index]["caption"].startswith("Broker 1 is killed")
+    assert messages == [{"do": "play", "from": live.index}]
 
 
 def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:

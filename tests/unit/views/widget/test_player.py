@@ -85,3 +85,21 @@ def test_a_page_made_by_nbconvert_has_the_picture() -> None:
     text, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
     coded = base64.b64encode(data["image/svg+xml"].encode()).decode()
     assert coded in text
+
+
+def test_a_saved_player_plays_in_a_page_of_nbconvert() -> None:
+    """Also if no step was saved; one that was saved without its views stays a picture."""
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("nbconvert")
+    from kafka_ctl.jupyter.saved_players import STATE, VIEW, SavedPlayers
+
+    made = player(failover())
+    states = {"at-3": {"film": made.film, "index": 3}, "bare": {"film": made.film}, "empty": {"film": {"views": []}}}
+    saved = {STATE: {"state": {name: {"state": state} for name, state in states.items()}}}
+    outputs = [
+        nbformat.v4.new_output("display_data", {VIEW: {"model_id": name}, "text/html": "a picture"}) for name in states
+    ]
+    cell = nbformat.v4.new_code_cell(outputs=outputs)
+    book, _ = SavedPlayers().preprocess(nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": saved}), {})
+    shown = [output["data"]["text/html"] for output in book.cells[0].outputs]
+    assert [text.startswith("<iframe") for text in shown] == [True, True, False] and shown[2] == "a picture"
