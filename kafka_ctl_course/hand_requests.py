@@ -6,7 +6,8 @@ Separate from `lesson_22.py` because the notebook calls it, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from kafka_ctl.errors import UnknownName
@@ -15,8 +16,8 @@ from kafka_ctl.lab.lab import Lab
 if TYPE_CHECKING:
     from kafka_ctl.wire.codec import Message
 
-WAIT = 60_000
-"""Milliseconds that a fetch waits at most: so long that something else answers it."""
+WAIT = 3_600_000
+"""Milliseconds that a fetch waits at most: so long that something else answers it, also after a learner's break."""
 
 
 def fetch_body(
@@ -65,18 +66,22 @@ class HandRequests:
         self.address = lab.bootstrap_servers.split(",")[sorted(lab.brokers).index(broker)]
         self.answered: list[str] = []
         self._sent: dict[str, Future[Message]] = {}
-        self._threads = ThreadPoolExecutor(16, thread_name_prefix="request-by-hand")
 
     def send(self, name: str, api: str, version: int, body: Mapping[str, object]) -> None:
-        """Send a request and do not wait for its answer."""
-        self._sent[name] = self._threads.submit(self._ask, name, api, version, body)
+        """Send a request and do not wait for its answer; a program may end without it."""
+        self._sent[name] = Future()
+        Thread(target=self._ask, args=(name, api, version, body), daemon=True).start()
 
-    def _ask(self, name: str, api: str, version: int, body: Mapping[str, object]) -> Message:
+    def _ask(self, name: str, api: str, version: int, body: Mapping[str, object]) -> None:
         from kafka_ctl.wire.client import answer, exchange, request
 
-        message = exchange(self.address, request(api, version, body), seconds=2 * WAIT / 1000)
-        self.answered.append(name)
-        return answer(api, version, message)
+        sent = self._sent[name]
+        try:
+            message = exchange(self.address, request(api, version, body), seconds=2 * WAIT / 1000)
+            self.answered.append(name)
+            sent.set_result(answer(api, version, message))
+        except Exception as error:  # for the caller of `wait`
+            sent.set_exception(error)
 
     def wait(self, name: str) -> Message:
         """The answer to a request. Raises UnknownName for a name that was not sent, Unavailable without an answer."""

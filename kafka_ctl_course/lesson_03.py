@@ -279,6 +279,9 @@ EXERCISES: tuple[Exercise, ...] = (
         ticket="KAFKA-3085",
         occasion="brokers",
         given=BROKEN,
+        stories={
+            "a broker registers and is gone": "kill 4; settle; start 4; run_for 0.0795; expire_session 4; settle",
+        },
         why="With one set of brokers a death is either seen or not seen, never both.",
     ),
 )

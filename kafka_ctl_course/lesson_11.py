@@ -273,6 +273,11 @@ def moves(old, new):
         ticket="KAFKA-9212",
         occasion="bumped",
         given=BROKEN,
+        stories={
+            "a leader epoch is written by hand": "write_znode /brokers/topics/orders/partitions/0/state "
+            """'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":5,"isr":[1,2,3]}'; """
+            """reassign '{"orders-0":[4,2,3]}' through=zookeeper; settle""",
+        },
         why="The controller now notes the epoch that it has written in step 2, and metadata is made from that.",
     ),
     Operate(

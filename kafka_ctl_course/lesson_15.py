@@ -226,6 +226,10 @@ EXERCISES: tuple[Exercise, ...] = (
             "only the old leader has a record": "produce orders 0 records=2; run_for 2; pause 2 3; pause 3 3; "
             "produce orders 0 acks=1; run_for 0.2; kill 1; run_for 8; produce orders 0; settle; start 1; settle",
             "a follower restarts early": "produce orders 0 records=2; bounce 2; settle",
+            "an unclean election": """create_topic audit assignment='{"0":[1,2]}' """
+            """config='{"unclean.leader.election.enable":"true"}'; settle; kill 2; settle; """
+            "produce audit 0 records=3; settle; kill 1; settle; start 2; settle; produce audit 0; settle; start 1; "
+            "settle",
         },
         why="A follower asks its leader where their logs part, by leader epochs (KIP-101), and cuts off no more.",
     ),

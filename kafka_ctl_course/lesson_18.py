@@ -180,6 +180,7 @@ EXERCISES: tuple[Exercise, ...] = (
         given=BROKEN,
         stories={
             "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
+            "a member of the ISR has no session": "disconnect 3 zookeeper; run_for 30; shutdown 2; settle",
         },
         why="With the order of the assignment each partition goes to its own next replica.",
     ),

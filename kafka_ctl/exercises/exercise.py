@@ -122,18 +122,25 @@ def returned_none(function: Callable[..., object]) -> str:
 
 
 def source_of(function: Callable[..., object]) -> str:
-    """The functions and imports of the cell, or of the file, that a function was written in, that function last; ""
-    where its text is not known, is long, or is no `def` of its own."""
+    """The functions, imports and constants of the cell, or of the file, that a function was written in, that function
+    last; "" where its text is not known, is long, or is no `def` of its own."""
     with suppress(OSError, TypeError, SyntaxError, IndexError):
         lines, _ = inspect.findsource(function)
         text, name = "".join(lines), getattr(function, "__name__", "")
-        kept = [
-            node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.Import | ast.ImportFrom)
-        ]
+        whole = (ast.FunctionDef, ast.Import, ast.ImportFrom)
+        kept = [node for node in ast.parse(text).body if isinstance(node, whole) or _sets_constant(node)]
         kept.sort(key=lambda node: getattr(node, "name", "") == name)
         code = "\n\n".join(filter(None, (ast.get_source_segment(text, node) for node in kept)))
         return code if len(code) <= LONGEST and getattr(kept[-1], "name", "") == name else ""
     return ""
+
+
+def _sets_constant(node: ast.stmt) -> bool:
+    """True for an assignment that calls nothing and reads no name."""
+    return isinstance(node, ast.Assign) and not any(
+        isinstance(each, ast.Call) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load))
+        for each in ast.walk(node)
+    )
 
 
 def _returns_something(function: FunctionType) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -39,14 +39,19 @@ class Survey(NamedTuple):
 
 @dataclass(frozen=True)
 class OwnController:
-    """Functions by what asks for them, as `Lab` takes them, `Lab(**mine.given)`; `exercises` has the source of each."""
+    """Functions by what asks for them, as `Lab` takes them, `Lab(**mine.given)`; `exercises` has the source of each.
+
+    `left_out` has the error, by exercise, of each function whose text defines nothing by itself.
+    """
 
     given: dict[str, dict[str, Function]]
     exercises: dict[str, str]
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{what} ({name})" for what, name in self.exercises.items())
-        return f"A controller with functions of your own: {parts or 'none yet, solve an exercise that asks for one'}"
+        text = f"A controller with functions of your own: {parts or 'none yet, solve an exercise that asks for one'}"
+        return "\n".join([text, *(f"  left out: {name} ({error})" for name, error in self.left_out.items())])
 
     def museum(self) -> Survey:
         """Play every exhibit, bug included, with these functions in the places where a lab asks them."""
@@ -74,15 +79,19 @@ def _loss(exhibit: Exhibit, lab: Lab) -> str | None:
 def my_controller() -> OwnController:
     """The functions of the exercises that were solved; of two for one place, the one of the later exercise."""
     given: dict[str, dict[str, Function]] = {}
-    names: dict[str, str] = {}
+    names, left_out = dict[str, str](), dict[str, str]()
     for name, code in sorted(kept_code().items()):
         exercise = EXERCISES.get(name)
         if isinstance(exercise, Implement | Repair):
-            function = _defined(name, code)
+            try:
+                function = _defined(name, code)
+            except Exception as error:  # of the learner's code, such as a default that the cell before defined
+                left_out[name] = f"{type(error).__name__}: {error}"
+                continue
             lists = isinstance(exercise, Implement) and exercise.lists
             given.setdefault(exercise.what, {})[exercise.occasion] = with_rows(function) if lists else function
             names[f"{exercise.what}.{exercise.occasion}"] = name
-    return OwnController(given, names)
+    return OwnController(given, names, left_out)
 
 
 def _defined(name: str, code: str) -> Function:

@@ -43,6 +43,11 @@ def throttled_and_verified(lab: Any) -> None:
     lab.verify_reassignment(PLAN)
 
 
+def beside_another_topic(lab: Any) -> None:
+    lab.create_topic("audit", assignment={0: [1]})
+    lab.execute_reassignment(PLAN)
+
+
 RIGHT: dict[str, list[Any]] = {
     "23.2": [registered, with_regex],
     "23.3": [
@@ -50,7 +55,7 @@ RIGHT: dict[str, list[Any]] = {
         lambda lab: lab.bounce(1),
         lambda lab: (lab.shutdown(1), lab.run_for(60), lab.start(1), lab.elect_preferred()),
     ],
-    "23.4": [lambda lab: lab.execute_reassignment(PLAN), throttled_and_verified],
+    "23.4": [lambda lab: lab.execute_reassignment(PLAN), throttled_and_verified, beside_another_topic],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "23.2": [
@@ -69,6 +74,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: lab.shutdown(1), "now it has to come back"),
         (lambda lab: lab.expire_session(1), "the process went on"),
         (lambda lab: lab.delete_controller(), "No process of a broker"),
+        (lambda lab: (lab.delete_topic("orders"), lab.settle(), lab.bounce(1)), "orders is gone"),
     ],
     "23.4": [
         (throttled, "removes a limit"),

@@ -1,10 +1,12 @@
 """Requests by hand that wait at a broker."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from kafka_ctl import Lab, UnknownName
+from kafka_ctl import Lab, Unavailable, UnknownName
 from kafka_ctl_course.hand_requests import HandRequests, fetch_body
 
 pytest.importorskip("crc32c", reason="needs what the wire needs")
@@ -29,3 +31,24 @@ def test_an_answer_comes_when_there_is_something(lab: Lab) -> None:
     assert requests.answered == ["asks", "waits"] and part["high_watermark"] == 1
     with pytest.raises(UnknownName, match="waits"):
         requests.wait("wait")
+
+
+def test_a_broker_that_stops_answers_nothing() -> None:
+    with Lab(brokers=1, wire=True, costs={"boot": 0}) as lab:
+        lab.create_topic("orders", assignment={0: [1]})
+        lab.settle()
+        requests = HandRequests(lab, 1)
+        requests.send("waits", "Fetch", 8, fetch_body("orders", {0: 0}))
+    with pytest.raises(Unavailable):
+        requests.wait("waits")
+
+
+def test_a_program_ends_without_the_answer() -> None:
+    """A port that takes a connection and is silent."""
+    program = (
+        "import socket, types; from kafka_ctl_course.hand_requests import HandRequests, fetch_body; "
+        "port = socket.create_server(('127.0.0.1', 0)); address = f'127.0.0.1:{port.getsockname()[1]}'; "
+        "requests = HandRequests(types.SimpleNamespace(bootstrap_servers=address, brokers=[1]), 1); "
+        "requests.send('waits', 'Fetch', 8, fetch_body('orders', {0: 0})); port.accept()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

@@ -36,12 +36,15 @@ def solved(name: str) -> str:
     return next(source[: call.start()].strip() for source, call in calls if call is not None and call["name"] == name)
 
 
+NONE = -1
+
+
 def is_remembered(cached: int, written: int) -> int:
     return newest(cached, written)
 
 
-def newest(*epochs: int) -> int:
-    return max(epochs)
+def newest(*epochs: int, floor: int = NONE) -> int:
+    return max(floor, *epochs)
 
 
 def test_a_right_function_is_kept_with_those_that_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +55,15 @@ def test_a_right_function_is_kept_with_those_that_it_calls(monkeypatch: pytest.M
     assert mine.exercises == {"rules.bumped": "11.3"} and mine.given["rules"]["bumped"](1, 2) == 2
     reset()
     assert my_controller().exercises == {}
+
+
+def test_a_text_that_defines_nothing_by_itself_is_left_out() -> None:
+    """The others stay, and the list names it."""
+    check("11.3", is_remembered)
+    kept.note_check("08.2", True, "def accepts(request_epoch, newest_seen, least=NONE):\n    return True")
+    mine = my_controller()
+    assert mine.exercises == {"rules.bumped": "11.3"} and mine.left_out.keys() == {"08.2"}
+    assert "left out: 08.2 (NameError" in repr(mine)
 
 
 def test_without_a_file_the_functions_of_the_session_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
