@@ -263,7 +263,10 @@ def copy(lab: Lab, scenario: Scenario) -> Outcome:
     if hasattr(os, "fork") and threading.active_count() == 1:
         return _forked(lab, scenario)
     with lab.fork() as other:
-        return play(other, scenario)
+        try:
+            return play(other, scenario)
+        except BadInput as error:
+            raise BadInput(f"{scenario.name}: {error}") from None
 
 
 def _forked(lab: Lab, scenario: Scenario) -> Outcome:

@@ -136,8 +136,11 @@ def test_wrong_options(options: dict, prose: Prose) -> None:
         drill(described(), **options)
 
 
-def test_a_command_that_is_refused(prose: Prose) -> None:
-    """In a process of its own as well."""
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_command_that_is_refused(more: int, monkeypatch: pytest.MonkeyPatch, prose: Prose) -> None:
+    """With a second thread the lab is replayed, and not forked: the sentence is the same."""
+    threads = threading.active_count() + more
+    monkeypatch.setattr(threading, "active_count", lambda: threads)
     with prose.refused(BadInput):
         drill(described(), "kill 1\nshutdown 1")
 
