@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_ctl.cli.terminal import INT64, echo
-from kafka_ctl.errors import BadInput
+from kafka_ctl.cluster import parse_int
+from kafka_ctl.errors import BadInput, needed_for
 from kafka_ctl.generation import GENERATIONS
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ def drill(
     """
     from kafka_ctl.drills import drill as drills
 
+    if plot:
+        with needed_for("a plot"):
+            from kafka_ctl.drills.plot import check_ending
+        check_ending(plot)
     settings = {key: _value(text) for key, text in (_pair("--config", text) for text in config)}
     options = {name: value for name, value in (("generation", generation), ("config", settings)) if value}
     found = drills.open_cluster(
@@ -82,7 +87,7 @@ def drill(
 def _pair(option: str, text: str) -> tuple[str, str]:
     """Both sides of the first `=`. Raises BadInput where one is missing, and where a rack's broker is no number."""
     name, _, value = text.partition("=")
-    if not name or not value or (option == "--rack" and not name.isdecimal()):
+    if not name or not value or (option == "--rack" and parse_int(name) is None):
         raise BadInput(f"{option} {text!r}: {'ID=RACK' if option == '--rack' else 'KEY=VALUE'} is expected")
     return name, value
 
@@ -91,7 +96,7 @@ def _value(text: str) -> object:
     """A setting as Kafka's files have it: a number, true or false, or the text itself."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
