@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 UNCLEAN: dict[str | None, bool | str | None] = {"on": True, "off": False, "both": "both", None: None}
 
 
+def _checked(context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+    """The file of a picture; the ending is checked before anything is played."""
+    if file:
+        with needed_for("a plot"):
+            from kafka_ctl.drills.plot import check_ending
+        check_ending(file)
+    return file
+
+
 @click.command()
 @click.argument("cluster")
 @click.argument("questions", nargs=-1)
@@ -33,7 +42,13 @@ UNCLEAN: dict[str | None, bool | str | None] = {"on": True, "off": False, "both"
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Seed of the sample.")
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Number of processes; one for each core if it is worth it.")
 @click.option("--stories", type=click.Path(file_okay=False, path_type=Path), help="Write a story for each row there.")
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the table into this file.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    callback=_checked,
+    help="Draw the table into this file.",
+)
 def drill(
     cluster: str,
     questions: tuple[str, ...],
@@ -67,10 +82,6 @@ def drill(
     """
     from kafka_ctl.drills import drill as drills
 
-    if plot:
-        with needed_for("a plot"):
-            from kafka_ctl.drills.plot import check_ending
-        check_ending(plot)
     settings = {key: _value(text) for key, text in (_pair("--config", text) for text in config)}
     options = {name: value for name, value in (("generation", generation), ("config", settings)) if value}
     found = drills.open_cluster(

@@ -71,7 +71,7 @@ def scenarios(lab: Lab, question: Question) -> list[Scenario]:
 
 
 def numbered(found: Iterable[Scenario]) -> list[Scenario]:
-    """The same scenarios; those of one name, such as several plans, are told apart by numbers."""
+    """The same scenarios; those that share a name, such as several plans, get numbers."""
     listed = list(found)
     number = {name: count(1) for name, times in Counter(s.name for s in listed).items() if times > 1}
     return [s._replace(name=f"{s.name} ({next(number[s.name])})") if s.name in number else s for s in listed]
