@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_ctl.cli.terminal import INT64, echo
-from kafka_ctl.errors import BadInput
+from kafka_ctl.cluster import parse_int
+from kafka_ctl.errors import BadInput, needed_for
 from kafka_ctl.generation import GENERATIONS
 
 if TYPE_CHECKING:
     from kafka_ctl.drills.drill import Drill
 
 UNCLEAN: dict[str | None, bool | str | None] = {"on": True, "off": False, "both": "both", None: None}
+
+
+def _checked(context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+    """The file of a picture; the ending is checked before anything is played."""
+    if file:
+        with needed_for("a plot"):
+            from kafka_ctl.drills.plot import check_ending
+        check_ending(file)
+    return file
 
 
 @click.command()
@@ -32,7 +42,13 @@ UNCLEAN: dict[str | None, bool | str | None] = {"on": True, "off": False, "both"
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Seed of the sample.")
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Number of processes; one for each core if it is worth it.")
 @click.option("--stories", type=click.Path(file_okay=False, path_type=Path), help="Write a story for each row there.")
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the table into this file.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    callback=_checked,
+    help="Draw the table into this file.",
+)
 def drill(
     cluster: str,
     questions: tuple[str, ...],
@@ -82,7 +98,7 @@ def drill(
 def _pair(option: str, text: str) -> tuple[str, str]:
     """Both sides of the first `=`. Raises BadInput where one is missing, and where a rack's broker is no number."""
     name, _, value = text.partition("=")
-    if not name or not value or (option == "--rack" and not name.isdecimal()):
+    if not name or not value or (option == "--rack" and parse_int(name) is None):
         raise BadInput(f"{option} {text!r}: {'ID=RACK' if option == '--rack' else 'KEY=VALUE'} is expected")
     return name, value
 
@@ -91,7 +107,7 @@ def _value(text: str) -> object:
     """A setting as Kafka's files have it: a number, true or false, or the text itself."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

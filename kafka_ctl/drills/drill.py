@@ -24,8 +24,8 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
 
 from kafka_ctl.display import Shown, Table, table
-from kafka_ctl.drills.outcome import Outcome, play
-from kafka_ctl.drills.scenario import Question, Scenario, scenarios
+from kafka_ctl.drills.outcome import Outcome, baseline, play
+from kafka_ctl.drills.scenario import Question, Scenario, numbered, scenarios
 from kafka_ctl.errors import BadInput, UnknownName, check_not_in_browser, needed_for, short
 from kafka_ctl.explore.workers import cores, processes
 from kafka_ctl.lab import validate
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 UNCLEAN: Final = "unclean.leader.election.enable"
 BOTH = "both"
-ADDRESS = re.compile(r"[\w.-]+:\d+(,[\w.-]+:\d+)*(/\S*)?")
+HOST = r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+"
+ADDRESS = re.compile(rf"{HOST}(,{HOST})*(/\S*)?")
 SMALL = 200_000
 """The most records to replay, for all scenarios together, for which no processes are started."""
 CONFIDENCE = 0.95
@@ -69,9 +70,14 @@ class Drill(Shown, Sequence[Outcome]):
     """
 
     def __init__(
-        self, stories: dict[bool, str], outcomes: Sequence[Outcome], samples: Sequence[Sample], origin: object = None
+        self,
+        stories: dict[bool, str],
+        outcomes: Sequence[Outcome],
+        samples: Sequence[Sample],
+        origin: object = None,
+        baselines: Sequence[str] = (),
     ) -> None:
-        self._stories, self.origin = stories, origin
+        self._stories, self.origin, self._baselines = stories, origin, baselines
         self.outcomes = sorted(outcomes, key=lambda outcome: outcome.rank, reverse=True)
         self.samples = tuple(samples)
 
@@ -111,14 +117,17 @@ class Drill(Shown, Sequence[Outcome]):
 
     @property
     def summary(self) -> str:
-        """The conclusions from samples, and of a real cluster, which releases fit and what differs from them."""
+        """The conclusions from samples, and what is wrong before each scenario.
+
+        Of a real cluster also which releases fit, and what differs from them.
+        """
         drawn = [
             (sample, [o for o in self.outcomes if o.unclean == on and o.scenario in sample.scenarios])
             for sample in self.samples
             for on in sorted(self._stories)
         ]
-        sentences = [_sentences(outcomes, sample) for sample, outcomes in drawn]
-        return "\n".join([*sentences, *([] if self.origin is None else [str(self.origin)])])
+        sentences = [*(_sentences(outcomes, sample) for sample, outcomes in drawn), *self._baselines]
+        return "\n".join([*filter(None, sentences), *([] if self.origin is None else [str(self.origin)])])
 
     def __str__(self) -> str:
         return "\n\n".join(filter(None, (self.table().text(), self.summary)))
@@ -169,13 +178,14 @@ def drill(
     if given.plugins.given and (spark is not None or (jobs or 1) > 1):
         raise BadInput(f"functions stay in this process: {', '.join(given.plugins.given)}; use jobs=1 without spark")
     small = len(given.trace) * len(todo) < SMALL or bool(given.plugins.given)
+    number = min(jobs or (1 if small else cores()), len(todo))
     if spark is not None:
         outcomes = _in_spark(spark, todo)
-    elif jobs == 1 or (jobs is None and small):
+    elif number == 1:
         outcomes = list(_reported((copy(bases[on], scenario) for on, scenario in pairs), len(pairs)))
     else:
-        outcomes = _in_processes(todo, jobs or cores())
-    return Drill(texts, outcomes, samples, given.origin)
+        outcomes = _in_processes(todo, number)
+    return Drill(texts, outcomes, samples, given.origin, [*map(baseline, bases.values())])
 
 
 def _lab(given: Lab | str | Path) -> Lab:
@@ -192,9 +202,12 @@ def _lab(given: Lab | str | Path) -> Lab:
 def open_cluster(given: str | Path, racks: Mapping[int, str] | None = None, **options: object) -> Lab:
     """A lab that begins as the cluster of a description or at an address; `options` are those of `Lab`.
 
-    `racks` are those of brokers in a description. Raises UnknownName for a rack of a broker that is not in it.
+    `racks` are those of brokers in a description. Raises UnknownName for a rack of a broker that is not in it, and
+    BadInput for racks with an address.
     """
     if isinstance(given, str) and ADDRESS.fullmatch(given):
+        if racks:
+            raise BadInput("--rack is for descriptions; the racks of a cluster are in its ZooKeeper")
         return Lab.from_zookeeper(given, None, **options)
     if racks:
         brokers = parse_description(given).brokers
@@ -230,7 +243,7 @@ def _drawn(
         asked |= dict.fromkeys(found)
     if not asked:
         raise BadInput("there is nothing to drill: no broker that is asked about is running")
-    return list(asked), samples
+    return numbered(asked), samples
 
 
 def _reported(items: Iterable[T], total: int, every: float = 5.0) -> Iterator[T]:
@@ -263,7 +276,10 @@ def copy(lab: Lab, scenario: Scenario) -> Outcome:
     if hasattr(os, "fork") and threading.active_count() == 1:
         return _forked(lab, scenario)
     with lab.fork() as other:
-        return play(other, scenario)
+        try:
+            return play(other, scenario)
+        except BadInput as error:
+            raise BadInput(f"{scenario.name}: {error}") from None
 
 
 def _forked(lab: Lab, scenario: Scenario) -> Outcome:
@@ -293,7 +309,7 @@ def _forked(lab: Lab, scenario: Scenario) -> Outcome:
 
 def _in_processes(todo: Sequence[Job], number: int) -> list[Outcome]:
     """The outcomes, found by so many processes, each with its own copy of the cluster."""
-    with processes(min(number, len(todo))) as pool:
+    with processes(number) as pool:
         return list(_reported((pool.imap if pool else map)(played, todo), len(todo)))
 
 

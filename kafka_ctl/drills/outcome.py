@@ -85,7 +85,7 @@ def play(lab: Lab, scenario: Scenario) -> Outcome:
         watched.most_below,
         len(watched.interrupted),
         round(watched.longest / 1000, 3),
-        sum(r.kind == "election" and r.target == "unclean" for r in records),
+        unclean_elections(records),
         {id: led[id] for id, broker in sorted(brokers.items()) if broker.state == "running"},
         sum(r.kind == "request" and r.target == "sent" for r in records),
         sum(r.kind == "zk" and r.action in OPERATIONS and r.actor != "zookeeper" for r in records),
@@ -94,6 +94,23 @@ def play(lab: Lab, scenario: Scenario) -> Outcome:
         tuple(dict.fromkeys(v.name for v in lab.violations[broken:])),
         note,
     )
+
+
+def unclean_elections(records: Iterable[Record]) -> int:
+    """The number of leaders that were not in sync when they were elected."""
+    return sum(r.kind == "election" and r.target == "unclean" for r in records)
+
+
+def baseline(lab: Lab) -> str:
+    """A sentence on what is wrong before any scenario; empty where nothing is."""
+    watched, elected = Watched(lab), unclean_elections(lab.trace.records)
+    offline, below = len(watched.interrupted), len(watched.below)
+    unclean = "on" if lab.config["unclean.leader.election.enable"] else "off"
+    sentence = (
+        f"Before each scenario, unclean election {unclean}: partitions offline {offline:,}, below min.insync.replicas "
+        f"{below:,}, unclean elections {elected:,}."
+    )
+    return sentence if offline or below or elected else ""
 
 
 def _acts(record: Record) -> bool:
@@ -114,7 +131,7 @@ class Watched:
         self.down = {id for id, broker in lab.world.brokers.items() if broker.state == "down"}
         self.since: dict[Key, float] = {}
         """The partitions that wait for a leader, and since when."""
-        self.interrupted: set[Key] = set()
+        self.interrupted = {key for key, leader in self.leaders.items() if leader == NO_LEADER or leader in self.down}
         self.longest = self.silent = 0.0
         self.killed: dict[int, float] = {}
 

@@ -6,12 +6,23 @@ Separate from `drill.py` because it needs matplotlib and the packages of histori
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.backend_bases import FigureCanvasBase
 
 from kafka_ctl.drills.outcome import Outcome
+from kafka_ctl.errors import UnknownName
 from kafka_ctl.history.plots.picture import SERIES, Picture, legend, picture
 
 MOST = 40
 """The most rows that are drawn."""
+
+
+def check_ending(file: str) -> None:
+    """Raise UnknownName for a file whose ending is no format of a picture."""
+    ending = Path(file).suffix[1:].lower()
+    if ending and ending not in FigureCanvasBase.filetypes:
+        raise UnknownName("format of a picture", ending, sorted(FigureCanvasBase.filetypes))
 
 
 def plot(outcomes: Sequence[Outcome]) -> Picture:
@@ -28,7 +39,7 @@ def plot(outcomes: Sequence[Outcome]) -> Picture:
     }
     for place, (label, (values, colour)) in enumerate(parts.items()):
         axes.barh([n + 0.27 * (place - 1) for n in range(len(rows))], values, 0.26, color=colour, label=label)
-    axes.set_yticks(range(len(rows)), names)
+    axes.set_yticks(range(len(rows)), names, parse_math=False)
     axes.margins(y=0.01)
     axes.invert_yaxis()
     axes.grid(False, axis="y")

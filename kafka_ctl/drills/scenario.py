@@ -14,12 +14,13 @@ Each scenario ends when the cluster is quiet again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import combinations
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations, count
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import TopicPartition, parse_int
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.lab import story, validate
 from kafka_ctl.lab.lab import COMMANDS, Lab
@@ -28,7 +29,7 @@ from kafka_ctl.reassign.plan import check_exists, check_plan, read_plan
 Question = int | str | Mapping[object, object]
 FORMS = ("broker 3", "rack b", "any one", "any two", "any rack", "rolling restart 3,1,2", "a plan", "a story's command")
 SETTLE = "settle"
-_ROLLING = re.compile(r"rolling restart\b\s*((?:\d+[\s,]*)*)")
+_ROLLING = re.compile(r"rolling restart\b\s*((?:\d{1,10}(?:[\s,]+|$))*)")
 _ANY = {"any one": 1, "any one broker": 1, "any two": 2, "any two brokers": 2}
 
 
@@ -46,7 +47,8 @@ def scenarios(lab: Lab, question: Question) -> list[Scenario]:
     """
     if isinstance(question, Mapping):
         return [_plan("the plan", lab, _targets(question))]
-    text = f"broker {question}" if isinstance(question, int) else validate.name("a drill", question).strip()
+    text = str(question) if isinstance(question, int) else validate.name("a drill", question).strip()
+    text = f"broker {text}" if text.isdecimal() else text
     if text.startswith("{") or (text.endswith(".json") and "\n" not in text):
         file = not text.startswith("{")
         plan = read_plan(_file(text) if file else text, lab.generation, check=True).partitions
@@ -63,9 +65,16 @@ def scenarios(lab: Lab, question: Question) -> list[Scenario]:
         if named not in racks:
             raise UnknownName("rack with a running broker", named, racks)
         return [_kill(lab, racks[named], f"rack {named} dies")]
-    if kind == "broker" and named.isdecimal():
-        return [_kill(lab, [int(named)])]
+    if kind == "broker" and (broker := parse_int(named)) is not None:
+        return [_kill(lab, [broker])]
     return [_commands(text)]
+
+
+def numbered(found: Iterable[Scenario]) -> list[Scenario]:
+    """The same scenarios; those that share a name, such as several plans, get numbers."""
+    listed = list(found)
+    number = {name: count(1) for name, times in Counter(s.name for s in listed).items() if times > 1}
+    return [s._replace(name=f"{s.name} ({next(number[s.name])})") if s.name in number else s for s in listed]
 
 
 def _running(lab: Lab) -> list[int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import PurePath
@@ -24,6 +25,11 @@ from kafka_ctl.trace import Record, Trace
 from kafka_ctl.trace.model import number_of
 
 COLUMNS = [field.name for field in RECORD]
+MANY = 100_000
+"""The number of records above which a trace in memory takes minutes."""
+TOO_MANY = (
+    f"more than {MANY:,} records are read into memory, which takes minutes; `kafka-ctl history import` is for long logs"
+)
 
 
 class SourceLine(NamedTuple):
@@ -91,36 +97,42 @@ def replay(logs: Paths) -> Replay:
     base = os.path.commonpath([os.path.dirname(file) for file in chunks]) if chunks else ""
     found: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
     missing: list[str] = []
+    texts: dict[str, dict[int, str]] = {}
     formats = 0
     for file, chunk in sorted(chunks.items()):
         name, rejected = os.path.relpath(file, base) if base else file, 0
+        numbers: set[int] = set()
         for row in read_chunk(chunk):
             if row.what == "record":
                 formats |= row.formats or 0
                 found.append(((row.values[0], name, row.number, row.piece, row.part), row.values))
+                numbers.add(row.number)
+                if len(found) == MANY:
+                    print(TOO_MANY, file=sys.stderr, flush=True)
             rejected += row.what == "rejected"
             missing += [f"The file {name} was not read to its end: {row.text}"] if row.what == "problem" else []
         missing += (
             [f"Of {name}, {rejected:,} line{'s were' if rejected > 1 else ' was'} not understood"] if rejected else []
         )
+        texts[name] = _texts(file, numbers)
     if not found:
         raise BadInput("; ".join(["no line of these logs was understood", *missing]))
     found.sort(key=itemgetter(0))
-    texts = {os.path.relpath(file, base) if base else file: _texts(file) for file in chunks}
     places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
     records = [Record(seq=seq, **dict(zip(COLUMNS, values, strict=True))) for seq, (_, values) in enumerate(found)]
     return Replay(records, places, [*missing, *gaps(records, places)], release(formats))
 
 
-def _texts(file: str) -> dict[int, str]:
-    """The lines of a file by number, as far as it can be read."""
+def _texts(file: str, kept: set[int]) -> dict[int, str]:
+    """The lines of a file that have these numbers, as far as it can be read."""
     texts: dict[int, str] = {}
     number, begun = 0, -1
     try:
         for begin, line, run in lines(file, 0, WHOLE):
             number += run.lines if run is not None else begin != begun
             begun = begin
-            texts[number] = texts.get(number, "") + line.decode("utf-8", "replace")
+            if number in kept:
+                texts[number] = texts.get(number, "") + line.decode("utf-8", "replace")
     except Unreadable:
         pass  # which `read_chunk` reports
     return texts

@@ -218,6 +218,8 @@ class Supergraph:
         self.znodes: dict[str, ZNode] = {}
         self.brokers: dict[int, None] = {}
         self.members: dict[tuple[str, int], dict[int, None]] = {}
+        self.in_sync: dict[tuple[str, int], dict[int, None]] = {}
+        """Replicas that records name as in sync: logs of a real cluster often name no others."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -233,6 +235,10 @@ class Supergraph:
         self.brokers.update(dict.fromkeys(self.now.brokers))
         for key, seen in self.now.partitions.items():
             self._held(key, seen.replicas)
+        if not self.znodes:
+            for key, in_sync in self.in_sync.items():
+                self.now.partition(*key)
+                self._held(key, in_sync)
         return self
 
     def _see(self, record: Record) -> None:
@@ -251,6 +257,8 @@ class Supergraph:
             self._held(key, (record.broker,))
         if record.broker is not None and record.broker >= 0:
             self.brokers[record.broker] = None
+        if record.isr and record.topic is not None and record.partition is not None:
+            self.in_sync.setdefault(key, {}).update(dict.fromkeys(record.isr))
 
     def _held(self, key: tuple[str, int], brokers: Iterable[int]) -> None:
         if (held := self.members.get(key)) is None:

@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from labs import settled
+from labs import settled, until_quiet
 from prose import Prose
 from tables import tabled
 
@@ -60,6 +60,20 @@ def test_unclean_election_on_and_off() -> None:
     assert [(o.unclean, o.offline, o.unclean_elections) for o in found] == [(False, 1, 0), (True, 0, 1)]
 
 
+def test_what_is_wrong_before(prose: Prose) -> None:
+    """A partition that was offline is interrupted in every row; the summary has the state before."""
+    lab = Lab(brokers=3, generation="2.4", seed=1)
+    lab.create_topic("orders", assignment={0: [1, 2]})
+    lab.create_topic("solo", assignment={0: [3]})
+    lab.settle()
+    for broker in (1, 2):
+        until_quiet(lab.kill, broker)
+    until_quiet(lab.start, 1)
+    found = drill(lab, 3, unclean="both")
+    assert [(o.unclean, o.offline, o.interrupted) for o in found] == [(False, 2, 2), (True, 1, 1)]
+    prose(found.summary)
+
+
 def test_a_rack() -> None:
     """All of its brokers die at once, as if each was named; a plan, a restart, and any other command can be asked."""
     lab = settled("2.0", {"orders": {0: [1, 2], 1: [2, 3]}, "one": {0: [2]}}, 3, {})
@@ -71,6 +85,13 @@ def test_a_rack() -> None:
     assert (restart.offline, restart.interrupted, restart.session) == (0, 1, 0.0)
     assert (plan.interrupted, plan.leaders[1]) == (0, 0)
     assert (stopped.offline, stopped.interrupted) == (1, 1)
+    plans = drill(lab, {("orders", 0): [3, 4]}, {("orders", 0): [4, 3]}, "1")
+    assert {o.scenario.name for o in plans} == {"the plan (1)", "the plan (2)", "broker 1 dies"}
+
+
+def test_a_rack_with_a_dollar() -> None:
+    """Names are text in a picture."""
+    drill(Lab(brokers={1: "$_$"}), "any rack").plot().html()
 
 
 def test_everybody_finds_the_same() -> None:
@@ -136,8 +157,11 @@ def test_wrong_options(options: dict, prose: Prose) -> None:
         drill(described(), **options)
 
 
-def test_a_command_that_is_refused(prose: Prose) -> None:
-    """In a process of its own as well."""
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_command_that_is_refused(more: int, monkeypatch: pytest.MonkeyPatch, prose: Prose) -> None:
+    """With a second thread the lab is replayed, and not forked: the sentence is the same."""
+    threads = threading.active_count() + more
+    monkeypatch.setattr(threading, "active_count", lambda: threads)
     with prose.refused(BadInput):
         drill(described(), "kill 1\nshutdown 1")
 
@@ -154,6 +178,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
     assert (tmp_path / "plot.svg").exists()
     assert status(["run", str(tmp_path / "stories" / "01.txt")]) == 0
     capsys.readouterr()
-    for wrong in (["broker 9"], ["--rack", "a"], ["--rack", "9=a"], ["--config", "x"]):
+    for wrong in (["broker 9"], ["--rack", "a"], ["--rack", "9=a"], ["--config", "x"], ["--plot", "x.foo"]):
         assert status(["drill", str(file), *wrong]) == 2
         prose(capsys.readouterr().err.strip())
+    for wrong in (["--rack", "9" * 5000 + "=a"], ["--config", "a=" + "[" * 100_000], ["9" * 5000]):
+        assert status(["drill", str(file), *wrong]) == 2
+    assert status(["drill", "[::1]:2181", "--rack", "1=a"]) == 2
+    assert "--rack" in capsys.readouterr().err

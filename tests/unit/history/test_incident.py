@@ -12,6 +12,7 @@ from kafka_ctl import Lab
 from kafka_ctl.cli.commands import status
 from kafka_ctl.history import incident, replay, write_logs
 from kafka_ctl.history.outages import outages
+from kafka_ctl.views.steps import supergraph
 
 STATE_CHANGE = "[2020-01-01 00:{minute:02}:{second:02},000] TRACE {text} (state.change.logger)\n"
 
@@ -106,6 +107,18 @@ def test_findings(logs: Callable[[Path], Path], tmp_path: Path, prose: Prose) ->
     page = found.export(tmp_path / "report.html").read_text("utf-8")
     assert "<img/src" not in page
     assert '<a href="#step-f' in page
+
+
+@pytest.mark.parametrize("partitions", [1, 61])
+def test_lines_that_name_no_replicas(partitions: int, tmp_path: Path) -> None:
+    """A broker that is only in an ISR has a place in the picture, however many partitions there are."""
+    line = (
+        "[Controller id=1 epoch=5] Changed partition t-{} from OfflinePartition to OnlinePartition with state "
+        "LeaderAndIsr(leader=1, leaderEpoch=5, isr=List(1, 2), zkVersion=9)"
+    )
+    found = incident(made(tmp_path, *map(line.format, range(partitions))))
+    assert supergraph(found.replay.records).brokers.keys() == {1, 2}
+    found.export(tmp_path / "report.html")
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: Prose) -> None:

@@ -11,7 +11,7 @@ from prose import Prose
 
 from kafka_ctl import Lab, Trace
 from kafka_ctl.errors import BadInput
-from kafka_ctl.history import Replay, replay, write_logs
+from kafka_ctl.history import Replay, log_replay, replay, write_logs
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.export import export
 from kafka_ctl.views.frames import VIEWS, film
@@ -116,6 +116,13 @@ def test_a_record_and_its_line(folder: Path) -> None:
     assert "controller.log:1: [20" in page
     with pytest.raises(BadInput, match=r"nowhere\.log:1"):
         found.at("nowhere.log", 1)
+
+
+def test_many_records(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command for long logs is named once."""
+    monkeypatch.setattr(log_replay, "MANY", 3)
+    replay(folder)
+    assert capsys.readouterr().err.count("history import") == 1
 
 
 def test_holes_are_named(folder: Path, prose: Prose) -> None:
