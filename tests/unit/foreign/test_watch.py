@@ -1,12 +1,17 @@
 """A watch of a cluster that a lab plays: what it shows and records is what happened, and it writes nothing."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from foreign import read, watched
 from labs import by_hand, until_quiet
 
-from kafka_ctl import BadInput, Lab, Trace
+from kafka_ctl import BadInput, Lab, Trace, Unavailable
+from kafka_ctl.cli.watch import watch as command
+from kafka_ctl.foreign import watch as module
 from kafka_ctl.foreign.read_only import ReadOnlySession
 from kafka_ctl.foreign.watch import OFFLINE, Watch
 from kafka_ctl.trace.model import ClusterModel
@@ -191,3 +196,29 @@ def test_a_watch_that_is_closed_keeps_its_trace() -> None:
         assert watch.summary.partitions == 6
         with pytest.raises(BadInput, match="closed"):
             watch.settle()
+
+
+@pytest.mark.parametrize("failed", [None, Unavailable("no answer")])
+def test_the_command_writes_the_trace_whatever_ends_the_watch(
+    failed: Unavailable | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that cannot be written is an error at once; an error that ends the watch comes after the file."""
+    with played() as lab, watched(lab) as watch:
+        monkeypatch.setattr(module, "watch", lambda *_: watch)
+        watch.failed = failed
+        with pytest.raises(BadInput, match="no/such"):
+            command.main(["zk:2181", "--out", str(tmp_path / "no/such")], standalone_mode=False)
+        arguments = ["zk:2181", "--seconds", "0" if failed is None else "60", "--out", str(tmp_path / "night")]
+        with nullcontext() if failed is None else pytest.raises(Unavailable, match="no answer"):
+            command.main(arguments, standalone_mode=False)
+        assert pq.read_table(tmp_path / "night").num_rows == len(watch.trace)
+
+
+def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table does not count a partition whose state is not understood; settings do not matter."""
+    with played() as lab, watched(lab) as watch:
+        monkeypatch.setattr(module, "watch", lambda *_: watch)
+        watch.cluster.problems["/config/brokers"] = "cannot be read"
+        assert command.main(["zk:2181", "--once"], standalone_mode=False) == 0
+        watch.cluster.problems[STATE] = "cannot be read"
+        assert command.main(["zk:2181", "--once"], standalone_mode=False) == 1
