@@ -70,14 +70,18 @@ class Recording:
         for are_states, run in groupby(changes, key=lambda change: STATE.fullmatch(change.path) is not None):
             facts = [(change, self._facts(change)) for change in run]
             for change, fact in facts:
-                self._infer(change.path, change.after, fact)
+                if fact >= 0:
+                    self._infer(change.path, change.after, fact)
             if are_states:
                 for move in self._moves:
                     move()
                 self._moves.clear()
 
     def _facts(self, change: Change) -> int:
-        """Record what was seen of a change: missed versions, a deletion, the new data. The last record's `seq`."""
+        """Record what was seen of a change: missed versions, a deletion, the new data.
+
+        Returns the last fact's `seq`; -1 if the znode came and went.
+        """
         path, before, after, missed, _ = change
         if missed:
             self.trace.add("zookeeper", "watch", "gap", path=path, detail=details.write(changes=missed))

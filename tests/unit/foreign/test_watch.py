@@ -159,6 +159,25 @@ def test_versions_that_nobody_saw_are_a_gap() -> None:
         assert (gap.path, gap.detail) == (STATE, "changes=1")
 
 
+@pytest.mark.parametrize(
+    ("ops", "gap", "facts"),
+    [
+        ((Create("/config/topics/x", b"{}"), Set("/config/topics/x", b"{}")), ("/config/topics/x", "changes=1"), 1),
+        ((Create("/feature"), Delete("/feature")), ("/feature", "changes=1"), 0),
+        ((Create("/brokers/ids/9"), Delete("/brokers/ids/9")), ("/brokers/ids", "changes=2"), 0),
+        ((Delete("/config/topics/orders"), Create("/config/topics/orders", b"{}")), None, 2),
+    ],
+)
+def test_what_came_before_it_was_read_is_a_gap(ops: tuple[Op, ...], gap: tuple[str, str] | None, facts: int) -> None:
+    """A znode that was written before it was read, or that is gone by then; one that was made again was seen."""
+    with played() as lab, watched(lab) as watch:
+        by_hand(lab, Multi(ops))  # type: ignore[arg-type]
+        watch.settle()
+        seen = watch.trace[watch.opened :]
+        assert [(r.path, r.detail) for r in seen.slice(action="gap")] == ([gap] if gap else [])
+        assert len(seen.slice(kind="zk")) == len(seen) - bool(gap) == facts
+
+
 def test_risks_and_requests_that_wait() -> None:
     """Below the minimum, one left, offline; a deletion and a reassignment that wait for a dead broker."""
     with Lab(brokers=4, generation="2.4", seed=1) as lab:
