@@ -60,6 +60,27 @@ def test_what_is_inferred_is_what_happened(generation: str) -> None:
         assert not seen.slice(action="gap")
 
 
+def test_a_broker_that_crashed_had_no_controlled_shutdown() -> None:
+    """It is in no ISR when it goes: as it has only just come back, or as its leaders took it out before."""
+    with Lab(brokers=3, generation="2.0", seed=1, config={"zookeeper.session.timeout.ms": 40_000}) as lab:
+        lab.create_topic("o", assignment={0: [1, 3], 1: [2, 3]})
+        lab.settle()
+        with watched(lab) as watch:
+            lab.kill(3)
+            lab.run_for(60)
+            watch.settle()
+            assert watch.trace.slice(action="shrink-isr")
+            lab.start(3)
+            while not watch.trace.slice(start=watch.opened, action="registered"):
+                lab.run_for(0.001)
+            assert watch.summary.under_replicated == 2
+            lab.kill(3)
+            lab.run_for(60)
+            watch.settle()
+            went = watch.trace.slice(kind="broker", action={"lost", "controlled-shutdown"})
+            assert [r.action for r in went] == ["lost", "lost"]
+
+
 def test_the_picture_and_the_tables_are_those_of_the_cluster() -> None:
     """The model that is folded from the records, and the rows, have what the znodes have."""
     with played() as lab, watched(lab) as watch:
