@@ -61,12 +61,12 @@ def watch(address: str, once: bool, seconds: float | None, every: float, out: st
         try:
             if out is not None:
                 watched.trace.to_parquet(out)  # a path that cannot be written is named now, not after a night
-            if once:
-                console.print(screen(watched))
-            else:
+            if not once:
                 _refresh(watched, console, seconds, every)
         except KeyboardInterrupt:
             pass
+        if once or not console.is_terminal:
+            console.print(screen(watched))
         if out is not None:
             watched.trace.to_parquet(out)
             echo(f"wrote {len(watched.trace)} records to {out}")
@@ -76,7 +76,7 @@ def watch(address: str, once: bool, seconds: float | None, every: float, out: st
 
 
 def _refresh(watched: Watch, console: Console, seconds: float | None, every: float) -> None:
-    """Show the table again and again, until the time is over or Ctrl-C; without a terminal, show the last one."""
+    """Show the table again and again, until the time is over or Ctrl-C; without a terminal, only wait."""
     from rich.live import Live
 
     end = None if seconds is None else time.monotonic() + seconds

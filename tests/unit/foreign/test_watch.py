@@ -240,9 +240,9 @@ def test_a_watch_that_is_closed_keeps_its_trace() -> None:
 
 @pytest.mark.parametrize("failed", [None, Unavailable("no answer")])
 def test_the_command_writes_the_trace_whatever_ends_the_watch(
-    failed: Unavailable | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    failed: Unavailable | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A path that cannot be written is an error at once; an error that ends the watch comes after the file."""
+    """A path that cannot be written is an error at once; an error that ends the watch comes after table and file."""
     with played() as lab, watched(lab) as watch:
         monkeypatch.setattr(module, "watch", lambda *_: watch)
         watch.failed = failed
@@ -252,6 +252,7 @@ def test_the_command_writes_the_trace_whatever_ends_the_watch(
         with nullcontext() if failed is None else pytest.raises(Unavailable, match="no answer"):
             command.main(arguments, standalone_mode=False)
         assert pq.read_table(tmp_path / "night").num_rows == len(watch.trace)
+        assert capsys.readouterr().out.count("under-replicated") == 1
 
 
 def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
