@@ -24,7 +24,7 @@ EXAMPLES = """\
 \b
 Examples:
   kafka-ctl watch zk1:2181,zk2:2181/kafka          a table that refreshes, until Ctrl-C
-  kafka-ctl watch localhost:2181 --once            the table once; status 1 if a partition is at risk
+  kafka-ctl watch localhost:2181 --once            the table once; status 1 if a partition is at risk or unreadable
   kafka-ctl watch localhost:2181 --seconds 3600 --out night.parquet
                                                    an hour of changes, for questions with Spark
 """
@@ -34,12 +34,16 @@ MOST = 10
 
 @click.command(epilog=EXAMPLES)
 @click.argument("address")
-@click.option("--once", is_flag=True, help="Print the table once. The status is 1 if a partition is at risk.")
+@click.option(
+    "--once", is_flag=True, help="Print the table once. The status is 1 if a partition is at risk or cannot be read."
+)
 @click.option("--seconds", type=Number(min=0, max=1_000_000), help="End after so many seconds.")
 @click.option(
     "--every", type=Number(min=0.1, max=3600), default=1.0, show_default=True, help="Seconds between two tables."
 )
-@click.option("--out", metavar="FILE", help="At the end, write the trace to this Parquet file.")
+@click.option(
+    "--out", metavar="FILE", help="Write the trace to this Parquet file, at the beginning and again at the end."
+)
 def watch(address: str, once: bool, seconds: float | None, every: float, out: str | None) -> int:
     """Watch the Kafka cluster in the ZooKeeper at ADDRESS (host:port/chroot); nothing is written there.
 
@@ -55,23 +59,24 @@ def watch(address: str, once: bool, seconds: float | None, every: float, out: st
         watched = watch_cluster(address, lambda done, known: status.update(f"{done:,} of {known:,} znodes read"))
     with watched:
         try:
-            if once or not console.is_terminal:
-                console.print(screen(watched))
-                time.sleep(0 if once else seconds or 0)
-            else:
+            if out is not None:
+                watched.trace.to_parquet(out)  # a path that cannot be written is named now, not after a night
+            if not once:
                 _refresh(watched, console, seconds, every)
         except KeyboardInterrupt:
             pass
-        if watched.failed is not None:
-            raise watched.failed
+        if once or not console.is_terminal:
+            console.print(screen(watched))
         if out is not None:
             watched.trace.to_parquet(out)
             echo(f"wrote {len(watched.trace)} records to {out}")
-        return int(once and watched.summary.at_risk > 0)
+        if watched.failed is not None:
+            raise watched.failed
+        return int(once and (watched.summary.at_risk > 0 or unread(watched)))
 
 
 def _refresh(watched: Watch, console: Console, seconds: float | None, every: float) -> None:
-    """Show the table again and again, until the time is over or Ctrl-C."""
+    """Show the table again and again, until the time is over or Ctrl-C; without a terminal, only wait."""
     from rich.live import Live
 
     end = None if seconds is None else time.monotonic() + seconds
@@ -91,6 +96,11 @@ def screen(watched: Watch) -> Table:
         bad = name in ("at risk", "waits", "not understood", "doubt", "migration") or text in ("no connection", "none")
         table.add_row(name, Text(visible(text), style="bold red" if bad else ""))
     return table
+
+
+def unread(watched: Watch) -> bool:
+    """True if a znode that the table counts cannot be read or understood; settings do not count."""
+    return any(not path.startswith("/config/") for path in list(watched.cluster.problems))
 
 
 def rows(watched: Watch) -> list[tuple[str, str]]:

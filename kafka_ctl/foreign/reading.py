@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kafka_ctl.errors import BadInput, Unavailable, ZooKeeperError
 from kafka_ctl.foreign.cluster import IDS, PARENTS, SINGLE, STATE, TOPICS, Cluster, ZNode
 from kafka_ctl.zookeeper import znodes
-from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, Session
+from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, Session, Stat
 
 WINDOW = 100
 """Reads in flight."""
@@ -28,6 +28,7 @@ Progress = Callable[[int, int], None]
 class Change(NamedTuple):
     """A znode before and after; None where it was not there. `missed` changes came between the two, unseen.
 
+    Of a znode that came and went unseen both are None; the path is that of its parent where its name is not known.
     `zxid` is that of the last change; of a deletion that of the parent's children, 0 where that is not known.
     """
 
@@ -45,6 +46,12 @@ class Reader:
         self.cluster, self.watches, self.progress = Cluster(), watches, progress
         self.changes: list[Change] = []
         self.children: dict[str, frozenset[str]] = {}
+        self.created: set[str] = set()
+        """Paths whose creation was notified, and that are not read yet."""
+        self.unseen: dict[str, int] = {}
+        """Creations and deletions of a parent's children, by its cversion, less those that were seen."""
+        self.stats: dict[str, Stat] = {}
+        """The parents as they were last read."""
         self.reads = 0
         """Reads so far."""
 
@@ -53,8 +60,16 @@ class Reader:
         states = [path for topic in self.cluster.topics for path in self._states(f"{TOPICS}/{topic}")]
         return list(dict.fromkeys((*SINGLE, *self.cluster.znodes, *self.cluster.problems, *states)))
 
-    def take_changes(self) -> list[Change]:
-        """The changes since the last call, by zxid: a deletion whose zxid is not known comes after the one before."""
+    def take_changes(self, current: bool = False) -> list[Change]:
+        """The changes since the last call, by zxid: a deletion whose zxid is not known comes after the one before.
+
+        `current` says that nothing is stale: a child that was not seen by now came and went.
+        """
+        for parent, missed in self.unseen.items() if current else ():
+            if missed > 0:
+                self.unseen[parent] = 0
+                if not any(path.startswith(f"{parent}/") for path in self.cluster.problems):  # one may be unreadable
+                    self.changes.append(Change(parent, None, None, missed, 0))
         last, ordered = 0, []
         for change in self.changes:
             last = change.zxid or last
@@ -105,18 +120,24 @@ class Reader:
         if gone and self.watches and self._comes_alone(path):
             yield Exists(path, watch=True)
         if isinstance(op, Children):
-            yield from self._list(path, None if gone else answer.value, 0 if gone else answer.found.pzxid)
+            yield from self._list(path, None if gone else answer.value, None if gone else answer.found)
         else:
             yield from self._put(path, None if gone else ZNode(answer.data, answer.found))
 
     def _put(self, path: str, after: ZNode | None, zxid: int = 0) -> Iterator[Op]:
         """Take in a znode; the states of a topic's new partitions are read next."""
         before = self.cluster.znodes.get(path)
+        if path in self.created and before is None and after is None:
+            self.changes.append(Change(path, None, None, 1, zxid))
+        self.created.discard(path)
         if _mark(before) != _mark(after):
             known = set(self._states(path))
             self.cluster.take(path, after)
             zxid = zxid if after is None else after.stat.mzxid
             self.changes.append(Change(path, before, after, _missed(before, after), zxid))
+            parent = path.rpartition("/")[0]
+            if parent in self.unseen and not (before and after and before.stat.czxid == after.stat.czxid):
+                self.unseen[parent] -= (before is not None) + (after is not None)
             yield from (Get(state, self.watches) for state in self._states(path) if state not in known)
 
     def _states(self, path: str) -> list[str]:
@@ -125,17 +146,28 @@ class Reader:
         numbers = self.cluster.topics.get(topic, {}) if parent == TOPICS else ()
         return [znodes.TopicPartitionStateZNode.path((topic, number)) for number in numbers]
 
-    def _list(self, parent: str, names: object, zxid: int) -> Iterator[Op]:
+    def _list(self, parent: str, names: object, stat: Stat | None) -> Iterator[Op]:
         """Take in the names of children: those that are gone are dropped, those that are not known are read next."""
         if names is None and parent == IDS and parent not in self.children:
             raise Unavailable(f"there is no {IDS}: no Kafka has its znodes here; a chroot is written host:port/chroot")
         before, now = self.children.get(parent, frozenset()), frozenset(names if isinstance(names, list) else ())
         self.children[parent] = now
         for name in sorted(before - now):
-            list(self._put(f"{parent}/{name}", None, zxid))
+            list(self._put(f"{parent}/{name}", None, stat.pzxid if stat else 0))
+        self._count(parent, len(now), stat)
         for path in (f"{parent}/{name}" for name in sorted(now)):
             if path not in self.cluster.znodes:
                 yield Get(path, self.watches)
+
+    def _count(self, parent: str, children: int, stat: Stat | None) -> None:
+        """Count what its cversion says of a parent's children; each of them is seen when it is read."""
+        before = self.stats.pop(parent, None)
+        if stat is not None:
+            self.stats[parent] = stat
+        if stat is None or before is None or before.czxid != stat.czxid:
+            self.unseen[parent] = children
+        else:
+            self.unseen[parent] += stat.cversion - before.cversion
 
     def _comes_alone(self, path: str) -> bool:
         """True if this znode may be made without a sign from another one."""
@@ -162,5 +194,5 @@ def _missed(before: ZNode | None, after: ZNode | None) -> int:
     if after is None:
         return 0
     if before is None or before.stat.czxid != after.stat.czxid:
-        return after.stat.version if before else 0
+        return after.stat.version
     return after.stat.version - before.stat.version - 1

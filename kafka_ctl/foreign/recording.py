@@ -7,8 +7,8 @@ its `cause` is the fact that it is inferred from.
     a state has another leader          its controller held an election; unclean if the leader was not in the ISR
     ... the same leader, a higher epoch its controller took the missing members out of the ISR
     a state has another ISR only        its leader shrank or expanded it
-    a broker's znode goes               in no ISR any more: a controlled shutdown; else the broker is lost, and the
-                                        partitions that it led are offline
+    a broker's znode goes               the controller took it out of its last ISR while it was registered: a controlled
+                                        shutdown; else the broker is lost, and the partitions that it led are offline
     /controller and /controller_epoch   a controller is elected, or resigns
 
 Separate from `watch.py` because what follows from a change does not depend on how it was seen.
@@ -41,6 +41,9 @@ class Recording:
         self.known: dict[TopicPartition, LeaderAndIsr] = {}
         self.states: dict[TopicPartition, PartitionState] = {}
         self.live: set[int] = set()
+        self.taken_out: set[int] = set()
+        """Live brokers that a controller has taken out of an ISR since they were registered."""
+        self.migrates = False
         self._moves: list[Callable[[], None]] = []
         """The moves that follow from the elections of states that change together."""
         self.controllers: dict[int, int] = {}
@@ -53,31 +56,48 @@ class Recording:
         for path, _, node, _, _ in found:
             assert node is not None
             self._fact("found", path, node)
-        self.live = set(self.cluster.brokers)
-        self._note_controller(None)
+        self._learn()
         for tp, replicas, state in self.cluster.partitions():
-            if state is None:
-                self.states[tp] = NEW
-            else:
-                self.known[tp] = state
-                self.states[tp] = ONLINE if state.leader in self.live else OFFLINE
             self._move("set", tp, None, self.states[tp], state, replicas=replicas.replicas)
 
+    def _learn(self) -> None:
+        """Take the cluster as it is for what was known before the next change."""
+        self.migrates, self.live = bool(self.cluster.migrates), set(self.cluster.brokers)
+        self.known, self.states = {}, {}
+        self.taken_out.clear()
+        self._note_controller(None)
+        for tp, _, state in self.cluster.partitions():
+            if state is not None:
+                self.known[tp] = state
+            self.states[tp] = NEW if state is None else ONLINE if state.leader in self.live else OFFLINE
+
     def add(self, changes: Iterable[Change]) -> None:
-        """Record changes, and what follows from each; of states that change together, first all facts."""
+        """Record changes, and what follows from each; of states that change together, first all facts.
+
+        Nothing follows while a cluster migrates to KRaft, whose controller is another.
+        """
         changes = list(changes)
         self._note_sessions(changes)
+        if self.migrates or self.cluster.migrates:
+            for change in changes:
+                self._facts(change)
+            self._learn()
+            return
         for are_states, run in groupby(changes, key=lambda change: STATE.fullmatch(change.path) is not None):
             facts = [(change, self._facts(change)) for change in run]
             for change, fact in facts:
-                self._infer(change.path, change.after, fact)
+                if fact >= 0:
+                    self._infer(change.path, change.after, fact)
             if are_states:
                 for move in self._moves:
                     move()
                 self._moves.clear()
 
     def _facts(self, change: Change) -> int:
-        """Record what was seen of a change: missed versions, a deletion, the new data. The last record's `seq`."""
+        """Record what was seen of a change: missed versions, a deletion, the new data.
+
+        Returns the last fact's `seq`; -1 if the znode came and went.
+        """
         path, before, after, missed, _ = change
         if missed:
             self.trace.add("zookeeper", "watch", "gap", path=path, detail=details.write(changes=missed))
@@ -113,9 +133,7 @@ class Recording:
     # Causes
 
     def _infer(self, path: str, node: ZNode | None, fact: int) -> None:
-        """Record what follows from a fact; nothing while a cluster migrates to KRaft, whose controller is another."""
-        if self.cluster.migrates:
-            return
+        """Record what follows from a fact."""
         parent, _, name = path.rpartition("/")
         if found := STATE.fullmatch(path):
             self._state(TopicPartition(found[1], int(found[2])), node, fact)
@@ -142,6 +160,10 @@ class Recording:
         except BadInput:
             return  # one of the cluster's problems
         self.known[tp] = state
+        if before is not None:
+            self.taken_out -= set(state.isr) - set(before.isr)
+            if state.leader_epoch > before.leader_epoch:
+                self.taken_out |= (set(before.isr) - set(state.isr)) & self.live
         if before is None:
             self._move("initialize", tp, NEW, ONLINE, state, fact)
         elif state.leader_epoch == before.leader_epoch and state.leader == before.leader:
@@ -188,12 +210,12 @@ class Recording:
         actor = f"broker-{broker}"
         if node is not None:
             self.live.add(broker)
+            self.taken_out.discard(broker)
             self.trace.add(actor, "broker", "registered", broker=broker, cause=fact)
             return
         self.live.discard(broker)
         led = [tp for tp, state in self.known.items() if state.leader == broker]
-        held = [tp for tp, replicas, _ in self.cluster.partitions() if broker in replicas.replicas]
-        if held and not any(tp in self.known and broker in self.known[tp].isr for tp in held):
+        if broker in self.taken_out and not any(broker in state.isr for state in self.known.values()):
             self.trace.add(actor, "broker", "controlled-shutdown", broker=broker, cause=fact)
             return
         self.trace.add(actor, "broker", "lost", broker=broker, cause=fact)

@@ -53,8 +53,9 @@ class Release(NamedTuple):
         return {"zookeeper.session.timeout.ms": 18000, "replica.lag.time.max.ms": 30000} if later else {}
 
     def __str__(self) -> str:
+        """The bounds are those of `inter.broker.protocol.version`: a later release may run with an older protocol."""
         old, new = (".".join(map(str, each)) for each in (self.oldest, self.newest))
-        return f"Kafka {old} to {new} ({self.evidence}), played by generation {self.generation}"
+        return f"protocol {old} to {new} ({self.evidence}), played by generation {self.generation}"
 
 
 def release_of(cluster: Cluster) -> Release:

@@ -333,6 +333,8 @@ class Watch:
             self._stale_parents[event.path] = None
         elif event.type != zk.CHILDREN_CHANGED:
             self._stale[event.path] = None
+            if event.type == zk.CREATED:
+                self._reader.created.add(event.path)
         self._wake.set()
 
     def _state(self, state: str) -> None:
@@ -379,7 +381,7 @@ class Watch:
             self._all_stale()
             raise
         finally:
-            self._recording.add(self._reader.take_changes())
+            self._recording.add(self._reader.take_changes(current=not (self._stale or self._stale_parents)))
             self._reading = False
 
     def _all_stale(self) -> None:

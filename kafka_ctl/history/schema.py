@@ -66,7 +66,7 @@ def to_arrow(trace: Iterable[Record], history: str | None = None) -> pa.Table:
     `history` fills the column of that name; without it a `Trace` gives its own name, other records get `lab`.
     """
     name = history or getattr(trace, "history", "lab")
-    records = trace.records if isinstance(trace, Recorder) else list(trace)
+    records = trace.records[:] if isinstance(trace, Recorder) else list(trace)  # a watched trace grows meanwhile
     columns = [pa.repeat(pa.scalar(name, pa.string()), len(records))]
     for index, field in enumerate(list(SCHEMA)[1:]):
         column = list(map(itemgetter(index), records))

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
-from kafka_ctl.cluster import NO_LEADER, TopicPartition
-from kafka_ctl.errors import ApiException, BadInput, Unavailable
+from kafka_ctl.cluster import NO_LEADER, TopicPartition, parse_int
+from kafka_ctl.errors import ApiException, BadInput, Unavailable, short
 from kafka_ctl.foreign.cluster import (
     BROKER_CONFIGS,
     CLUSTER_WIDE,
@@ -29,7 +29,7 @@ from kafka_ctl.foreign.cluster import (
 from kafka_ctl.foreign.read_only import remote
 from kafka_ctl.foreign.reading import Progress, Reader
 from kafka_ctl.foreign.release import Release, release_of
-from kafka_ctl.generation import DEFAULTS, Generation
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.description import Description, PartitionDescription, check_description
 from kafka_ctl.lab.story import Opening
@@ -94,7 +94,7 @@ def options_of(address: str, cluster: Cluster, options: Mapping[str, object]) ->
     racks = {id: cluster.brokers[id].rack if id in cluster.brokers else None for id in described.brokers}
     config = {
         **release.config,
-        **_cluster_wide(cluster, notes),
+        **_cluster_wide(cluster, generation, notes),
         **validate.mapping("a config", options.get("config", {})),
     }
     given: Opening = {"brokers": racks, "generation": generation, "history": address} | dict(options)
@@ -134,15 +134,15 @@ def _known(topic: str, config: dict[str, str], generation: Generation, notes: li
     return kept
 
 
-def _cluster_wide(cluster: Cluster, notes: list[str]) -> dict[str, object]:
-    """The cluster-wide settings that a lab obeys, as `Lab(config=...)` takes them."""
+def _cluster_wide(cluster: Cluster, generation: Generation, notes: list[str]) -> dict[str, object]:
+    """The cluster-wide settings that a lab obeys, as `Lab(config=...)` takes them; the others become a note."""
     found: dict[str, object] = {}
     for key, text in cluster.configs.get("brokers/<default>", {}).items():
-        usual = dict(DEFAULTS).get(key)
-        if isinstance(usual, bool) and text.lower() in ("true", "false"):
-            found[key] = text.lower() == "true"
-        elif isinstance(usual, int) and not isinstance(usual, bool) and text.isdecimal():
-            found[key] = int(text)
+        value = {"true": True, "false": False}.get(text.lower(), parse_int(text))
+        try:
+            validate.parse_config(generation, {key: value})
+        except BadInput:
+            notes.append(f"{CLUSTER_WIDE}: {key}={short(text)} is not obeyed by the lab")
         else:
-            notes.append(f"{CLUSTER_WIDE}: {key} is not obeyed by the lab")
+            found[key] = value
     return found

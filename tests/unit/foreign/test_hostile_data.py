@@ -118,3 +118,12 @@ def test_nothing_is_inferred_while_a_cluster_migrates() -> None:
         seen = watch.trace[watch.opened :]
         assert {r.kind for r in seen} == {"zk"}
         assert ("migration", "KRaft") in [(name, "KRaft" * ("KRaft" in text)) for name, text in rows(watch)]
+        by_hand(lab, Delete("/migration"))
+        watch.settle()
+        after = len(watch.trace)
+        lab.start(2)
+        lab.settle()
+        watch.settle()
+        seen = watch.trace[after:]
+        assert seen.slice(action="expand-isr")
+        assert not seen.slice(kind={"election", "partition"}), "the elections in the migration are no news"

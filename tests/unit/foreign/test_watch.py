@@ -1,12 +1,17 @@
 """A watch of a cluster that a lab plays: what it shows and records is what happened, and it writes nothing."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from foreign import read, watched
 from labs import by_hand, until_quiet
 
-from kafka_ctl import BadInput, Lab, Trace
+from kafka_ctl import BadInput, Lab, Trace, Unavailable
+from kafka_ctl.cli.watch import watch as command
+from kafka_ctl.foreign import watch as module
 from kafka_ctl.foreign.read_only import ReadOnlySession
 from kafka_ctl.foreign.watch import OFFLINE, Watch
 from kafka_ctl.trace.model import ClusterModel
@@ -53,6 +58,27 @@ def test_what_is_inferred_is_what_happened(generation: str) -> None:
         assert next(r.broker for r in seen.slice(kind="broker", action={"lost", "controlled-shutdown"})) == first
         assert seen.slice(kind="broker", action="controlled-shutdown")
         assert not seen.slice(action="gap")
+
+
+def test_a_broker_that_crashed_had_no_controlled_shutdown() -> None:
+    """It is in no ISR when it goes: as it has only just come back, or as its leaders took it out before."""
+    with Lab(brokers=3, generation="2.0", seed=1, config={"zookeeper.session.timeout.ms": 40_000}) as lab:
+        lab.create_topic("o", assignment={0: [1, 3], 1: [2, 3]})
+        lab.settle()
+        with watched(lab) as watch:
+            lab.kill(3)
+            lab.run_for(60)
+            watch.settle()
+            assert watch.trace.slice(action="shrink-isr")
+            lab.start(3)
+            while not watch.trace.slice(start=watch.opened, action="registered"):
+                lab.run_for(0.001)
+            assert watch.summary.under_replicated == 2
+            lab.kill(3)
+            lab.run_for(60)
+            watch.settle()
+            went = watch.trace.slice(kind="broker", action={"lost", "controlled-shutdown"})
+            assert [r.action for r in went] == ["lost", "lost"]
 
 
 def test_the_picture_and_the_tables_are_those_of_the_cluster() -> None:
@@ -154,6 +180,25 @@ def test_versions_that_nobody_saw_are_a_gap() -> None:
         assert (gap.path, gap.detail) == (STATE, "changes=1")
 
 
+@pytest.mark.parametrize(
+    ("ops", "gap", "facts"),
+    [
+        ((Create("/config/topics/x", b"{}"), Set("/config/topics/x", b"{}")), ("/config/topics/x", "changes=1"), 1),
+        ((Create("/feature"), Delete("/feature")), ("/feature", "changes=1"), 0),
+        ((Create("/brokers/ids/9"), Delete("/brokers/ids/9")), ("/brokers/ids", "changes=2"), 0),
+        ((Delete("/config/topics/orders"), Create("/config/topics/orders", b"{}")), None, 2),
+    ],
+)
+def test_what_came_before_it_was_read_is_a_gap(ops: tuple[Op, ...], gap: tuple[str, str] | None, facts: int) -> None:
+    """A znode that was written before it was read, or that is gone by then; one that was made again was seen."""
+    with played() as lab, watched(lab) as watch:
+        by_hand(lab, Multi(ops))  # type: ignore[arg-type]
+        watch.settle()
+        seen = watch.trace[watch.opened :]
+        assert [(r.path, r.detail) for r in seen.slice(action="gap")] == ([gap] if gap else [])
+        assert len(seen.slice(kind="zk")) == len(seen) - bool(gap) == facts
+
+
 def test_risks_and_requests_that_wait() -> None:
     """Below the minimum, one left, offline; a deletion and a reassignment that wait for a dead broker."""
     with Lab(brokers=4, generation="2.4", seed=1) as lab:
@@ -191,3 +236,30 @@ def test_a_watch_that_is_closed_keeps_its_trace() -> None:
         assert watch.summary.partitions == 6
         with pytest.raises(BadInput, match="closed"):
             watch.settle()
+
+
+@pytest.mark.parametrize("failed", [None, Unavailable("no answer")])
+def test_the_command_writes_the_trace_whatever_ends_the_watch(
+    failed: Unavailable | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path that cannot be written is an error at once; an error that ends the watch comes after table and file."""
+    with played() as lab, watched(lab) as watch:
+        monkeypatch.setattr(module, "watch", lambda *_: watch)
+        watch.failed = failed
+        with pytest.raises(BadInput, match="no/such"):
+            command.main(["zk:2181", "--out", str(tmp_path / "no/such")], standalone_mode=False)
+        arguments = ["zk:2181", "--seconds", "0" if failed is None else "60", "--out", str(tmp_path / "night")]
+        with nullcontext() if failed is None else pytest.raises(Unavailable, match="no answer"):
+            command.main(arguments, standalone_mode=False)
+        assert pq.read_table(tmp_path / "night").num_rows == len(watch.trace)
+        assert capsys.readouterr().out.count("under-replicated") == 1
+
+
+def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table does not count a partition whose state is not understood; settings do not matter."""
+    with played() as lab, watched(lab) as watch:
+        monkeypatch.setattr(module, "watch", lambda *_: watch)
+        watch.cluster.problems["/config/brokers"] = "cannot be read"
+        assert command.main(["zk:2181", "--once"], standalone_mode=False) == 0
+        watch.cluster.problems[STATE] = "cannot be read"
+        assert command.main(["zk:2181", "--once"], standalone_mode=False) == 1

@@ -1,5 +1,7 @@
 """A lab that begins as a real cluster has everything that ZooKeeper knows of it."""
 
+import json
+
 import pytest
 from foreign import read, taken_over
 from labs import by_hand, until_quiet
@@ -95,3 +97,14 @@ def test_what_cannot_be_played_is_refused(op: Create | Set, error: type[Exceptio
         by_hand(real, op)
         with prose.refused(error):
             options_of("zk:2181/kafka", read(real), {})
+
+
+def test_a_cluster_wide_setting_that_the_lab_cannot_have_is_a_note() -> None:
+    """Out of range, far too long, of another type, or not obeyed: the cluster is taken over without it."""
+    texts = {"num.partitions": "0", "min.insync.replicas": "9" * 5000, "delete.topic.enable": "1", "log.dirs": "/"}
+    with Lab(brokers=2, seed=1) as lab:
+        config = json.dumps({"version": 1, "config": texts | {"unclean.leader.election.enable": "TRUE"}})
+        by_hand(lab, Create("/config/brokers/<default>", config.encode()))
+        with taken_over(lab) as again:
+            assert [key for key in texts if any(f" {key}=" in note for note in again.origin.notes)] == list(texts)
+            assert again.world.config["unclean.leader.election.enable"] is True
