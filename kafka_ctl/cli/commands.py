@@ -22,7 +22,7 @@ from kafka_ctl.cli.history import history
 from kafka_ctl.cli.reassign import reassign
 from kafka_ctl.cli.serve import serve
 from kafka_ctl.cli.site import site
-from kafka_ctl.cli.terminal import INT32, Commands, echo
+from kafka_ctl.cli.terminal import INT32, INT64, Commands, echo
 from kafka_ctl.cli.watch import watch
 from kafka_ctl.cli.wire import wire
 from kafka_ctl.errors import BadInput, KafkaCtlError
@@ -166,7 +166,12 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 @click.argument("story")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name; it ends in .svg, .html, .png or .gif.")
 @click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
-@click.option("--step", type=int, metavar="N", help="Only this step, as .svg or .png: the number of the player.")
+@click.option(
+    "--step",
+    type=click.IntRange(0, INT64),
+    metavar="N",
+    help="Only this step, as .svg or .png: the number of the player.",
+)
 def render(story: str, output: str, views: tuple[str, ...], step: int | None) -> None:
     """Draw the story in the file STORY as a film, or one step of it, into one file that needs no other file."""
     from kafka_ctl.lab.lab import Lab

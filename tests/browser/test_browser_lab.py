@@ -1,5 +1,6 @@
 """The live lab in a real JupyterLab in a real Chromium: a broker is killed by clicking it.
 
+Each test shows a lab of its own: it may be run again, or alone.
 The pictures it takes of every view in both themes go to `artifacts/`, for people to look at.
 """
 
@@ -25,13 +26,13 @@ from kafka_ctl import Generation, Lab
 lab = Lab(brokers=3, seed=7)
 lab.create_topic("orders", partitions=4, replication_factor=3)
 lab.settle()
-lab
 """
+KILLED = CELL + "lab.kill(1)\nlab.settle()\n"
+RETURNED = KILLED + "lab.start(1)\nlab.settle()\n"
 OBEDIENT = """
 lab = Lab(brokers=4, generation=Generation("2.0", checks_controller_epoch=False), seed=1, costs={"zookeeper_tick": 0})
 lab.create_topic("orders", assignment={0: [1, 2, 3]})
 lab.settle()
-lab
 """
 """A cluster whose brokers obey a controller that has been replaced: a slow message of it will do harm."""
 
@@ -45,7 +46,7 @@ def picture(page: Any, name: str) -> None:
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A notebook that shows a lab."""
     folder = tmp_path_factory.mktemp("lab")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL + "lab")])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(book, folder / "live.ipynb")
     with browser.lab(folder) as server, browser.page(viewport={"width": 1500, "height": 1250}) as page:
@@ -60,16 +61,20 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def shows(page: Any, source: str) -> None:
-    """Run another cell in the place of the notebook's only one."""
+    """Run another cell in the place of the notebook's only one, and show its lab."""
     page.evaluate(
         """async (source) => {
+            document.querySelectorAll('.kc').forEach((old) => old.classList.add('old'));
             const panel = window.jupyterapp.shell.currentWidget;
             panel.content.widgets[0].model.sharedModel.setSource(source);
             await window.jupyterapp.commands.execute('notebook:run-all-cells');
         }""",
-        source,
+        source + "lab",
     )
-    says(page, ".kc .script pre", "seed=1")
+    page.wait_for_selector(".kc.old", state="detached")
+    page.wait_for_selector(".kc .actions")
+    says(page, ".kc .script pre", source.strip().rpartition("\n")[2])
+    halt(page)
 
 
 def does(page: Any, thing: str, action: str, **given: str) -> None:
@@ -112,6 +117,7 @@ def halt(page: Any) -> int:
 
 def test_a_broker_is_killed_by_clicking_it(opened: Any) -> None:
     """The menu opens on the broker; caption, script and picture follow; one step back it is alive again."""
+    shows(opened, CELL)
     opened.click(".kc [data-id='head:1']")
     opened.wait_for_selector(".kc .menu:visible")
     picture(opened, "menu")
@@ -129,6 +135,7 @@ def test_a_broker_is_killed_by_clicking_it(opened: Any) -> None:
 
 def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
     """It is played from there; what came after is kept, and a click returns to it."""
+    shows(opened, KILLED)
     last = halt(opened)
     opened.select_option(".kc .kinds", "fault")
     opened.focus(".kc")
@@ -154,6 +161,7 @@ def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
 
 def test_time_runs_by_itself_while_somebody_clicks(opened: Any) -> None:
     """A crash is seen as it happens; the story has the time between two clicks as one call."""
+    shows(opened, KILLED)
     halt(opened)
     before = opened.inner_text(".kc .script pre")
     opened.click(".kc [data-key='live']")
@@ -175,6 +183,7 @@ def test_time_runs_by_itself_while_somebody_clicks(opened: Any) -> None:
 
 def test_what_is_refused_is_reported(opened: Any) -> None:
     """The form keeps nobody from asking for nonsense; the lab says what is wrong with it."""
+    shows(opened, CELL)
     opened.click(".kc [data-id='replica:orders-0@2']")
     opened.click(".kc .menu [data-act='reassign']")
     opened.fill(".kc .form input[name='replicas']", "two")
@@ -189,6 +198,7 @@ def test_what_is_refused_is_reported(opened: Any) -> None:
 
 
 def test_why_and_the_log_stand_beside_an_election(opened: Any) -> None:
+    shows(opened, KILLED)
     opened.select_option(".kc .kinds", "election")
     halt(opened)
     opened.focus(".kc")
@@ -211,6 +221,7 @@ def test_why_and_the_log_stand_beside_an_election(opened: Any) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_view_of_the_living_cluster(opened: Any, theme: str) -> None:
     """Drawn when they are asked for, at the step that is shown."""
+    shows(opened, KILLED)
     name = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}[theme]
     opened.evaluate(f"() => window.jupyterapp.commands.execute('apputils:change-theme', {{theme: {name!r}}})")
     opened.wait_for_selector(f".kc[data-theme='{theme}']")
@@ -227,18 +238,20 @@ def test_every_view_of_the_living_cluster(opened: Any, theme: str) -> None:
 
 def test_a_view_that_is_open_grows_too(opened: Any) -> None:
     """Also one that is drawn anew for every moment."""
+    shows(opened, KILLED)
     opened.click(".kc [data-tab='spacetime']")
     opened.wait_for_selector(".kc [data-view='spacetime'] svg .part:visible")
     does(opened, "broker:1", "start")
     does(opened, "", "settle")
     says(opened, ".kc .script pre", "lab.start(1)\nlab.settle()")
     halt(opened)
-    assert opened.locator(".kc [data-view='spacetime'] svg").count() == 1
+    opened.wait_for_function("() => document.querySelectorAll(\".kc [data-view='spacetime'] svg\").length === 1")
     opened.click(".kc [data-tab='cluster']")
     says(opened, ".kc [data-view='cluster'] [data-id='head:1']", "up")
 
 
 def test_two_futures_side_by_side_and_undo(opened: Any) -> None:
+    shows(opened, RETURNED)
     halt(opened)
     opened.click(".kc [data-key='fork']")
     opened.wait_for_selector(".kc-fork .kc [data-id='head:3']")
@@ -259,6 +272,7 @@ def test_two_futures_side_by_side_and_undo(opened: Any) -> None:
 
 def test_the_keyboard_reaches_everything(opened: Any) -> None:
     """A broker is started without any pointer, and every control has a name."""
+    shows(opened, KILLED)
     opened.focus(".kc .actions select")
     opened.select_option(".kc .actions select", "broker:1")
     opened.focus(".kc .actions .open")
@@ -275,6 +289,7 @@ def test_the_keyboard_reaches_everything(opened: Any) -> None:
 
 def test_a_right_click_opens_the_menu_of_the_thing(opened: Any) -> None:
     """On a partition, with the pointer or the keyboard; JupyterLab's own menu stays away."""
+    shows(opened, CELL)
     opened.click(".kc [data-id='replica:orders-1@2']", button="right")
     opened.wait_for_selector(".kc .menu [data-act='reassign']:visible")
     assert opened.inner_text(".kc .menu .head") == "Partition orders-1"
@@ -329,6 +344,7 @@ def test_every_fault_is_a_click_away(opened: Any) -> None:
 
 
 def test_the_story_can_be_copied(opened: Any) -> None:
+    shows(opened, CELL)
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened.click(".kc .script .copy")
     says(opened, ".kc .script .copy", "Copied")
@@ -358,6 +374,7 @@ def test_until_a_rule_breaks(opened: Any) -> None:
 
 def test_what_is_written_by_hand_is_text(opened: Any) -> None:
     """Markup and scripts in a znode are shown, in every view, and do nothing."""
+    shows(opened, OBEDIENT)
     shouted: list[str] = []
     opened.on("dialog", lambda dialog: (shouted.append(dialog.message), dialog.dismiss()))
     shout = "<img src=x onerror=alert(1)><script>alert(2)</script>"

@@ -286,7 +286,7 @@ def test_the_plot_shows_every_cause(prose: Prose, simulated: DataFrame) -> None:
     counts = Counter(row.cause for row in answer.collect())
     figure = plots.unavailability_by_cause(answer)
     axes = figure.axes[0]
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    labels = [text.get_text() for text in axes.texts]
     assert sorted(labels) == sorted(f"{cause} ({count:,})" for cause, count in counts.items())
     assert axes.get_xscale() == "log"
     for line, label in zip(axes.get_lines(), labels, strict=True):
