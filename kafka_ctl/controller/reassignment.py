@@ -256,11 +256,12 @@ async def bump_leader_epoch(
         for error in updated.failed.values():
             raise error
         done = updated.done
-    cached, written = env.context.leadership.get(tp, done[tp]), done[tp]
-    keeps = env.generation.reassignment.caches_bumped_epoch
+    keeps, written = env.generation.reassignment.caches_bumped_epoch, done[tp]
     remember = env.plugins.rule("bumped", lambda cached, written: written if keeps else cached)
-    epoch = remember(cached.leader_epoch, written.leader_epoch)
-    env.context.leadership[tp] = written if epoch == written.leader_epoch else cached._replace(leader_epoch=epoch)
+    if keeps or tp in env.context.leadership:  # a partition whose creation was not answered has no entry to replace
+        cached = env.context.leadership.get(tp, written)
+        epoch = remember(cached.leader_epoch, written.leader_epoch)
+        env.context.leadership[tp] = written if epoch == written.leader_epoch else cached._replace(leader_epoch=epoch)
     env.log("leader_epoch_updated", partition=str(tp), leader_epoch=done[tp].leader_epoch)
     await _send(env, tp, done[tp], receivers, assignment)
 
