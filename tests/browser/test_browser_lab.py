@@ -19,7 +19,7 @@ from kafka_ctl.views.widget.live import script as live_script
 pytestmark = browser.needs_chromium
 
 ARTIFACTS = ROOT / "artifacts" / "lab"
-CELL = f"""
+SETUP = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}]
 from kafka_ctl import Generation, Lab
@@ -27,7 +27,8 @@ lab = Lab(brokers=3, seed=7)
 lab.create_topic("orders", partitions=4, replication_factor=3)
 lab.settle()
 """
-KILLED = CELL + "lab.kill(1)\nlab.settle()\n"
+CELL = SETUP + "lab"
+KILLED = SETUP + "lab.kill(1)\nlab.settle()\n"
 RETURNED = KILLED + "lab.start(1)\nlab.settle()\n"
 OBEDIENT = """
 lab = Lab(brokers=4, generation=Generation("2.0", checks_controller_epoch=False), seed=1, costs={"zookeeper_tick": 0})
@@ -46,7 +47,7 @@ def picture(page: Any, name: str) -> None:
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A notebook that shows a lab."""
     folder = tmp_path_factory.mktemp("lab")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL + "lab")])
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(book, folder / "live.ipynb")
     with browser.lab(folder) as server, browser.page(viewport={"width": 1500, "height": 1250}) as page:
@@ -117,7 +118,7 @@ def halt(page: Any) -> int:
 
 def test_a_broker_is_killed_by_clicking_it(opened: Any) -> None:
     """The menu opens on the broker; caption, script and picture follow; one step back it is alive again."""
-    shows(opened, CELL)
+    shows(opened, SETUP)
     opened.click(".kc [data-id='head:1']")
     opened.wait_for_selector(".kc .menu:visible")
     picture(opened, "menu")
@@ -183,7 +184,7 @@ def test_time_runs_by_itself_while_somebody_clicks(opened: Any) -> None:
 
 def test_what_is_refused_is_reported(opened: Any) -> None:
     """The form keeps nobody from asking for nonsense; the lab says what is wrong with it."""
-    shows(opened, CELL)
+    shows(opened, SETUP)
     opened.click(".kc [data-id='replica:orders-0@2']")
     opened.click(".kc .menu [data-act='reassign']")
     opened.fill(".kc .form input[name='replicas']", "two")
@@ -289,7 +290,7 @@ def test_the_keyboard_reaches_everything(opened: Any) -> None:
 
 def test_a_right_click_opens_the_menu_of_the_thing(opened: Any) -> None:
     """On a partition, with the pointer or the keyboard; JupyterLab's own menu stays away."""
-    shows(opened, CELL)
+    shows(opened, SETUP)
     opened.click(".kc [data-id='replica:orders-1@2']", button="right")
     opened.wait_for_selector(".kc .menu [data-act='reassign']:visible")
     assert opened.inner_text(".kc .menu .head") == "Partition orders-1"
@@ -344,7 +345,7 @@ def test_every_fault_is_a_click_away(opened: Any) -> None:
 
 
 def test_the_story_can_be_copied(opened: Any) -> None:
-    shows(opened, CELL)
+    shows(opened, SETUP)
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened.click(".kc .script .copy")
     says(opened, ".kc .script .copy", "Copied")
