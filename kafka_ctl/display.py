@@ -1,7 +1,9 @@
-"""Values that a notebook shows as tables: HTML where HTML can be shown, aligned text elsewhere."""
+"""Values as tables, HTML where it can be shown and aligned text elsewhere; lines about work that takes long."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple, Protocol, SupportsIndex, TypeVar, overload
@@ -14,6 +16,21 @@ V = TypeVar("V", bound=tuple[object, ...])
 MOST_ROWS, WIDEST = 200, 80
 """Rows of a table, and characters of a cell, that are shown."""
 LEFT = 'style="text-align:left"'
+
+
+class Countdown:
+    """Lines on standard error about work that takes long: at most one in `every` seconds, with the seconds left."""
+
+    def __init__(self, every: float) -> None:
+        self.every = every
+        self._began = self._last = time.monotonic()
+
+    def __call__(self, text: str, done: int, total: int) -> None:
+        """Print the text if it is time for a line; so many of `total` parts are done."""
+        now = time.monotonic()
+        if done and now - self._last >= self.every:
+            self._last = now
+            print(f"{text}, {(now - self._began) * (total - done) / done:.0f} s left", file=sys.stderr, flush=True)
 
 
 class Table(NamedTuple):

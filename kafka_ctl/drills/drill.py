@@ -14,16 +14,14 @@ import math
 import os
 import pickle
 import re
-import sys
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
 
-from kafka_ctl.display import Shown, Table, table
+from kafka_ctl.display import Countdown, Shown, Table, table
 from kafka_ctl.drills.outcome import Outcome, baseline, play
 from kafka_ctl.drills.scenario import Question, Scenario, numbered, scenarios
 from kafka_ctl.errors import BadInput, UnknownName, check_not_in_browser, needed_for, short
@@ -248,13 +246,10 @@ def _drawn(
 
 def _reported(items: Iterable[T], total: int, every: float = 5.0) -> Iterator[T]:
     """The items; how many have come is said on standard error every few seconds."""
-    began = last = time.monotonic()
+    countdown = Countdown(every)
     for number, item in enumerate(items, 1):
         yield item
-        now = time.monotonic()
-        if now - last >= every:
-            last, left = now, (now - began) * (total - number) / number
-            print(f"drill: {number} of {total} scenarios, {left:.0f} s left", file=sys.stderr, flush=True)
+        countdown(f"drill: {number} of {total} scenarios", number, total)
 
 
 # One scenario

@@ -21,13 +21,13 @@ from functools import partial
 from itertools import groupby
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition, parse_int
+from kafka_ctl.errors import BadInput
 from kafka_ctl.foreign.cluster import CONTROLLER, EPOCH, IDS, STATE, TOPICS, Cluster, ZNode
 from kafka_ctl.foreign.reading import Change
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Columns, Recorder
-from kafka_ctl.zookeeper.json_fields import BadInput
 from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 
 
@@ -107,7 +107,7 @@ class Recording:
         return self._fact("set", path, after)
 
     def gap(self, seconds: float) -> None:
-        """Record that nobody watched for so long: what came and went in it is not known."""
+        """Record that no session watched for so long: what came and went in it is not known."""
         self.trace.add("watcher", "watch", "gap", detail=details.write(seconds=f"{seconds:.3f}"))
 
     # Facts
@@ -183,10 +183,8 @@ class Recording:
         if set(state.isr) == set(before.isr):
             return
         actor, was = f"broker-{state.leader}", details.write(isr_before=details.listed(before.isr))
-        if set(before.isr) - set(state.isr):
-            self.trace.about(actor, "broker", "shrink-isr", tp, state.leader, state, cause=fact, detail=was)
-        else:
-            self.trace.about(actor, "broker", "expand-isr", tp, state.leader, state, cause=fact, detail=was)
+        action = "shrink-isr" if set(before.isr) - set(state.isr) else "expand-isr"
+        self.trace.about(actor, "broker", action, tp, state.leader, state, cause=fact, detail=was)
 
     def _elected(
         self, tp: TopicPartition, before: LeaderAndIsr, state: LeaderAndIsr, source: PartitionState, fact: int
@@ -242,7 +240,7 @@ class Recording:
                 )  # fmt: skip
 
     def _controller(self, epoch: int) -> str:
-        """The controller with this epoch; without its number where nobody saw it."""
+        """The controller with this epoch; without its number where its election was not seen."""
         return f"controller-{self.controllers[epoch]}" if epoch in self.controllers else "controller"
 
     def _move(

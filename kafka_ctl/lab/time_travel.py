@@ -15,10 +15,9 @@ Separate from `recorded_run.py` because it makes another run from a story, and d
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from kafka_ctl.display import Countdown
 from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, short
 from kafka_ctl.lab.story import UNTIL, Command
 from kafka_ctl.simulation.clock import Halted, VirtualClock
@@ -42,19 +41,14 @@ class Progress:
     def __init__(self, what: str, total: int, report: Report | None = None) -> None:
         self.what, self.total = what, total
         self._report = report if report is not None or total < LONG else self._print
-        self._began = self._last = time.monotonic()
+        self._countdown = Countdown(EVERY)
 
     def __call__(self, record: Record) -> None:
         if not record.seq & LOOK and self._report is not None:
             self._report(min(record.seq, self.total), self.total)
 
     def _print(self, there: int, total: int) -> None:
-        now = time.monotonic()
-        if there and now - self._last >= EVERY:
-            self._last = now
-            left = (now - self._began) * (total - there) / there
-            where = f"record {there:,} of {total:,} of the story replayed"
-            print(f"{self.what}: {where}, {left:.0f} s left", file=sys.stderr, flush=True)
+        self._countdown(f"{self.what}: record {there:,} of {total:,} of the story replayed", there, total)
 
 
 OPEN = "lab"

@@ -15,13 +15,13 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from kafka_ctl.display import Countdown
 from kafka_ctl.errors import BadInput, Unavailable, short, unavailable
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import printable
@@ -73,12 +73,11 @@ def _drawn(program: str, pictures: list[str]) -> list[bytes]:
 
 def _counted(pictures: list[str]) -> Iterator[str]:
     """The pictures one by one; of several, standard error says how many are drawn."""
-    began = last = time.monotonic()
+    countdown, total = Countdown(SOON), len(pictures)
+    if total > 1:
+        print(f"picture 0 of {total} drawn", file=sys.stderr, flush=True)
     for number, picture in enumerate(pictures):
-        now = time.monotonic()
-        if len(pictures) > 1 and (number == 0 or now - last >= SOON):
-            last, left = now, f", {(now - began) * (len(pictures) - number) / number:.0f} s left" if number else ""
-            print(f"picture {number} of {len(pictures)} drawn{left}", file=sys.stderr, flush=True)
+        countdown(f"picture {number} of {total} drawn", number, total)
         yield picture
 
 
