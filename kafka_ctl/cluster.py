@@ -1,7 +1,7 @@
 """The nouns of the controller: topic-partitions, replicas, brokers, leaders and assignments.
 
 All are plain immutable values. Numbers follow Kafka: ids are non-negative integers, epochs start at 0
-(controller epochs at 1), and `NO_LEADER` stands for a partition that nobody leads.
+(controller epochs at 1), and `NO_LEADER` stands for a partition without a leader.
 Kafka 2.0.1: api/LeaderAndIsr.scala, LeaderAndIsr; cluster/Broker.scala, Broker
 """
 

@@ -133,7 +133,7 @@ class Zookeeper:
     ends_with_session: bool = _field("KAFKA-5642", False, True, True,
         doc="pending ZooKeeper requests fail when the session expires; before, they were retried in the next session")
     reports_missed_deletion: bool = _field("KAFKA-13407", True, False, False,
-        doc="the client reads `/controller` again and reports a deletion that it missed; since then, nobody competes")
+        doc="the client reads `/controller` again and reports a deletion it missed; since then, no broker competes")
     accepts_own_lost_write: bool = _field("KAFKA-1382", True, False, False,
         doc="a version conflict with what was just to be written counts as success")
     fences_writes: bool = _field("KAFKA-6082", False, False, True,
@@ -236,7 +236,7 @@ class Requests:
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
         doc="an answer with metadata names no controller where the known one is not among the live brokers")
     checks_members_first: bool = _field("KAFKA-8487", False, False, True,
-        doc="who commits offsets while a group waits for its assignment must be a member; before, nobody is asked")
+        doc="who commits offsets while a group waits for its assignment must be a member; before, this is not checked")
     fences_offset_commits: bool = _field("KAFKA-9144", False, False, True,
         doc="offsets of a transaction are refused to a producer with an old epoch; before, they are kept")
 
@@ -248,9 +248,9 @@ class Records:
     truncates_by_epoch: bool = _field("KIP-101", False, True, True,
         doc="a follower drops what its leader's epochs do not have; before, what lay above its own high watermark")
     refetches_after_missed_epoch: bool = _field("KAFKA-7164", False, True, True,
-        doc="a follower that missed a leader epoch begins to fetch anew, also where the leader is the same")
+        doc="a follower that missed a leader epoch begins to fetch again, also where the leader is the same")
     refetches_at_each_epoch: bool = _field("KAFKA-7395", False, False, True,
-        doc="a follower begins to fetch anew at every leader epoch; before, not where the leader stays")
+        doc="a follower begins to fetch again at every leader epoch; before, not where the leader stays")
     closes_idle_fetchers: bool = _field("KAFKA-6051", False, True, True,
         doc="a fetcher of stopped copies ends at once; before, when its fetch has returned, and requests wait for that")
     checks_fetched_epoch: bool = _field("KIP-320", False, False, True,
@@ -342,7 +342,7 @@ class Gauges:
     """The metrics of a controller."""
 
     counts_after_events: bool = _field("KAFKA-5028", False, True, True,
-        doc="gauges are counted when an event has been processed; before, when somebody reads them")
+        doc="gauges are counted when an event has been processed; before, when they are read")
     counts_partitions_never_led: bool = _field("KAFKA-5135", False, True, True,
         doc="a partition without any leader yet is not out of balance; before, the gauge of the imbalance fails")
     times_events: bool = _field("KAFKA-5135", False, True, True,
@@ -369,7 +369,7 @@ class Bugs:
     obeys_old_controllers: bool = _bug("KAFKA-532", fix="checks_controller_epoch", fixed="0.8.0",
         doc="a broker refuses the requests of a controller whose epoch is not the newest it has seen")
     keeps_dead_leader: bool = _bug("KAFKA-708", fix="resets_dead_leader", fixed="0.8.0",
-        doc="a leader that leaves the ISR leads no more: the leader is -1, and the last member stays in the ISR")
+        doc="a leader that leaves the ISR stops leading: the leader is -1, and the last member stays in the ISR")
     shrinks_cached_isr: bool = _bug("KAFKA-1170", fix="shrinks_stored_isr", fixed="0.8.1",
         doc="whether a replica has to leave the ISR is decided by the ISR in ZooKeeper, not by the one in the cache")
     refuses_own_isr: bool = _bug("KAFKA-1382", fix="accepts_own_isr", fixed="0.8.2.0",

@@ -49,7 +49,7 @@ class Costs:
     boot: float = 0.05
     """From starting a broker's process to its first word to ZooKeeper; the seed spreads it."""
     stop_processing: float = 0.02
-    """From the end of a controlled shutdown, or SIGTERM without one, until the broker answers no more requests: other
+    """From the end of a controlled shutdown, or SIGTERM without one, until the broker stops answering requests: other
     parts are closed first. With this time leaving brokers give the last answers that recorded ones gave."""
     stop: float = 0.1
     """From the moment a broker that stops answers nothing any more until it closes its session: logs are flushed and

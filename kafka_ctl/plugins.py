@@ -32,7 +32,7 @@ ELECTIONS = {
 }
 """By occasion, what an election is given: tuples of broker ids, `live` and `shutting_down` as sets.
 
-Each returns an `Election` or a pair (leader, ISR); None when nobody may lead.
+Each returns an `Election` or a pair (leader, ISR); None when no replica may lead.
 """
 
 RULES = {
@@ -340,7 +340,7 @@ class Answer(NamedTuple):
     wanted: str | Callable[..., str]
 
 
-ELECTED = Answer(_election, "a leader and the ISR are expected, such as (2, (2, 3)), or None for nobody")
+ELECTED = Answer(_election, "a leader and the ISR are expected, such as (2, (2, 3)), or None for no leader")
 DECISION = Answer(_bool, "True or False is expected")
 ANSWERS = {
     "assignment": Answer(

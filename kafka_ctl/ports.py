@@ -69,7 +69,7 @@ class RealTime(Clock, Protocol):
     """Operations under way that a settled lab waits for."""
 
     def failed(self, error: BaseException) -> None:
-        """Raise an error that nobody takes to whoever drives the lab."""
+        """Raise an uncaught error in the thread that drives the lab."""
 
 
 class Network(Protocol):

@@ -79,7 +79,7 @@ class Broker(BrokerProcess):
 
     @property
     def acts(self) -> bool:
-        """True if this broker acts as controller. `is_active` is also one whose id somebody has written by hand."""
+        """True if this broker acts as controller. `is_active` is also true where its id was written by hand."""
         connected = self.listening or self.state == SHUTTING_DOWN
         return connected and self.controller.is_active and self.controller.context.elected
 

@@ -31,7 +31,7 @@ OBEYED = (
     *("unclean.leader.election.enable", "min.insync.replicas", "retention.ms", "cleanup.policy"),
     *(LEADER_REPLICAS, FOLLOWER_REPLICAS),
 )
-"""The keys of topics that a lab's menu offers: those that mean something there, and two that everybody knows."""
+"""The keys of topics that a lab's menu offers: those with an effect in a lab, and two well-known ones."""
 RATES = (LEADER_RATE, FOLLOWER_RATE)
 """Keys of brokers that can only be set while they run, and that a lab obeys."""
 PER_BROKER, CLUSTER_WIDE = "per-broker", "cluster-wide"

@@ -74,7 +74,7 @@ class TopicConfigs:
         return (await self._read(topic)).get(key, str(usual[key]))
 
     async def _read(self, topic: str) -> dict[str, str]:
-        """The topic's own settings, none where nobody can read them; repeated until there is an answer."""
+        """The topic's own settings, none where they cannot be read; repeated until there is an answer."""
         while True:
             answer = await self.process.zk.read(ConfigEntityZNode.path("topics", topic))
             if answer.error != "SESSIONEXPIRED":

@@ -30,7 +30,7 @@ class Disk:
         self.futures: dict[TopicPartition, int] = {}
         """The directory of each future copy."""
         self.logs: dict[TopicPartition, Log] = {}
-        """The records of each copy; none until somebody produces."""
+        """The records of each copy; none until a producer sends one."""
         self.failed: set[int] = set()
         self.meta: dict[str, BrokerMetadata | None] = dict.fromkeys(PATHS)
         """The `meta.properties` of each directory."""

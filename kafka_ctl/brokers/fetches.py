@@ -128,4 +128,4 @@ class WaitingFetch(Protocol):
     """True if the answer brought something."""
 
     def force_complete(self) -> bool:
-        """Wait no more, as when the connection ends."""
+        """Stop waiting, as when the connection ends."""

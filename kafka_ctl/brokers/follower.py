@@ -31,7 +31,7 @@ State = Enum("State", "NONE STOPPED LAGGING CATCHING_UP IN_STEP FETCHING DELAYED
 """The state of one partition at its follower.
 
     NONE         no follower: this broker leads the partition, or has no copy
-    STOPPED      a follower without a fetcher, until it is made follower anew
+    STOPPED      a follower without a fetcher, until it is made follower again
     LAGGING      made to lag by a fault: nothing is fetched
     CATCHING_UP  outside of the ISR: a `CatchUp` copies what is missing, until the leader takes the follower in
     IN_STEP      caught up, and no fetch is under way: nothing was ever written, or there is no leader to ask
@@ -107,7 +107,7 @@ class FollowedPartition:
         self.role.note(self)
 
     def forget(self) -> None:
-        """Follow it no more, or in another way."""
+        """Stop following it, or follow it in another way."""
         self.stop()
         if self.leader is not None:
             self.role.threads[self.leader].partitions -= 1
@@ -328,7 +328,7 @@ class FollowerRole:
         self.note(p)
 
     def remove_fetcher(self, tp: TopicPartition) -> None:
-        """Stop fetching until we are made follower anew."""
+        """Stop fetching until this broker is made follower again."""
         p, hosted = self.partition(tp), self.process.hosted.get(tp)
         since = p.stopped_since if p.state is STOPPED else self.process.clock.now()
         p.forget()
@@ -336,7 +336,7 @@ class FollowerRole:
             self._stop_fetching(p, since)
 
     def forget(self, tp: TopicPartition) -> None:
-        """Follow this partition no more."""
+        """Stop following this partition."""
         self.partition(tp).forget()
 
     def end(self) -> None:
@@ -380,7 +380,7 @@ class FollowerRole:
         self.note(p)
 
     def catch_up(self) -> None:
-        """Lag no more."""
+        """Stop lagging."""
         for p in [p for p in self.late.values() if p.lagging_since != math.inf]:
             p.lagging_since = math.inf
             self.note(p)
@@ -522,7 +522,7 @@ class CatchUp:
             self._task = self.process.spawn(self._run(at_once))
 
     def drop(self, p: FollowedPartition) -> None:
-        """Fetch this partition no more."""
+        """Stop fetching this partition."""
         del self.partitions[p.tp]
         if not self.partitions:
             self.forming = False

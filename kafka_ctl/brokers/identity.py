@@ -1,7 +1,7 @@
 """Which id a broker has: what its configuration says, what its disks remember, or one drawn from ZooKeeper.
 
 A `meta.properties` file in every log directory remembers the id; it is written once the broker has registered itself.
-An id nobody configured is the next number of `/brokers/seqid` above `reserved.broker.max.id`: 1001, 1002 ...
+An id that is not configured is the next number of `/brokers/seqid` above `reserved.broker.max.id`: 1001, 1002 ...
 Kafka 2.0.1: server/KafkaServer.scala, getBrokerIdAndOfflineDirs, generateBrokerId, checkpointBrokerId
 """
 

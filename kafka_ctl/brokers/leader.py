@@ -1,7 +1,7 @@
 """The leader role of a broker: it appends records, answers fetches, and keeps the ISR.
 
 A follower's fetch says where the follower's log ends. What every in-sync replica has lies below the high watermark. A
-log is made when somebody produces; until then a follower that fetches has all there is. The leader writes a changed
+log is made at the first produce; until then a follower that fetches has all there is. The leader writes a changed
 ISR into the `state` znode on condition of the version it knows, and announces it under `/isr_change_notification`
 after a while.
 Kafka 2.0.1: cluster/Partition.scala, appendRecordsToLeader, maybeIncrementLeaderHW, maybeExpandIsr, maybeShrinkIsr;
@@ -110,7 +110,7 @@ class LeaderRole:
                 process.network.next_fetch(follower, NextFetch(process.id, tp, Finds.NEW_LEADER))
 
     def release(self, tp: TopicPartition) -> None:
-        """Lead it no more: requests that wait here are answered with that."""
+        """Stop leading it: answer the requests that wait here accordingly."""
         self.follower_ends.pop(tp, None)
         self.epoch_start.pop(tp, None)
         self.produce_purgatory.check_and_complete(tp)
@@ -310,7 +310,7 @@ class LeaderRole:
         return {tp: followers for tp, followers in late.items() if followers}
 
     def _is_late(self, tp: TopicPartition, id: int, since: float) -> bool:
-        """True if a follower has not caught up since then: it lags, or, where that counts, it fetches no more."""
+        """True if a follower has not caught up since then: it lags, or, where that counts, it has stopped fetching."""
         caught_up, is_silent = self._caught_up_until(tp, id)
         if is_silent and not self.process.generation.isr.expels_silent_followers:
             end, leaders_end = self._log_ends(tp, id)
@@ -327,7 +327,7 @@ class LeaderRole:
         return at, until, end, leaders_end, most
 
     def _caught_up_until(self, tp: TopicPartition, id: int) -> tuple[float, bool]:
-        """The last time that a follower had everything, infinity if it has now; and True if it fetches no more."""
+        """The last time that a follower had everything, infinity if it has now; and True if it has stopped fetching."""
         lag = self.process.network.lag(id, self.process.id, tp)
         if lag.silent_since == math.inf:
             return lag.late_since, False
@@ -491,7 +491,7 @@ class FollowerFetch(DelayedOperation):
         return self.leader.fetch_result(self.request.partition, self.replica, self.request.leader_epoch)
 
     def try_complete(self) -> bool:
-        """Records that are not held back, a leader that leads no more, or, since KAFKA-8443, a high watermark."""
+        """Records that are not held back, a leader that has stopped leading, or, since KAFKA-8443, a high watermark."""
         found = self._found
         if found.answered and not self._brings(*(found.offsets or (0, 0))):
             return False

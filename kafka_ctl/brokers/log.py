@@ -20,7 +20,7 @@ SEGMENT_BYTES = 1 << 30
 
 
 class Entry(NamedTuple):
-    """One record: the epoch of the leader that wrote it, its value, and its bytes (0 where nobody asked for any)."""
+    """One record: the epoch of the leader that wrote it, its value, and its bytes (0 where no size was asked for)."""
 
     leader_epoch: int
     value: int

@@ -1,9 +1,9 @@
 """The purgatory: requests that wait until something happens, or until they have waited long enough.
 
-An operation is tried; what cannot be completed is put on the watch list of every key that may complete it (usually a
-partition), tried once more, and only then given to the timer. It is completed exactly once: by whoever finds that it
-can be, or by its timeout. Completion takes it out of the timer at once, but leaves it on the watch lists until somebody
-goes through them. So there are two counts, `watched` and `delayed`, which need not agree.
+An operation is tried. If it cannot be completed, it is put on the watch list of every key that may complete it (usually
+a partition), tried once more, and only then given to the timer. It is completed exactly once: by the first check that
+succeeds, or by its timeout. Completion takes it out of the timer at once, but leaves it on the watch lists until they
+are purged. So there are two counts, `watched` and `delayed`, which need not agree.
 
 Kafka 2.0.1: server/DelayedOperation.scala, DelayedOperation, DelayedOperationPurgatory
 """

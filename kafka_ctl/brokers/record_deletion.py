@@ -114,7 +114,7 @@ class RecordDeletion:
         self.purgatory.check_and_complete(tp)
 
     def release(self, tp: TopicPartition) -> None:
-        """The partition is led here no more."""
+        """End the waiting deletions of a partition that is no longer led here."""
         self.starts.pop(tp, None)
         self.check(tp)
 

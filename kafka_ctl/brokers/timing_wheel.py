@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafka_ctl.ports import Clock, Timer
 
 POLL = 200
-"""Milliseconds after which whoever waits for a bucket to expire looks up in any case: Kafka's reaper."""
+"""The longest wait of Kafka's reaper for a bucket to expire, in milliseconds."""
 
 Placing = Callable[[int, int, int, int], tuple[int, int]]
 
@@ -97,7 +97,7 @@ class Task:
 
     @property
     def where(self) -> Where | None:
-        """The bucket that it waits in; None when it waits no more."""
+        """The bucket that it waits in; None when it does not wait."""
         bucket = self._bucket
         return None if bucket is None else Where(bucket.level, bucket.number, bucket.expires)
 
@@ -270,7 +270,7 @@ class TimingWheel:
         self._note("demote", where, task)
 
     def poll_soon(self) -> None:
-        """Have `after_poll` called at the next opportunity: here, whenever somebody lets time pass."""
+        """Have `after_poll` called at the next opportunity: here, at the next `advance`."""
 
     @property
     def next_expiration(self) -> int | None:
@@ -342,7 +342,7 @@ def _checked(place: Placing) -> Placing:
 class SystemTimer(TimingWheel):
     """A timing wheel on a clock, which wakes it when the next bucket expires.
 
-    Without tasks it sleeps: buckets that were left empty are polled when somebody needs it again. `background` timers
+    Without tasks it sleeps: buckets that were left empty are polled at its next use. `background` timers
     do not keep a lab from settling.
     Kafka 2.0.1: utils/timer/Timer.scala, SystemTimer; server/DelayedOperation.scala, ExpiredOperationReaper
     """

@@ -321,7 +321,7 @@ def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> i
     except KafkaCtlError as trouble:
         echo(f"kafka-ctl: {getattr(trouble, 'unnamed', None) or trouble}", err=True)
         return 2 if isinstance(trouble, BadInput) else 1
-    except BrokenPipeError:  # whoever read what we print has ended, as in `| head`
+    except BrokenPipeError:  # the reader of our output has ended, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as trouble:

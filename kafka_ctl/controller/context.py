@@ -34,7 +34,7 @@ from kafka_ctl.scala_order import (
 
 V = TypeVar("V")
 SURVIVORS = ("reassigning", "preferred_elections")
-"""Fields that 0.10 kept across a resignation and did not read anew at the next election (KAFKA-5310)."""
+"""Fields that 0.10 kept across a resignation and did not read again at the next election (KAFKA-5310)."""
 
 
 @dataclass

@@ -37,7 +37,7 @@ class Procedures(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class Controller(ControllerProcess):
-    """The controller module of broker `id`; `register` writes the broker's own znode anew after its session expired."""
+    """The controller module of broker `id`; `register` writes the broker's znode again after its session expired."""
 
     register: Callable[[], Awaitable[None]]
     procedures: Procedures

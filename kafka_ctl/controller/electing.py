@@ -29,7 +29,7 @@ UNAVAILABLE = {
     ElectionType.PREFERRED: "PREFERRED_LEADER_NOT_AVAILABLE",
     ElectionType.UNCLEAN: "ELIGIBLE_LEADERS_NOT_AVAILABLE",
 }
-"""The error where nobody is fit to lead."""
+"""The error where no replica may lead."""
 
 
 async def elect_leaders(

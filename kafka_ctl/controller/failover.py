@@ -38,7 +38,7 @@ async def startup(env: Controller) -> None:
 
 
 async def controller_change(env: Controller) -> None:
-    """`/controller` appeared or changed: note who it is, and resign if it is somebody else now."""
+    """`/controller` appeared or changed: note its id, and resign if it is another broker's."""
     was_elected = env.active_id == env.id
     await listeners.watch_controller(env)
     env.active_id = await env.zk.controller_id()
@@ -87,7 +87,7 @@ async def _skips_reelection(env: Controller) -> bool:
 
 
 async def elect(env: Controller) -> None:
-    """Try to become controller; whoever finds one elected already stops."""
+    """Try to become controller; stop where one is elected already."""
     async with env.locked():
         await elect_once(env)
 
@@ -137,7 +137,7 @@ async def elect_once(env: Controller) -> None:
 async def trigger_move(env: Controller) -> None:
     """Resign and delete `/controller`; since writes are fenced, only after looking whether it still is ours.
 
-    In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected anew.
+    In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected again.
     """
     if not env.generation.zookeeper.fences_writes:
         if env.generation.failover.resigns_before_moving:
@@ -164,7 +164,7 @@ async def trigger_move(env: Controller) -> None:
 async def _register_with_epoch(env: Controller, data: bytes) -> tuple[int, int]:
     """Create `/controller` and raise the epoch in one transaction; the new epoch and its zk_version.
 
-    Raises ControllerMoved when somebody else did one of the two first.
+    Raises ControllerMoved when another broker did one of the two first.
     Kafka 2.4.1: zk/KafkaZkClient.scala, registerControllerAndIncrementControllerEpoch
     """
     path = znodes.ControllerEpochZNode.path()
@@ -199,7 +199,7 @@ async def read_epoch(env: Controller) -> None:
 
 
 async def increment_epoch(env: Controller) -> None:
-    """Write the next epoch on condition that nobody wrote since we read. Raises ControllerMoved if somebody did.
+    """Write the next epoch on condition that it has not changed since we read it. Raises ControllerMoved if it has.
 
     Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
     """

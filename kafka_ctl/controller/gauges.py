@@ -1,7 +1,7 @@
 """Gauges of a controller for operators: those of `kafka.controller:type=KafkaController`.
 
 Where there is an event queue they are counted after each event, and show that until the next event is done; a
-controller that resigns sets them to 0 at once. 0.10 counts when somebody reads them, under the controller's lock; the
+controller that resigns sets them to 0 at once. 0.10 counts when they are read, under the controller's lock; the
 lab shows what the context holds at that moment, where Kafka's reader would wait for the lock.
 
 Three quirks of Kafka's are kept. In 0.10 `PreferredReplicaImbalanceCount` cannot be read while a partition has never

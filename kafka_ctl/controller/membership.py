@@ -82,7 +82,7 @@ def _update(env: Controller, now: dict[int, Broker], changed: Iterable[int]) -> 
 
 
 async def broker_modifications(env: Controller, broker: int) -> None:
-    """A broker's endpoints changed: everybody must know."""
+    """A broker's endpoints changed: send the metadata to all brokers."""
     answer = await env.zk.read(BrokerIdZNode.path(broker))
     known = env.context.brokers.get(broker)
     if answer.error is None and known is not None:

@@ -268,7 +268,7 @@ def no_state(process: ControllerProcess, tp: TopicPartition) -> StateChangeFaile
 def no_leader(
     process: ControllerProcess, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
 ) -> StateChangeFailed:
-    """An election that nobody may win; before KAFKA-5642 each selector had words of its own.
+    """An election that no replica may win; before KAFKA-5642 each selector had words of its own.
 
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
     """

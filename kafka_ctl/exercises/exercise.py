@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
 class Exercise:
     """One exercise. `name` is lesson and number, `05.1`; `hints` go from a nudge to the last step but one.
 
-    `core` marks the two exercises of a lesson that everybody does; the others stretch. `given` is the function that
+    `core` marks the two core exercises of a lesson; the others are stretch. `given` is the function that
     learners begin with, as text: with a bug, or with dots in some places; without it they get dots alone.
     """
 

@@ -177,8 +177,8 @@ def decoded(error: PluginFailed) -> str:
     """The failure of a function, with the usual cause where there is one."""
     text = str(error)
     if "returned None" in text or "NoneType" in text:
-        nobody = " Is nobody fit to lead a case of its own?" if text.startswith("elections") else ""
-        return f"{text}\nDoes every way through it end with a `return`?{nobody}"
+        unled = " Is a partition without a candidate a case of its own?" if text.startswith("elections") else ""
+        return f"{text}\nDoes every way through it end with a `return`?{unled}"
     if "positional argument" in text:
         return f"{text}\nIts parameters are not those that it is called with."
     return text

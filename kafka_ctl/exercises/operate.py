@@ -24,7 +24,7 @@ Remark = str | Callable[[Lab], str | None]
 class Operate(Exercise):
     """A cluster as `begin` (a story) leaves it.
 
-    The answer is a lab in which somebody worked, a function of a lab, or commands as text. `missing` says what is still
+    The answer is a lab that was worked in, a function of a lab, or commands as text. `missing` says what is still
     wrong at the end, None if nothing is; `best` is how few commands are enough, `most` how many there may be. `remarks`
     tell, by command, why it did not help; `praise` tells, by command, what to say of a way that works, and `why` what
     made it work. A way that wrote a broker's or a partition's znode by hand works at a risk, which is said instead of

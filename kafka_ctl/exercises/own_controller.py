@@ -1,6 +1,6 @@
 """A controller of the learner's own: the functions that solved exercises, together, in the stories of the museum.
 
-Their source text is kept with the progress. So they outlive their notebooks, also in a browser, and nobody copies them.
+Their source text is kept with the progress. So they outlive their notebooks, also in a browser, and need not be copied.
 """
 
 from __future__ import annotations

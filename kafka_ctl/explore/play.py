@@ -169,7 +169,7 @@ def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> 
 
 
 def _known(lab: Lab) -> str | None:
-    """Why a controller may be elected again and again: whoever is finds a request that it cannot fulfil."""
+    """Why controllers may be elected without end: each finds a request that it cannot fulfil."""
     failed = [r.detail or "" for r in lab.trace.records[-400:] if r.action == "election_failed"]
     return next((known for message, known in FAILURES.items() if any(message in text for text in failed)), None)
 

@@ -55,7 +55,7 @@ def menu(generation: str) -> list[tuple[str, Drawn]]:
 def _at_a_return(draw: Draw) -> list[Command]:
     """A record comes while followers that have caught up wait to be let into the ISR: half a millisecond.
 
-    Nobody but the leader is in the ISR by then, so that the record is below the high watermark at once.
+    Only the leader is in the ISR by then, so that the record is below the high watermark at once.
     """
     brokers, produce = range(1, draw.brokers + 1), Command("produce", (OWN, 0), {"wait": False})
     lags = [_command("lag", follower, OWN, 0) for follower in brokers]
@@ -134,7 +134,7 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
 def busy(generation: str, seed: int) -> Walk:
     """The explorer's walk of a seed in a cluster that is in use.
 
-    There are topics, somebody produces often, leaderships are rebalanced every 10 s, and `/controller` is deleted while
+    There are topics, a producer sends often, leaderships are rebalanced every 10 s, and `/controller` is deleted while
     its owner is cut off from ZooKeeper, so that two believe to be it.
     """
     wanted, rng = walk(generation, seed), Random(seed)

@@ -34,7 +34,7 @@ FORMAT = 2
 
 
 MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}
-"""Seeds of clusters are counted in millions (`Job.seed_of`); Spark has no more buckets than that."""
+"""Seeds of clusters are counted in millions (`Job.seed_of`); Spark has at most that many buckets."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def _here(path: str, job: Job, buckets: Sequence[int], processes: int) -> None:
 
 @contextmanager
 def progress_bar(place: DatasetFolder, buckets: int, wanted: bool | None) -> Iterator[None]:
-    """A progress bar on stderr while the buckets appear in the folder, whoever writes them."""
+    """A progress bar on stderr while the buckets appear in the folder."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield
         return

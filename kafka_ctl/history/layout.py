@@ -100,7 +100,7 @@ class DatasetFolder:
         return found
 
     def write_json(self, value: Json, *names: str) -> None:
-        """Under another name first, so that nobody reads half a file."""
+        """Write under another name first, so that no reader sees half a file."""
         folder = self.at(*names[:-1]) if names[:-1] else self.root
         self.fs.create_dir(folder)
         unfinished = f"{folder}/.{names[-1]}"

@@ -1,7 +1,7 @@
 """Cluster lives: where ZooKeeper was wiped, the history of another cluster begins.
 
 Kafka counts its controllers in `/controller_epoch`, and this number only rises. A controller that announces an epoch
-which is not above the one before works for a cluster that was made anew: its topics, brokers and epochs share nothing
+which is not above the one before works for a cluster that was made again: its topics, brokers and epochs share nothing
 with the old ones but their names. So no question looks beyond the life that a record belongs to.
 Kafka 2.0.1: controller/KafkaController.scala, incrementControllerEpoch
 """

@@ -20,7 +20,7 @@ from kafka_ctl.trace.record import Recorder
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
-"""Kinds of files that are never opened, since reading them may wait for ever."""
+"""Kinds of files that are never opened, since reading them may never end."""
 
 
 class LogFile(NamedTuple):
@@ -103,7 +103,7 @@ def _wanted(entry: os.DirEntry[str]) -> bool:
         return True
     try:
         return entry.is_dir()
-    except OSError:  # a loop of links with another name is nobody's log
+    except OSError:  # a loop of links with another name is no log
         return False
 
 

@@ -149,7 +149,7 @@ def gaps(records: Sequence[Record], places: Sequence[SourceLine]) -> Iterator[st
     last: int | None = None
     for record in elections:
         if record.seq in begun:
-            yield f"The controller epoch begins anew at {record.actor}: ZooKeeper was wiped, this is another cluster"
+            yield f"The controller epoch begins again at {record.actor}: ZooKeeper was wiped, this is another cluster"
             last = None
         epoch = announced(record, apart)
         if epoch is not None and last is None and epoch > 1 and not begun:

@@ -54,7 +54,7 @@ JAVA_OPTIONS = [
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
 ]
 _COLLECTOR = "-XX:+UseParallelGC"
-"""A question makes much garbage and nobody waits for its pauses: an eighth less time than with Java's own choice."""
+"""A question makes much garbage and its pauses do not matter: an eighth less time than with Java's own choice."""
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -163,7 +163,7 @@ _folder_made: Path | None = None
 
 
 def session_folder() -> Path:
-    """A temporary folder of this process that nobody else may read.
+    """A temporary folder of this process that no other user may read.
 
     Spark's log, its warehouse, its blocks and all that Java leaves about are in it, and what is sent to workers. It is
     removed when Java ends, as it does with this process whatever ends that, and when this process exits.
@@ -294,7 +294,7 @@ def ship_package(spark: SparkSession) -> None:
     what they must have themselves is this version of Python with pyarrow (Spark's setting `PYSPARK_PYTHON` names it).
     """
     if runs_here(spark):
-        # A session that somebody else made runs whatever `python3` comes first on PATH.
+        # A session that another program made runs whatever `python3` comes first on PATH.
         spark.sparkContext.pythonExec = sys.executable
     elif spark.conf.get(_SHIPPED, "no") != "yes":
         with ExitStack() as sent:

@@ -34,7 +34,7 @@ class Workload:
     brokers: tuple[int, int] = (3, 9)
     """Fewest and most brokers; small clusters are more frequent (the logarithm is uniform)."""
     racks: int = 3
-    """Racks over which the brokers are spread evenly; 1 means that nobody knows of racks."""
+    """Racks over which the brokers are spread evenly; 1 means no racks."""
     topics: tuple[int, int] = (3, 20)
     """Fewest and most topics, as with brokers."""
     partitions: Mapping[int, float] = field(default_factory=lambda: {1: 3, 3: 4, 6: 2, 12: 1})
@@ -270,7 +270,7 @@ def rack_failure(lab: Lab, rng: Random) -> Iterator[float]:
 
 
 def session_expiry(lab: Lab, rng: Random) -> Iterator[float]:
-    """One broker's ZooKeeper session expires; the broker itself goes on and registers anew."""
+    """One broker's ZooKeeper session expires; the broker itself goes on and registers again."""
     if broker := pick(lab, rng):
         lab.expire_session(broker)
     yield 0.0
@@ -303,7 +303,7 @@ def slow_follower(lab: Lab, rng: Random) -> Iterator[float]:
 
 
 def new_topic(lab: Lab, rng: Random) -> Iterator[float]:
-    """Somebody creates a topic of 1 to 6 partitions."""
+    """Create a topic of 1 to 6 partitions."""
     with suppress(BadInput):
         copies = min(3, len(running(lab)))
         lab.create_topic(f"new-{rng.randrange(10**9)}", rng.randint(1, 6), copies)

@@ -103,7 +103,7 @@ class OldRequestsAreRefused(Invariant):
             text = f"broker {broker} obeyed a request ({record.action}) of epoch {epoch} after one of epoch {newest}"
             self.broken(record, text, Subject(broker=broker, aspect=f"{record.action} controller"))
         if asked.seq < self.registered.get(broker, -1):
-            text = f"broker {broker} obeyed a request ({record.action}) sent to it before it registered itself anew"
+            text = f"broker {broker} obeyed a request ({record.action}) sent to it before it registered again"
             self.broken(record, text, Subject(broker=broker, aspect=f"{record.action} broker"))
         self.newest[broker] = max(epoch, newest)
 
@@ -115,7 +115,7 @@ class OldRequestsAreRefused(Invariant):
         broker = int(asked.actor.removeprefix("broker-")) if asked else -1
         if asked is not None and asked.seq < self.registered.get(broker, -1):
             who = f"{record.actor} takes broker {broker} to be leaving"
-            text = f"{who}, as it had asked before it registered itself anew"
+            text = f"{who}, as it had asked before it registered again"
             self.broken(record, text, Subject(broker=broker, aspect="ControlledShutdown broker"))
 
 

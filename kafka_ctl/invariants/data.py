@@ -129,7 +129,7 @@ class LogsMatch(DataInvariant):
 
 
 class ReadsAreConsistent(DataInvariant):
-    """A record that could once be read at an offset, below a leader's high watermark, stays there for ever."""
+    """A record that could once be read at an offset, below a leader's high watermark, stays there."""
 
     id, name = "I6", "reads-are-consistent"
     motive = "ConsistentReadProperty in Vanlightly/kafka-tlaplus"
@@ -148,7 +148,7 @@ class ReadsAreConsistent(DataInvariant):
         own = self.facts.logs.of(tp, record.broker)
         values = [entry.value for entry in own.entries[: own.high_watermark]]
         before = self.read.setdefault(tp, [])
-        start, length = own.start, min(len(values), len(before))  # what is deleted is read no more
+        start, length = own.start, min(len(values), len(before))  # what is deleted is no longer read
         same = values[start:length] == before[start:length]
         for offset, (now, once) in enumerate(() if same else zip(values, before, strict=False)):
             if now != once and offset >= start and once != GONE.value:

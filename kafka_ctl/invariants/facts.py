@@ -51,7 +51,7 @@ class Facts:
         """The broker that made `/controller`."""
         self.epoch = 0
         self.epochs: dict[str, int] = {}
-        """The epoch under which each controller acts, until it resigns or finds that it is controller no more."""
+        """The epoch under which each controller acts, until it resigns or finds that it is no longer controller."""
         self.registered: dict[int, int] = {}
         """The registered brokers and the `seq` of the record that made their znodes."""
         self.shutting_down: set[int] = set()

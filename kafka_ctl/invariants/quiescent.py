@@ -122,7 +122,7 @@ class AdminRequestsComplete(PartitionsAtRest):
         moving = {tp.topic for tp in self.facts.moving()}
         for topic in self.facts.topics_to_be_deleted:
             copies = [(tp, id) for tp, assigned in self.facts.partitions(topic).items() for id in assigned.replicas]
-            # A topic whose assignment a restoration emptied says no more where its copies are.
+            # A topic whose assignment a restoration emptied no longer says where its copies are.
             whole = bool(self.facts.assignments.get(topic)) and all(self._serves(live, id, tp) for tp, id in copies)
             if whole and topic not in moving and world.config["delete.topic.enable"]:
                 text = f"topic {topic} is to be deleted and all its copies are there, but it is not"

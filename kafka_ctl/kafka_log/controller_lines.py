@@ -1,8 +1,8 @@
 """The lines of controller.log that no record of the controller says: of channels, threads, handlers and state machines.
 
 The controller's own log messages are records (`ControllerProcess.log`). What Kafka writes beside them follows from the
-other records: a broker that comes gets a channel with a thread, whoever leaves in good order resigns first. As such a
-line may rest on all that happened before, a trace that does not begin at its beginning has none of them.
+other records: a new broker gets a channel with a thread, a controller that shuts down in good order resigns first. Such
+a line may depend on all that happened before, so a trace that does not begin at the start of the run has none of them.
 Kafka 2.0.1: controller/KafkaController.scala, ControllerChannelManager.scala, TopicDeletionManager.scala
 """
 
@@ -332,7 +332,7 @@ class ControllerLines:
         self.write(r, "rebalance_started")
 
     def _done_preferred_replica_leader_election(self, r: Record) -> None:
-        """A request from a znode is answered as well, though nobody waits for the answer."""
+        """A request from a znode is answered as well, though nothing waits for the answer."""
         known = self.of(r)
         if known.elections is not None and self.whole:
             needless = {tp: NOT_NEEDED for tp in self.requested if tp not in known.elections}

@@ -338,7 +338,7 @@ class _Writer:
         self.write(r._replace(actor=sent.record.actor), "answered", **fields, **self.node(r.broker or 0))
 
     def _disconnected(self, r: Record) -> None:
-        """Nobody took the connection, or the request was sent and nothing came back."""
+        """The connection was refused, or the request was sent and nothing came back."""
         sent, node = self.sent.get(r.cause), self.node(r.broker or 0)
         if sent is None or "refused the connection" in (r.detail or ""):
             self.write(r, "unreachable", **node)

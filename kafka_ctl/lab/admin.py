@@ -83,7 +83,7 @@ class Admin:
         await zk.set_or_create_config("topics", topic, znodes.ConfigEntityZNode.encode(values))
         data = self._encoded({p: ReplicaAssignment(tuple(r)) for p, r in chosen.items()})
         created = await zk.write(Create(znodes.TopicZNode.path(topic), data))
-        if created.error == "NODEEXISTS":  # somebody else was faster
+        if created.error == "NODEEXISTS":  # another client was faster
             topic_names.check_new(topic, [topic])
         created.checked()
 

@@ -420,7 +420,7 @@ class Commands(RecordedRun):
     async def _alter(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Mapping[TopicPartition, ApiError]:
-        """Ask the controller, whoever that is by then; its refusals."""
+        """Ask the broker that is controller by then; its refusals."""
         return (await self._call_controller(AlterPartitionReassignmentsRequest(targets))).refused
 
     async def _moving(self) -> Mapping[TopicPartition, ReplicaAssignment]:

@@ -58,7 +58,7 @@ _EXPECTED = "the output of `kafka-topics --describe` or the JSON of `kafka-reass
 
 
 class PartitionDescription(NamedTuple):
-    """The replicas of one partition, who leads it (None: nobody) and who is in sync.
+    """The replicas of one partition, its leader (None: no leader) and its ISR.
 
     `adding` and `removing` are not empty while a KIP-455 reassignment runs. A leader epoch of -1 stands for a partition
     that never had a leader.
@@ -120,7 +120,7 @@ def parse_description(path_or_text: str | Path) -> Description:
 
 
 def check_description(source: str, given: Description) -> Description:
-    """A description that somebody has made, in order; BadInput, naming `source`, for what cannot be."""
+    """A description from outside, in order; BadInput, naming `source`, for what cannot be."""
     try:
         partitions, configs = given.partitions, given.configs
         for (topic, number), state in partitions.items():

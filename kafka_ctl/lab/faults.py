@@ -90,7 +90,7 @@ class Faults(Commands):
     def shutdown(self, broker: int, wait: bool = True, grace: float | None = None) -> ShutdownReport | None:
         """Controlled shutdown: ask the controller to move leaderships away, then stop.
 
-        Time passes until the broker is down; with `wait=False` it has only been asked to leave. `grace`: whoever sent
+        Time passes until the broker is down; with `wait=False` it has only been asked to leave. `grace`: the sender of
         SIGTERM sends SIGKILL after so many seconds (by default `docker stop` 10, Kubernetes 30, systemd 90).
         """
         process = self._broker(broker, "shutdown", running=True)

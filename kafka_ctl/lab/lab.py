@@ -125,7 +125,7 @@ class Lab(Faults):
 
     @classmethod
     def from_description(cls, path_or_text: str | Path, **options: Any) -> Lab:
-        """A lab that begins as somebody's cluster: with those brokers, assignments, leaders and ISRs.
+        """A lab that begins as a given cluster: with those brokers, assignments, leaders and ISRs.
 
         `path_or_text` is what `kafka-topics --describe` printed (any Kafka from 0.10 to 3.x), or the JSON of
         `kafka-reassign-partitions`. `options` are those of `Lab`; `brokers` may add racks, or brokers that hold
@@ -506,7 +506,7 @@ def _note_exit() -> None:
 
 
 def _heed_sigterm() -> None:
-    """Let SIGTERM end the labs and then the program, unless somebody else has an answer to it."""
+    """Let SIGTERM end the labs and then the program, unless the program handles it itself."""
     import threading  # here: a browser's Python has no threads, and needs no signals
 
     main = threading.current_thread() is threading.main_thread()

@@ -244,7 +244,7 @@ class RecordedRun:
         return Rows(self._world.clock.call(lambda: view.logs(self._world.brokers)))
 
     def log(self, topic: str, partition: int) -> Rows[view.LogView]:
-        """The logs of one partition, by broker; none while nobody has produced.
+        """The logs of one partition, by broker; none before the first produce.
 
         Raises UnknownName if the partition does not exist.
         """
@@ -372,7 +372,7 @@ class RecordedRun:
         try:
             lab = cls(**opening | {"settle": settles and whole})
         except BadInput as error:
-            error.args = (error.unnamed or str(error),)  # nobody has called the constructor
+            error.args = (error.unnamed or str(error),)  # the constructor was not called
             raise
         lab._settled_first = settles
         listeners = [] if progress is None else [progress]

@@ -59,7 +59,7 @@ class ControllerMemory(NamedTuple):
 
 
 class PartitionView(NamedTuple):
-    """One partition. `leader` is -1 when nobody leads; without a controller, `state` is NonExistentPartition."""
+    """One partition. `leader` is -1 where there is none; without a controller, `state` is NonExistentPartition."""
 
     topic: str
     partition: int
@@ -157,7 +157,7 @@ def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | No
 
 
 def memory(acting: Controller | None) -> ControllerMemory | None:
-    """The requests that a controller knows of; None while nobody acts as controller."""
+    """The requests that a controller knows of; None without an acting controller."""
     if acting is None:
         return None
     moving = {str(tp): tuple(target) for tp, target in sorted(acting.context.reassigning.items())}

@@ -83,7 +83,7 @@ class Clock:
             timer.cancel()
 
     def spawn(self, coro: Coroutine[object, None, T], context: Context | None = None) -> asyncio.Task[T]:
-        """Start a task on this clock; an exception nobody takes is raised to whoever drives the lab."""
+        """Start a task on this clock; an uncaught exception is raised in the call that drives the lab."""
         task = self.loop.create_task(coro, context=context)
         self.tasks[task] = None
         task.add_done_callback(self._ended)
@@ -156,7 +156,7 @@ class VirtualClock(Clock):
         super().__init__()
         self.loop: VirtualLoop = VirtualLoop()  # type: ignore[abstract]
         self.halt: Callable[[], bool] | None = None
-        """Asked before every callback: whether to stop here, whoever is driving."""
+        """Asked before every callback: whether to stop here."""
 
     def now(self) -> float:
         return self.loop.now
@@ -193,7 +193,7 @@ class VirtualClock(Clock):
         task = self.loop.create_task(coro)
         try:
             self.drive(task.done, self.loop.now + LIMIT)
-        except BaseException:  # it goes on when the lab does, but nobody waits for it any more
+        except BaseException:  # it goes on when the lab does, but nothing waits for it any more
             self.tasks[task] = None
             task.add_done_callback(self._abandoned)
             raise
@@ -206,7 +206,7 @@ class VirtualClock(Clock):
     def _abandoned(self, task: asyncio.Task[object]) -> None:
         self.tasks.pop(task, None)
         if not task.cancelled():
-            task.exception()  # nobody wants to know
+            task.exception()  # marks the exception as retrieved
 
     def run_for(self, seconds: float) -> None:
         """Let so many virtual seconds pass."""

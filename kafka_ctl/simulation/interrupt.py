@@ -29,7 +29,7 @@ class Interrupts:
     def held(self) -> Iterator[None]:
         """Hold Ctrl-C back until the loop, or the end of this, takes it.
 
-        Whoever handles the signal, in Python and in this thread, is asked then instead of at once, and decides whether
+        The signal's handler, in Python and in this thread, is called then instead of at once, and decides whether
         that stops anything.
         """
         main = threading.current_thread() is threading.main_thread()

@@ -94,7 +94,7 @@ class Network:
         return answer
 
     async def _answered(self, source: int, target: int, request: Request) -> tuple[Response, int]:
-        """Deliver what has left; a process that pauses for too long gets it, but the controller waits no more.
+        """Deliver what has left; a process that pauses for too long gets it, but the controller has stopped waiting.
 
         Kafka 2.0.1: controller/ControllerChannelManager.scala, addNewBroker (`controller.socket.timeout.ms`)
         """

@@ -1,7 +1,7 @@
 """Worlds on real time: when is it quiet there, and the one whose ZooKeeper is in this process.
 
-On virtual time one knows when nothing is left to happen. Here the lab asks: nobody is busy, and after every session has
-heard all that ZooKeeper had to say, still nobody is.
+On virtual time one knows when nothing is left to happen. Here the lab checks that no broker is busy, lets every
+session receive all of ZooKeeper's events, and checks again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RealTimeWorld(World):
         return True
 
     def _patience(self) -> Callable[[], None]:
-        """A check to be repeated while somebody waits: raises when there is no point in it any more."""
+        """A check to be repeated while a caller waits: raises when waiting has become pointless."""
         return lambda: None
 
     async def _caught_up(self) -> None:
@@ -156,7 +156,7 @@ class RealTimeWorld(World):
         stored = znodes.get(ControllerZNode.path())
         acting = self.acting()
         named = named_controller(stored[0]) if stored else None
-        if acting is None:  # nobody is there, or all believe what somebody has written by hand
+        if acting is None:  # there is no controller, or all believe an id that was written by hand
             agreed = {broker.controller.active_id for broker in self.brokers.values() if broker.listening} <= {named}
         else:
             agreed = acting.id == named

@@ -23,7 +23,7 @@ from kafka_ctl.zookeeper.znodes import ClusterIdZNode
 T = TypeVar("T")
 
 PATIENCE = 20.0
-"""Seconds without a connection to ZooKeeper after which a call of the lab gives up: a server that somebody starts
+"""Seconds without a connection to ZooKeeper after which a call of the lab gives up: a server that a person starts
 again takes half a second, and ten on a busy machine."""
 CERTAIN = 2.0
 """The same where the lab knows better: it is its own server, and was killed or has ended."""
@@ -151,7 +151,7 @@ class RealWorld(RealTimeWorld):
         """A check to be repeated: Unavailable when the connection has been lost for too long.
 
         Also when only some sessions have none: a server that has just started may leave a client waiting. BadInput
-        when the chroot is another lab's now: our sessions are abandoned then, and answer nobody.
+        when the chroot is another lab's now: our sessions are abandoned then, and answer no call.
         """
         outage = Outage()
 

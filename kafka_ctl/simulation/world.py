@@ -1,7 +1,7 @@
 """A world: the three ports (store, network, clock) and the brokers that live in it.
 
 `memory` is virtual time and a ZooKeeper in this process. Everything else is real time and a real ZooKeeper
-(`real.py`): one started for the lab (`embedded`) or anybody's (`host:port/chroot`).
+(`real.py`): one started for the lab (`embedded`) or an existing one (`host:port/chroot`).
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class World:
         return max(active, key=lambda c: c.context.epoch, default=None)
 
     def election_blocked_by(self) -> str:
-        """Why nobody can become controller: the znode on which the last election failed; empty when none did.
+        """The reason why no broker can become controller: the znode on which the last election failed, or empty.
 
         As in Kafka, the brokers go on trying without end.
         """

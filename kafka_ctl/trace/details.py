@@ -14,7 +14,7 @@ from typing import Any
 from kafka_ctl.trace.record import Record
 
 Json = dict[str, Any]
-"""An object in JSON, that anybody may have written."""
+"""An object in JSON from any writer."""
 FEW = 500
 """So many records are listed one by one."""
 
@@ -102,7 +102,7 @@ def flags(detail: str | None) -> frozenset[str]:
 
 
 def numbers(text: str | None) -> tuple[int, ...]:
-    """`1,2,3` as numbers; anything else in it, also -1 for nobody, is left out."""
+    """`1,2,3` as numbers; anything else in it, also -1 for no broker, is left out."""
     return tuple(int(word) for word in (text or "").split(",") if word.isdecimal())
 
 

@@ -99,7 +99,7 @@ class Lags:
             self.limit = float(given)
 
     def leads(self, key: Key, broker: int, now: float) -> None:
-        """A broker was made leader; its followers begin anew."""
+        """A broker was made leader; its followers begin again."""
         if self.led.get(key, (None, 0.0))[0] != broker:
             self.led[key] = broker, now
             for found in (self.behind, self.fetched):

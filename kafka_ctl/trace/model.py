@@ -63,7 +63,7 @@ class ClusterModel:
     controllers: dict[int, ControllerSeen] = field(default_factory=dict)
     """Broker -> the context of its controller, for each that was ever elected."""
     changed: dict[Key, int] = field(default_factory=dict)
-    """Partition -> the `seq` of the last record that changed what anybody has of it."""
+    """Partition -> the `seq` of the last record that changed any copy of its state."""
     reshaped: int = -1
     """The `seq` of the last record by which a broker or a controller came, went or changed."""
     controller: int | None = None

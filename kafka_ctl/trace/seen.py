@@ -84,8 +84,8 @@ class BrokerSeen:
 class PartitionSeen:
     """A partition: its state as the last controller has it, and its leadership as ZooKeeper has it.
 
-    `leader` is -1 for nobody, None while not yet known. Where no write to ZooKeeper is recorded, as in an imported log,
-    leadership is that of the last record about the partition.
+    `leader` is -1 for no leader, None while not yet known. Where no write to ZooKeeper is recorded, as in an imported
+    log, leadership is that of the last record about the partition.
     """
 
     state: str = "NonExistentPartition"

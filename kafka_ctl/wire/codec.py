@@ -1,7 +1,7 @@
 """Messages as dictionaries, and as bytes.
 
 A message is a dictionary of its fields; a field that is left out has the schema's default, and one that a version does
-not have is left out of the bytes, so that one answer serves every version. `decode` reads what anybody may have sent:
+not have is left out of the bytes, so that one answer serves every version. `decode` reads bytes of any sender:
 every length is checked against the bytes that are there, the memory of all elements against a budget, and tagged fields
 that are not known are skipped.
 Kafka 2.4.1: common/protocol/types/Schema.java; KIP-482 (flexible versions)

@@ -1,7 +1,7 @@
 """The records of clients: a broker's log holds their numbers, and their bytes lie here, once for all copies.
 
 A producer's batch is kept as it came, with the number of its first record; the records in it are numbered on. So a log
-says which records a replica has and in which order, and whoever fetches gets the producer's own bytes.
+says which records a replica has and in which order, and a fetch answers with the producer's own bytes.
 """
 
 from __future__ import annotations

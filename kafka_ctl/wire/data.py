@@ -216,7 +216,7 @@ def _check_or_close(generation: Generation, version: int, data: bytes) -> None:
 
 
 def _close_after_errors(answers: Mapping[TopicPartition, Response]) -> None:
-    """With acks=0 an error closes the connection, so that the client asks for the metadata anew."""
+    """With acks=0 an error closes the connection, so that the client asks for the metadata again."""
     errors = {tp: answer.error for tp, answer in answers.items() if answer.error is not None}
     if errors:
         summary = ", ".join(f"{tp} -> {error}" for tp, error in errors.items())
@@ -288,7 +288,7 @@ async def _appended(
 
 
 def _is_in_a_log(service: Service, tp: TopicPartition, kept: Kept) -> bool:
-    """True if any replica has a batch: a leader that leads no more may have dropped what the next one has copied."""
+    """True if any replica has a batch: a former leader may have dropped what the next one has copied."""
     logs = [broker.disk.logs.get(tp) for broker in service.shared.world.brokers.values()]
     return any(_offset_of(log, kept.first) is not None for log in logs)
 

@@ -67,7 +67,7 @@ class CachedPartition:
 
 @dataclass(eq=False)
 class FetchSession:
-    """One session; those partitions that had news last stand at the end, so that nobody starves."""
+    """One session; those partitions that had news last stand at the end, so that none starves."""
 
     id: int
     privileged: bool

@@ -47,7 +47,7 @@ class Reading:
         self.most = min(request.get("max_bytes", MOST), MOST)
         self.holding: Holding = request["holding"]
         self.error: str | None = request.get("error")
-        """An error that somebody has demanded for this request."""
+        """The error that a test asked for on this request."""
 
     @property
     def is_follower(self) -> bool:
@@ -127,7 +127,7 @@ class Reading:
         return self.contents.transactions(tp, log)
 
     def _end(self, log: Log, known: Transactions) -> int:
-        """Up to where whoever asks may read."""
+        """The offset up to which the requester may read."""
         if self.is_follower:
             return log.end
         return known.last_stable(log.high_watermark) if self.read_committed else log.high_watermark

@@ -1,6 +1,6 @@
 """Consumer groups: who is in a group, who has which partitions, and how far each has come.
 
-A group is empty, waits for its members to join, waits for its leader's assignment, or is stable. Whoever joins or
+A group is empty, waits for its members to join, waits for its leader's assignment, or is stable. A member that joins or
 leaves makes all others join again. Groups and their offsets outlive brokers, as if `__consumer_offsets` had lost
 nothing; the coordinator of all groups is the first broker that is alive, and others refuse.
 Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, GroupMetadata.scala
@@ -173,7 +173,7 @@ class Groups:
             raise GroupError("INCONSISTENT_GROUP_PROTOCOL")
 
     async def _joined(self, group: Group, member: Member) -> None:
-        """Wait until everybody has joined, or has been given up."""
+        """Wait until all members have joined or timed out."""
         self._stop_expiry(member)
         if member.joined is None or member.joined.done():
             member.joined = asyncio.get_running_loop().create_future()
@@ -202,7 +202,7 @@ class Groups:
             self._complete(group)
 
     def _complete(self, group: Group) -> None:
-        """Everybody who has joined is in the next generation; the others are not members any more."""
+        """Begin the next generation with the members that have joined; remove the others."""
         if group.timer is not None:
             group.timer.cancel()
         group.gathers = False
@@ -252,7 +252,7 @@ class Groups:
             raise GroupError("REBALANCE_IN_PROGRESS")
 
     def _heard(self, group: Group, member: Member) -> None:
-        """Count the session timeout anew."""
+        """Restart the session timeout."""
         self._stop_expiry(member)
         loop = asyncio.get_running_loop()
         member.expiry = loop.call_later(member.session, self._remove, group, member)

@@ -23,7 +23,7 @@ HOST = "127.0.0.1"
 LARGEST = 100 << 20
 """Bytes of a request, at most: Kafka's `socket.request.max.bytes`."""
 SMALL = 64 << 10
-"""Bytes of a request for which nobody has to wait for room."""
+"""The largest request, in bytes, that never waits for room."""
 ROOM = 2 * LARGEST
 """Bytes for large requests that are on their way to one broker."""
 IDLE = 600.0

@@ -43,7 +43,7 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
     names = sorted(known) if every else dict.fromkeys(topic["name"] for topic in asked or ())
     found = []
     for name in names:
-        if request.get("error"):  # somebody has demanded it
+        if request.get("error"):  # a test asked for it
             found.append({"name": name, "error_code": number_of(request["error"])})
         elif name in known:
             partitions = _partitions(service, known[name])
@@ -112,7 +112,7 @@ def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...]) 
 
 
 async def _auto_create(service: Service, topic: str) -> str:
-    """Create a topic that somebody asked for, as `auto.create.topics.enable` has it by default; the error to answer."""
+    """Create a topic that a client asked for, as `auto.create.topics.enable` has it by default; the error to answer."""
     world, admin = service.shared.world, service.shared.admin
     try:
         admin.record_request("create_topic", topic=topic)

@@ -67,7 +67,7 @@ class Connection:
             except OSError as error:
                 self.close()
                 raise ConnectionRefusedError(f"{host}:{port} cannot be reached: {reason(error)}") from None
-            except BaseException:  # also when nobody waits any more: the answer would be taken for the next one
+            except BaseException:  # also when no caller waits any more: the answer would be taken for the next one
                 self.close()
                 raise
 

@@ -1,4 +1,4 @@
-"""Kafka's primitive types: how each is read from bytes that somebody sent, and written.
+"""Kafka's primitive types: how each is read from received bytes, and written.
 
 A reader takes the bytes and an offset and returns the value and the offset behind it. It raises Malformed for what does
 not fit into the bytes that are there, and never makes more room than these have.

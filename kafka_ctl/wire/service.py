@@ -55,7 +55,7 @@ class RefusedFrame(Exception):
 
 
 class Unsent:
-    """Bytes of answers of one broker that nobody has taken yet, so that slow clients do not fill its memory."""
+    """Bytes of answers of one broker that no client has taken yet, so that slow clients do not fill its memory."""
 
     def __init__(self) -> None:
         self.size = 0

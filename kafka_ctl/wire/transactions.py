@@ -94,7 +94,7 @@ def transactions(log: Log, batches: Mapping[int, Batch]) -> Transactions:
             if offset >= log.high_watermark:
                 unstable.append(first)
     unstable += going_on.values()
-    first = max(min(unstable), log.start) if unstable else None  # what is deleted is undecided no more
+    first = max(min(unstable), log.start) if unstable else None  # what is deleted is no longer undecided
     return Transactions(first, tuple(aborted))
 
 

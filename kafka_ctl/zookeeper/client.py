@@ -102,7 +102,7 @@ class ZooKeeperClient:
                     answers += await session.send(trip, len(trip) if self.trips else self.window)
             except ConnectionLoss as lost:
                 answers += lost.answers
-                await asyncio.sleep(0)  # whoever owns the session clears `connected` while there is no connection
+                await asyncio.sleep(0)  # the session's owner clears `connected` while there is no connection
             except SessionExpired as lost:
                 answers += lost.answers
                 if self.ends_with_session:

@@ -13,7 +13,7 @@ from kafka_ctl.zookeeper.znodes import ConfigChangeNotificationSequenceZNode, Co
 
 
 async def read_config(zk: KafkaZkClient, kind: str, name: str) -> dict[str, str]:
-    """The settings of `topics/orders` or `brokers/1`; none if nobody ever set any."""
+    """The settings of `topics/orders` or `brokers/1`; none if none was ever set."""
     answer = await zk.read(ConfigEntityZNode.path(kind, name))
     return ConfigEntityZNode.decode(answer.value, kind, name) if isinstance(answer.value, bytes) else {}
 

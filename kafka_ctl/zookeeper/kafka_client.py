@@ -27,7 +27,7 @@ class Updated(NamedTuple):
     done: dict[TopicPartition, LeaderAndIsr]
     """Written, with their new zk_version."""
     retry: list[TopicPartition]
-    """Somebody else wrote meanwhile (BADVERSION)."""
+    """Another client wrote meanwhile (BADVERSION)."""
     failed: dict[TopicPartition, Exception]
 
 
@@ -171,7 +171,7 @@ class KafkaZkClient:
         answer.checked()
 
     async def set_or_create_config(self, kind: str, name: str, data: bytes) -> None:
-        """Write the settings of a topic or broker, also where somebody else makes the znode meanwhile.
+        """Write the settings of a topic or broker, also where another client makes the znode meanwhile.
 
         Kafka 2.0.1: zk/KafkaZkClient.scala, setOrCreateEntityConfigs
         """

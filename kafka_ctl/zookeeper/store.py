@@ -221,7 +221,7 @@ class Session(ABC):
 
 
 class Store(ABC):
-    """A ZooKeeper: in this process, started for this lab, or anybody's."""
+    """A ZooKeeper: in this process, started for this lab, or an existing one."""
 
     @abstractmethod
     async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> Session:

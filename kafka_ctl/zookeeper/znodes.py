@@ -1,7 +1,7 @@
 """Every znode of a Kafka cluster, one class each: where it is, what it holds, how that is written as bytes.
 
 `path` gives the place, `encode` the bytes Kafka writes (same keys, same order, no spaces), `decode` the
-meaning of bytes somebody else wrote. Mappings and lists are written in the order given: Kafka's own order of
+meaning of bytes that another program wrote. Mappings and lists are written in the order given: Kafka's own order of
 a topic's partitions is that of a Scala hash map, and no reader depends on it.
 
     /brokers  ids/N  topics/T/partitions/P/state  seqid     who is there, who copies and who leads what
@@ -11,7 +11,7 @@ a topic's partitions is that of a Scala hash map, and no reader depends on it.
     /isr_change_notification  /log_dir_event_notification   messages from brokers to the controller
     /cluster/id                                             the name of the cluster
 
-Messages that end in a sequence number are made anew each time, and deleted once they are understood.
+Messages that end in a sequence number are made again each time, and deleted once they are understood.
 
 A `decode` raises BadInput, naming the path and the field, for whatever Kafka could not have written.
 Kafka 2.0.1: zk/ZkData.scala, ZkData

@@ -35,7 +35,7 @@ def leaders(records: DataFrame) -> DataFrame:
     """The present leader of each partition.
 
     Columns: `history`, `topic`, `partition`, `at_ms`, `seq`, `state` (the partition's, by Kafka's name), `leader` (null
-    when nobody does) and `leader_epoch` (null where the record does not say).
+    when there is none) and `leader_epoch` (null where the record does not say).
     """
     return _aggregated(records, Leaders)
 

@@ -57,7 +57,7 @@ class Aggregator:
         return mine
 
     def begins(self, r: Record) -> bool:
-        """True if a controller announces an epoch that is not above the one before: the cluster was made anew."""
+        """True if a controller announces an epoch that is not above the one before: the cluster was made again."""
         life: State = self.state.get("life", {})
         epoch = announced(r, life.get("apart", False)) if r.kind == "controller" and r.action in ACTIONS else None
         if epoch is None or r.time_ms <= life.get("at", -1.0):
@@ -70,14 +70,14 @@ class Aggregator:
         return begins
 
     def forget(self, r: Record) -> Iterator[Row]:
-        """The rows of partitions that are there no more; what newer records have set already stays."""
+        """The rows of partitions that no longer exist; what newer records have set already stays."""
         partitions = self.state.get("partitions", {})
         for name in [name for name, mine in partitions.items() if mine["now"] < [r.time_ms, r.seq]]:
             topic, _, number = name.rpartition("-")
             yield from self.deleted(topic, int(number), partitions.pop(name), r)
 
     def deleted(self, topic: str, partition: int, mine: State, r: Record) -> Iterator[Row]:
-        """The rows that say of one partition that it is there no more."""
+        """The rows that say that one partition no longer exists."""
         return iter(())
 
 
@@ -138,7 +138,7 @@ class UnderReplicated(Aggregator):
 
 
 class Imbalance(Aggregator):
-    """For every broker, how many partitions prefer it, and how many of these somebody else leads."""
+    """For every broker, how many partitions prefer it, and how many of these another broker leads."""
 
     columns = "broker int, at_ms double, seq bigint, preferred bigint, led_elsewhere bigint, share double"
 
@@ -169,7 +169,7 @@ class Imbalance(Aggregator):
         return [mine["preferred"]]
 
     def rows(self, records: Iterable[Record]) -> Iterator[Row]:
-        """Of several changes at one moment only the last counts, as nobody could have looked in between."""
+        """Of several changes at one moment only the last counts: no question can be asked in between."""
         last = {(row[0], row[1]): row for row in super().rows(records)}
         yield from last.values()
 

@@ -1,6 +1,6 @@
 """Streams of records: from a folder to which a lab adds files, and from a folder of logs that a broker writes.
 
-A log grows and is rolled: renamed, packed, begun anew. So a file of it is known by its folder and its first line,
+A log grows and is rolled: renamed, packed, begun again. So a file of it is known by its folder and its first line,
 whatever it is called today, and an offset says how many bytes of each were read, and how many of the same log came
 before. Bytes that were written stay what they are, so a batch that is read again after a crash is the same batch.
 """

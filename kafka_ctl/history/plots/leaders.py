@@ -84,7 +84,7 @@ def isr_churn(answer: DataFrame) -> Picture:
 
 
 def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
-    """The share of each broker's preferred partitions that somebody else led, over time, in one history.
+    """The share of each broker's preferred partitions that another broker led, over time, in one history.
 
     `answer` comes from `questions.imbalance`; without `history`, the first one. Above the dotted line, at 10%, Kafka's
     automatic rebalance acts.

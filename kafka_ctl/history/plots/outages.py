@@ -195,7 +195,7 @@ def shutdown_vs_failure(answer: DataFrame) -> Picture:
     often.set_yticks(range(len(rows)), [row.cause for row in reversed(rows)])
     often.set_xlim(0, 130)
     often.set_xticks(range(0, 101, 25), [f"{share}%" for share in range(0, 101, 25)])
-    often.set_xlabel("departures that left somebody without a leader")
+    often.set_xlabel("departures that left a partition without a leader")
     long.set_xlabel("time without a leader, summed over partitions")
     times(long, narrow=True)
     for axes in (often, long):

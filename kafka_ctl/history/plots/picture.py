@@ -48,7 +48,7 @@ STEPS = 400
 
 
 class Picture(Figure):
-    """A figure that shows itself in a notebook, with `alt`, the words for whoever does not see it."""
+    """A figure that shows itself in a notebook, with `alt`, the words for readers who do not see it."""
 
     alt = ""
 

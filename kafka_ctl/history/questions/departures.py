@@ -15,7 +15,7 @@ CAUSES = {
     ("broker", "lost"): "broker loss",
 }
 """The records that say why a broker leaves, by kind and action, and what we call it. A crash of the broker
-that was the controller at the time counts as `controller crash`. A pause counts also when nobody noticed. Real
+that was the controller at the time counts as `controller crash`. A pause counts also when no process noticed it. Real
 logs know of no faults: there a controller finds that a broker is gone (`broker loss`), unless it has asked to leave."""
 
 _CASES = " ".join(

@@ -76,7 +76,7 @@ def imbalance_of_lives(records: DataFrame) -> DataFrame:
 
 
 def imbalance(records: Records) -> DataFrame:
-    """For every broker, how many of the partitions that prefer it are led by somebody else, over time.
+    """For every broker, how many of the partitions that prefer it are led by another broker, over time.
 
     One row for each moment at which that changed: `history`, `broker`, `at_ms`, `preferred` (partitions whose first
     assigned replica the broker is), `led_elsewhere` (those of them that it does not lead) and `share` (led_elsewhere /
@@ -104,7 +104,7 @@ def transition_counts(records: Records, generation: str = "2.0") -> DataFrame:
 
     One row for every pair of states of a machine that is legal or was seen: `machine` (`partition` or
     `replica`), `source`, `target`, `legal`, `action` (null for an illegal pair), `made` and `refused`
-    (counts; a legal move is refused when, say, nobody can lead). `made == 0` is an edge never taken.
+    (counts; a legal move is refused when, say, no replica can lead). `made == 0` is an edge never taken.
     """
     legal = [
         f"('{name}', '{move.source}', '{move.target}', '{move.action}', 0, 0)"
@@ -124,7 +124,7 @@ WITH sent AS (
            coalesce(target = 'NonExistentPartition', false) AS gone,
            CAST(kind = 'partition' AND source = 'NonExistentPartition' AS INT) AS born
     FROM {sent} WHERE topic IS NOT NULL AND error IS NULL
-), ages AS (  -- a topic that is made anew begins at version 0 again
+), ages AS (  -- a topic that is made again begins at version 0 again
     SELECT *, sum(born) OVER up * 4294967296 + zk_version AS version, lag(zk_version) OVER w AS version_before,
            last_value(replicas) IGNORE NULLS OVER up AS assigned
     FROM sent WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
@@ -180,7 +180,7 @@ FROM known GROUP BY history, topic, partition
 def isr_churn(records: Records) -> DataFrame:
     """The growth and shrinking of each partition's ISR.
 
-    Columns: `history`, `topic`, `partition`; `shrinks` and `expansions` (changes in which somebody left or came),
+    Columns: `history`, `topic`, `partition`; `shrinks` and `expansions` (changes in which a replica left or came),
     `shrinks_by_leader` (for lagging; the others are a controller's, for a broker that left), `smallest` (the
     fewest replicas that were ever in sync), `under_ms` (time with fewer in sync than assigned), `single_ms` (time
     with only one of several in sync: the next failure takes the partition away).
@@ -212,8 +212,8 @@ def unclean_exposure(records: Records, records_per_second: float = 1000.0) -> Da
     """Unclean elections, and how much each may have lost.
 
     One row each: `history`, `topic`, `partition`, `at_ms`, `seq` (of the election), `leader`, `leader_before` (null
-    if nobody led), `out_since_ms` (when the new leader had last left the ISR), `behind_ms` (from then to the election:
-    what was written meanwhile is gone) and `records_at_risk`, at `records_per_second` into each partition. The last
+    if none), `out_since_ms` (when the new leader had last left the ISR), `behind_ms` (from then to the election: what
+    was written meanwhile is gone) and `records_at_risk`, at `records_per_second` into each partition. The last
     three are null for a replica that never was in sync.
     """
     df = frame(records)

@@ -71,7 +71,7 @@ WITH moves AS (
                    THEN known END AS d FROM blamed
 ), reported AS (
     SELECT *, CASE WHEN new THEN 'topic creation' ELSE d.cause END AS cause, d.cause_seq AS cause_seq,
-           -- A broker that was elected while nobody had noticed its crash was lost at that election.
+           -- A broker that was elected before its crash was noticed was lost at that election.
            CASE WHEN d IS NULL THEN start_ms ELSE least(start_ms, greatest(d.at_ms, led_ms)) END AS lost_ms
     FROM guilty WHERE i IS NOT NULL
 )

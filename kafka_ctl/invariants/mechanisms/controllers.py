@@ -49,7 +49,7 @@ class DeposedControllerWrote(Mechanism):
             yield REASSIGN
         if about.aspect == "controller":
             yield CONTROLLER
-        yield EPOCH  # raised by another: whoever has heard of that obeys the acting controller no more
+        yield EPOCH  # raised by another: a broker that has received it no longer obeys the acting controller
 
     def _notifications(self, tp: TopicPartition) -> Iterator[str]:
         """Notifications of the partition's ISR: who deletes one must have sent it to the brokers."""

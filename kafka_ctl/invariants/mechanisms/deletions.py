@@ -110,7 +110,7 @@ class _StartFails(Mechanism):
 
 
 class StartFailsOverDeletedTopic(_StartFails):
-    """A broker starts that a reassignment of a deleted topic waits for; the controller fails at it, and does no more.
+    """A broker starts that a reassignment of a deleted topic waits for; the controller fails at it, and stops there.
 
     It does not get to deletions that wait for the broker, and to brokers that are gone.
     Kafka 0.10.2.2: controller/KafkaController.scala, onBrokerStartup, onPartitionReassignment (the map

@@ -101,7 +101,7 @@ class NoBrokerEpochs(Mechanism):
         return not arrived and self._unnoticed(broker)
 
     def _sent_late(self, tp: TopicPartition, broker: int) -> bool:
-        """True if the last state of a partition that a broker received was sent before it registered itself anew."""
+        """True if the last state of a partition that a broker received was sent before it registered again."""
         cached = next(self.past.of("broker", "cached", tp, broker=broker), None)
         if cached is None:
             return False
@@ -268,7 +268,7 @@ class CreationNotAccepted(Mechanism):
 class OldCopyStays(Mechanism):
     """A broker was down when its copy was deleted; the topic was created again: the broker considers its requests old.
 
-    The leader epochs of the new topic begin anew, and the broker refuses them until they are higher than that of the
+    The leader epochs of the new topic begin again, and the broker refuses them until they are higher than that of the
     old one. If it led the old one, it changes an ISR that is not there any more: where the version happens to be right,
     it overwrites the new state. Ended by topic ids (KIP-516).
     Kafka 2.4.1: server/ReplicaManager.scala, becomeLeaderOrFollower; cluster/Partition.scala, updateIsr

@@ -133,7 +133,7 @@ class MemoryStore(Store):
 
     @property
     def is_healthy(self) -> bool:
-        """True if the server answers, and everybody at the usual speed."""
+        """True if the server answers all clients at the usual speed."""
         return self.up and not self.cut and not any(self.slow.values())
 
     def heal(self) -> None:
@@ -146,7 +146,7 @@ class MemoryStore(Store):
         self.start()
 
     def _clients(self) -> list[MemorySession]:
-        """Every session that somebody still believes to have."""
+        """Every session that its client still believes to be open."""
         self._unaware = {id: s for id, s in self._unaware.items() if s.listening}
         return [*self.sessions.values(), *self._unaware.values()]
 
@@ -157,7 +157,7 @@ class MemoryStore(Store):
             session.disconnect()
 
     def start(self) -> None:
-        """The server is up again: whoever still exists connects, and has a whole session timeout for that."""
+        """Start again: each client that still exists reconnects, and has a whole session timeout for that."""
         was_up, self.up = self.up, True
         for session in self._clients():
             session.reconnect()

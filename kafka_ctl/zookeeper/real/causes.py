@@ -119,7 +119,7 @@ class OperationRecorder:
             self._writes.setdefault(key, deque(maxlen=8)).append((zxid, seq))
 
     def cause(self, event: WatchedEvent, armed: int) -> int | None:
-        """The record of the write that fired a watch armed at zxid `armed`; None if it was nobody's here."""
+        """The record of the write that fired a watch armed at zxid `armed`; None if no client of this lab made it."""
         writes = self._writes.get(watch_keys(event)[0], ())
         return next((seq for zxid, seq in writes if zxid > armed), None)
 

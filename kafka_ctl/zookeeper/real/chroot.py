@@ -1,7 +1,7 @@
 """The chroot of a lab: one lab at a time (`lock.py`), and only where nothing is but what labs have made.
 
 A znode that a lab makes has an ACL of its own (`protocol.LABS`), so what a killed lab left is recognised, znode by
-znode, from what anybody else has made. A lab reads everything below its chroot before it writes anything there.
+znode, from what other programs have made. A lab reads everything below its chroot before it writes anything there.
 
 Separate from `real_world.py` because what it deletes is decided here alone.
 """
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 class LabStore(RemoteStore):
-    """The store of a lab in anybody's ZooKeeper; `claim` comes before the first session.
+    """The store of a lab in an existing ZooKeeper; `claim` comes before the first session.
 
     `session_seconds` is the longest timeout of a session; the lock outlives them all. With `join`, what others have
     made may be there, and goes on being theirs: what they have written to since stays when the lab is closed. With
@@ -242,7 +242,7 @@ class LabStore(RemoteStore):
         return [self.outside(answer.op.path) for answer in answers if answer.error is None and not answer.value]
 
     def _is_ours(self, path: str, mark: int, stat: Stat) -> bool:
-        """With others around, what somebody else has written to since is theirs."""
+        """With others around, what another client has written to since is theirs."""
         ours = stat.mzxid in (stat.czxid, self.written.get(path)) or not self.join
         return ours and super()._is_ours(path, mark, stat)
 

@@ -1,4 +1,4 @@
-"""One lab at a time in a chroot: whoever creates its lock has it.
+"""One lab at a time in a chroot: the lab that creates the lock has it.
 
 /kafka_ctl_lab     ephemeral, so it goes with the session of its lab, however that ends; its data names that lab
 

@@ -120,7 +120,7 @@ class EmbeddedServer:
             for _ in range(3):
                 if problem := self._try_port():
                     if self._any_port and "Address already in use" in problem:
-                        continue  # somebody was quicker to take the free port
+                        continue  # another program was quicker to take the free port
                     raise Unavailable(f"ZooKeeper did not start on {self.address}: {problem}")
                 return self
             raise Unavailable("ZooKeeper did not start: no free port on 127.0.0.1 stayed free")
@@ -269,7 +269,7 @@ def _bindable(port: int) -> int:
 
 
 def four_letter_word(port: int, word: str) -> str:
-    """ZooKeeper's answer to `srvr`, `ruok` or `mntr` on 127.0.0.1; an empty text when nobody answers."""
+    """ZooKeeper's answer to `srvr`, `ruok` or `mntr` on 127.0.0.1; an empty text without an answer."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
             connection.sendall(word.encode("ascii"))
@@ -299,7 +299,7 @@ def serve(port: int | None = None, data: Path | str | None = None) -> None:
     Raises Unavailable if it cannot start or dies by itself.
     """
     stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):  # asked for by name: whoever started us may have it ignored
+    for number in (signal.SIGINT, signal.SIGTERM):  # asked for by name: the starting process may have it ignored
         signal.signal(number, lambda *_: stopped.set())
     with EmbeddedServer(port, data) as server:
         kept = f"znodes are kept in {data}" if data is not None else "its znodes go with it"

@@ -47,7 +47,7 @@ class Owner(Protocol):
         """Hand on what no inbox need keep waiting any more."""
 
     def failed(self, error: Exception) -> None:
-        """Keep an error of a watcher or listener for whoever asks."""
+        """Keep an error of a watcher or listener for the next call."""
 
 
 class Inbox:
@@ -122,7 +122,7 @@ class SessionOwner(Owner, Protocol):
         """A path of the server as the lab's."""
 
     def foreground(self, change: int) -> None:
-        """Count the operations that somebody waits for."""
+        """Count the operations that callers wait for."""
 
     def sent(self, session: RemoteSession, op: Op) -> None:
         """An operation is on its way."""
@@ -213,7 +213,7 @@ class RemoteSession(Session):
         if self.over:
             self.ended = True
             return
-        # To whoever watches our ephemerals, closing is one transaction that deletes them.
+        # For the watchers of our ephemerals, closing is one transaction that deletes them.
         gone = Multi(tuple(Delete(path) for path, owner in self.store.ephemerals.items() if owner == self.id))
         reached = self._up.is_set()
         self.ended = True
@@ -349,7 +349,7 @@ class RemoteSession(Session):
             for call in self._calls:  # sent while the connection was breaking
                 self._settle(call, None)
         if state == EXPIRED:
-            self._up.set()  # whoever waits for the connection must wake up
+            self._up.set()  # the tasks that wait for the connection must wake up
             cause = self.store.session_ended(self, "expired", Multi(()), 0)
             self._leave()
             self._blocking(self.connection.shut)

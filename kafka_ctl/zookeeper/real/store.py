@@ -96,7 +96,7 @@ class RemoteStore(Store):
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:
         """Every znode below the root but ZooKeeper's own `/zookeeper`.
 
-        The znodes are read one by one: while somebody writes, this is not the picture of one moment.
+        The znodes are read one by one: while another client writes, this is not the picture of one moment.
         """
         tools = await self._housekeeper()
         root = self.chroot or "/"
@@ -116,7 +116,7 @@ class RemoteStore(Store):
     async def close(self, remove: bool = True) -> None:
         """Close all sessions, remove what this store made (unless asked not to), and stop a server of its own.
 
-        The znodes that its sessions made go if they are still the same ones and nobody put others below them; then
+        The znodes that its sessions made go if they are still the same ones and have no children of others; then
         the chroot, if this store made it and it is empty.
         """
         await asyncio.gather(*(session.close() for session in list(self.sessions)))

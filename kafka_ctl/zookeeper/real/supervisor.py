@@ -60,7 +60,7 @@ class Supervisor:
 
 
 def end_with(parent: int, supervisor: Supervisor) -> None:
-    """Look every second whether somebody else has become our parent."""
+    """Look every second whether another process has become our parent."""
     while os.getppid() == parent:
         time.sleep(1)
     supervisor.end()
