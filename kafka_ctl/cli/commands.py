@@ -183,7 +183,9 @@ def render(story: str, output: str, views: tuple[str, ...], step: int | None) ->
 @app.command()
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name of the page; it ends in .html.")
-def incident(logs: tuple[str, ...], output: str) -> None:
+@click.option("--from", "begin", metavar="TIME", help='Leave out what was before: "2024-05-31 13:00", by the logs.')
+@click.option("--to", "end", metavar="TIME", help="Leave out what was then, and later.")
+def incident(logs: tuple[str, ...], output: str, begin: str | None, end: str | None) -> None:
     """Report what the logs of a cluster show, as text and as one page with the player at each finding.
 
     LOG is a folder with state-change.log* and controller.log* of Kafka 0.8 to 3.9, best one folder for each broker, or
@@ -194,10 +196,11 @@ def incident(logs: tuple[str, ...], output: str) -> None:
     \b
     kafka-ctl incident /var/log/kafka -o report.html
     kafka-ctl incident broker-1 broker-2 broker-3 -o report.html
+    kafka-ctl incident /var/log/kafka -o report.html --from "2024-05-31 13:00" --to "2024-05-31 15:00"
     """
     from kafka_ctl.history import incident as reported
 
-    found = reported(logs)
+    found = reported(logs, begin, end)
     echo(str(found).rstrip("\n"))
     echo(f"\nwritten to {found.export(output)}")
 

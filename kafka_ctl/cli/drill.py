@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_ctl.cli.terminal import INT64, echo
+from kafka_ctl.cli.terminal import AUTH, INT64, echo
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, needed_for
 from kafka_ctl.generation import GENERATIONS
@@ -51,6 +51,7 @@ def _checked(context: click.Context, option: click.Parameter, file: str | None) 
     callback=_checked,
     help="Draw the table into this file.",
 )
+@AUTH
 def drill(
     cluster: str,
     questions: tuple[str, ...],
@@ -63,6 +64,7 @@ def drill(
     jobs: int | None,
     stories: Path | None,
     plot: str | None,
+    auth: tuple[str, str] | None,
 ) -> None:
     """Play what could happen to CLUSTER, and print what became of it, the worst first.
 
@@ -85,7 +87,9 @@ def drill(
     from kafka_ctl.drills import drill as drills
 
     settings = {key: _value(text) for key, text in (_pair("--config", text) for text in config)}
-    options = {name: value for name, value in (("generation", generation), ("config", settings)) if value}
+    options = {
+        name: value for name, value in (("generation", generation), ("config", settings), ("auth", auth)) if value
+    }
     found = drills.open_cluster(
         cluster, {int(id): rack for id, rack in (_pair("--rack", text) for text in racks)}, **options
     )

@@ -21,6 +21,20 @@ of_generation = click.option(
 )
 
 
+def _credentials(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, str] | None:
+    scheme, _, credential = (text or "").partition(":")
+    return (scheme, credential) if text else None
+
+
+AUTH = click.option(
+    "--auth",
+    envvar="KAFKA_CTL_AUTH",
+    metavar="digest:USER:PASSWORD",
+    callback=_credentials,
+    help="Credentials for znodes with ACLs; better in the environment variable KAFKA_CTL_AUTH.",
+)
+
+
 class Number(click.FloatRange):
     """A number in a range: neither `nan` nor an infinity."""
 

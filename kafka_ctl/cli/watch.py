@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_ctl.cli.terminal import Number, echo
+from kafka_ctl.cli.terminal import AUTH, Number, echo
 from kafka_ctl.visible import visible
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ EXAMPLES = """\
 Examples:
   kafka-ctl watch zk1:2181,zk2:2181/kafka          a table that refreshes, until Ctrl-C
   kafka-ctl watch localhost:2181 --once            the table once; status 1 if a partition is at risk or unreadable
+  KAFKA_CTL_AUTH=digest:user:password kafka-ctl watch zk1:2181
+                                                   as a user whom the ACLs let read
   kafka-ctl watch localhost:2181 --seconds 3600 --out night.parquet
                                                    an hour of changes, for questions with Spark
 """
@@ -44,7 +46,10 @@ MOST = 10
 @click.option(
     "--out", metavar="FILE", help="Write the trace to this Parquet file, at the beginning and again at the end."
 )
-def watch(address: str, once: bool, seconds: float | None, every: float, out: str | None) -> int:
+@AUTH
+def watch(
+    address: str, once: bool, seconds: float | None, every: float, out: str | None, auth: tuple[str, str] | None
+) -> int:
     """Watch the Kafka cluster in the ZooKeeper at ADDRESS (host:port/chroot); nothing is written there.
 
     It shows which broker is the true controller and since when, which partitions are offline or at risk, and which
@@ -56,7 +61,7 @@ def watch(address: str, once: bool, seconds: float | None, every: float, out: st
 
     console = Console(highlight=False, markup=False)
     with console.status("") as status:
-        watched = watch_cluster(address, lambda done, known: status.update(f"{done:,} of {known:,} znodes read"))
+        watched = watch_cluster(address, lambda done, known: status.update(f"{done:,} of {known:,} znodes read"), auth)
     with watched:
         try:
             if out is not None:

@@ -206,7 +206,7 @@ def open_cluster(given: str | Path, racks: Mapping[int, str] | None = None, **op
     if isinstance(given, str) and ADDRESS.fullmatch(given):
         if racks:
             raise BadInput("--rack is for descriptions; the racks of a cluster are in its ZooKeeper")
-        return Lab.from_zookeeper(given, None, **options)
+        return Lab.from_zookeeper(given, **options)  # type: ignore[arg-type]  # `auth` is checked there
     if racks:
         brokers = parse_description(given).brokers
         for id in racks:

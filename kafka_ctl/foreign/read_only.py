@@ -24,6 +24,9 @@ from kafka_ctl.zookeeper.store import (
     Watcher,
 )
 
+Auth = tuple[str, str]
+"""Credentials of a client of ZooKeeper: `("digest", "user:password")`."""
+
 
 class ReadOnlySession(Session):
     """A session that sends reads. Raises BadInput for every other operation, before anything is sent."""
@@ -56,10 +59,19 @@ class ReadOnlyStore:
         return ReadOnlySession(await self._store.connect(actor, timeout, watcher, listener))
 
 
-def remote(address: str, clock: RealTime) -> ReadOnlyStore:
-    """The ZooKeeper at `host:port,host:port/chroot`. Raises BadInput for an address that cannot be read."""
+def remote(address: str, clock: RealTime, auth: Auth | None = None) -> ReadOnlyStore:
+    """The ZooKeeper at `host:port,host:port/chroot`. Raises BadInput for an address or `auth` that cannot be read."""
+    if auth is not None and not _is_digest(auth):
+        raise BadInput('auth must be ("digest", "user:password"); ZooKeeper has that scheme for names and passwords')
     check_not_in_browser("a real ZooKeeper")
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.zookeeper.real.bare import BareStore
 
-    return ReadOnlyStore(BareStore(address, clock))
+    return ReadOnlyStore(BareStore(address, clock, () if auth is None else (auth,)))
+
+
+def _is_digest(auth: object) -> bool:
+    match auth:
+        case ("digest", str(credential)):
+            return bool(credential.partition(":")[2]) and "\0" not in credential
+    return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafka_ctl.foreign.cluster import CONTROLLER, FEATURE, IDS, STATE, TOPICS, Cluster
+from kafka_ctl.foreign.cluster import CONTROLLER, EPOCH, FEATURE, IDS, STATE, TOPICS, Cluster
 from kafka_ctl.trace import details
 from kafka_ctl.zookeeper.znodes import LogDirEventNotificationZNode
 
@@ -25,6 +25,13 @@ CHANGES: tuple[tuple[tuple[int, int], str, str], ...] = (
     ((3, 2), "KIP-704", "a leader from an unclean election is marked as recovering; in the lab it is not"),
 )  # fmt: skip
 """The differences between 2.4 and later releases that work with ZooKeeper, and the first release that has each."""
+BETWEEN = (
+    "KAFKA-3143, since 2.4: a new controller takes replicas on dead brokers out of ISRs; before, only leaders do, of "
+    "partitions that are written to",
+    "KIP-455, since 2.4: a reassignment stands in the topic's znode; before, in /admin/reassign_partitions only",
+    "KIP-380, since 2.2: each life of a broker has an epoch; before, a quick restart is not noticed",
+)
+"""The differences between 2.4, which plays them, and 2.1 to 2.3, to which a cluster may belong."""
 
 
 class Release(NamedTuple):
@@ -38,13 +45,9 @@ class Release(NamedTuple):
     @property
     def differences(self) -> tuple[str, ...]:
         """One sentence about each difference between these releases and the lab's generation."""
-        return tuple(
-            f"{ticket}, since {since[0]}.{since[1]}: {text}" for since, ticket, text in CHANGES if self.may_have(since)
-        )
-
-    def may_have(self, since: tuple[int, int]) -> bool:
-        """True if the cluster may have what came with this release. One that looks like 2.4 counts as 2.4."""
-        return since <= self.newest and self.oldest > (2, 4)
+        if self.newest != NEWEST:
+            return BETWEEN if self.oldest == (2, 1) else ()  # one that looks like 2.4 counts as 2.4
+        return tuple(f"{ticket}, since {since[0]}.{since[1]}: {text}" for since, ticket, text in CHANGES)
 
     @property
     def config(self) -> dict[str, object]:
@@ -62,7 +65,9 @@ def release_of(cluster: Cluster) -> Release:
     """The releases that fit what is found."""
     for found, oldest, evidence in _signs(cluster):
         if found:
-            newest = {(2, 4): (2, 6), (1, 0): (2, 3)}.get(oldest, NEWEST)
+            newest = {(2, 4): (2, 6), (2, 1): (2, 6), (1, 0): (2, 0) if CONTROLLER in cluster.znodes else (2, 6)}.get(
+                oldest, NEWEST
+            )
             return Release(oldest, newest, evidence, "2.0" if oldest == (1, 0) else "2.4")
     return Release((0, 10), (0, 11), f"no {LogDirEventNotificationZNode.path()}", "0.10")
 
@@ -72,6 +77,7 @@ def _signs(cluster: Cluster) -> tuple[tuple[bool, tuple[int, int], str], ...]:
     states = (node.data for path, node in cluster.znodes.items() if STATE.fullmatch(path))
     topics = {_version(cluster, f"{TOPICS}/{topic}") for topic in cluster.topics}
     brokers = {_version(cluster, f"{IDS}/{broker}") for broker in cluster.brokers}
+    log_dirs = LogDirEventNotificationZNode.path()
     return (
         (_version(cluster, CONTROLLER) >= 2, (3, 4), "/controller has version 2"),
         (_version(cluster, FEATURE) >= 2, (3, 3), "/feature has version 2"),
@@ -80,12 +86,15 @@ def _signs(cluster: Cluster) -> tuple[tuple[bool, tuple[int, int], str], ...]:
         (5 in brokers, (2, 7), "a broker is registered with version 5"),
         (FEATURE in cluster.znodes, (2, 7), "/feature exists"),
         (2 in topics, (2, 4), "a topic has version 2"),
-        (
-            LogDirEventNotificationZNode.path() in cluster.znodes,
-            (1, 0),
-            f"{LogDirEventNotificationZNode.path()} exists, and no topic has version 2",
-        ),
+        (_elected_at_once(cluster), (2, 1), f"{CONTROLLER} and {EPOCH} are of one transaction, no topic has version 2"),
+        (log_dirs in cluster.znodes, (1, 0), f"{log_dirs} exists, and no topic has version 2"),
     )
+
+
+def _elected_at_once(cluster: Cluster) -> bool:
+    """True if `/controller` was made and `/controller_epoch` raised together. Kafka 2.1.0: KAFKA-6082"""
+    controller, epoch = cluster.znodes.get(CONTROLLER), cluster.znodes.get(EPOCH)
+    return controller is not None and epoch is not None and controller.stat.czxid == epoch.stat.mzxid
 
 
 def _version(cluster: Cluster, path: str) -> int:

@@ -29,7 +29,7 @@ from kafka_ctl.errors import (
     needed_for,
 )
 from kafka_ctl.foreign.cluster import PARENTS, Cluster, TrueController
-from kafka_ctl.foreign.read_only import ReadOnlySession, ReadOnlyStore, remote
+from kafka_ctl.foreign.read_only import Auth, ReadOnlySession, ReadOnlyStore, remote
 from kafka_ctl.foreign.reading import Progress, Reader
 from kafka_ctl.foreign.recording import Recording
 from kafka_ctl.foreign.release import Release, release_of
@@ -405,15 +405,16 @@ def _risk(tp: TopicPartition, leader: int, isr: Sequence[int], replicas: Sequenc
     return f"at min.insync.replicas={least}" if len(isr) == least and len(replicas) > least else ""
 
 
-def watch(address: str, progress: Progress | None = None) -> Watch:
+def watch(address: str, progress: Progress | None = None, auth: Auth | None = None) -> Watch:
     """Watch the Kafka cluster (0.10 to 3.9) whose znodes are at `host:port,host:port/chroot`; nothing is written there.
 
-    Returns when all is read; `progress(done, known)` counts the reads. Raises BadInput for an address that cannot be
-    read, Unavailable where no ZooKeeper answers, where no Kafka is found, or where an ACL forbids to read it.
+    Returns when all is read; `progress(done, known)` counts the reads. `auth=("digest", "user:password")` reads what an
+    ACL gives to this user only; no record has it. Raises BadInput for an address or `auth` that cannot be read,
+    Unavailable where no ZooKeeper answers, where no Kafka is found, or where an ACL forbids to read it.
     """
     clock = RealClock()
     try:
-        return Watch(remote(address, clock), clock, address, progress)
+        return Watch(remote(address, clock, auth), clock, address, progress)
     except BaseException:
         if not clock.closed:
             clock.close()

@@ -5,15 +5,16 @@ Reads what `import_logs` reads, without Spark. What the logs do not say is unkno
 
 from __future__ import annotations
 
+import math
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import PurePath
 from typing import NamedTuple
 
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.history.lives import ACTIONS, announced, beginnings
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
@@ -26,10 +27,9 @@ from kafka_ctl.trace.model import number_of
 
 COLUMNS = [field.name for field in RECORD]
 MANY = 100_000
-"""The number of records above which a trace in memory takes minutes."""
-TOO_MANY = (
-    f"more than {MANY:,} records are read into memory, which takes minutes; `kafka-ctl history import` is for long logs"
-)
+"""The most records of a replay: the pictures of more take minutes, and gigabytes."""
+FORM = "2024-05-31 13:00, as the logs have it"
+Moment = str | datetime
 
 
 class SourceLine(NamedTuple):
@@ -84,12 +84,14 @@ def _generation(kafka: str) -> str:
     return older[-1] if older else next(iter(GENERATIONS))
 
 
-def replay(logs: Paths) -> Replay:
+def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) -> Replay:
     """The trace of `state-change.log*` and `controller.log*`: files, or folders with one for each broker.
 
-    Nothing but the files is read. Raises BadInput for a path where nothing is, for a folder without such files, and
-    where no line is understood.
+    Only the lines from `begin` on and before `end` count: texts like `2024-05-31 13:00`, or datetimes, without a time
+    zone, as the logs have none. Nothing but the files is read. Raises BadInput for a path where nothing is, for a
+    folder without such files, where no line is understood, and for more than `MANY` records.
     """
+    span = Span(begin, end)
     chunks: dict[str, Chunk] = {}
     for chunk in list_chunks("logs", logs):
         whole = chunks.get(chunk.file, chunk)
@@ -103,24 +105,77 @@ def replay(logs: Paths) -> Replay:
         name, rejected = os.path.relpath(file, base) if base else file, 0
         numbers: set[int] = set()
         for row in read_chunk(chunk):
-            if row.what == "record":
+            if row.what == "record" and span.has(row.values[0]):
                 formats |= row.formats or 0
+                if span.count > MANY:
+                    found.clear()  # only their number and times are of interest from now on
+                    continue
                 found.append(((row.values[0], name, row.number, row.piece, row.part), row.values))
                 numbers.add(row.number)
-                if len(found) == MANY:
-                    print(TOO_MANY, file=sys.stderr, flush=True)
             rejected += row.what == "rejected"
             missing += [f"The file {name} was not read to its end: {row.text}"] if row.what == "problem" else []
         missing += (
             [f"Of {name}, {rejected:,} line{'s were' if rejected > 1 else ' was'} not understood"] if rejected else []
         )
-        texts[name] = _texts(file, numbers)
-    if not found:
-        raise BadInput("; ".join(["no line of these logs was understood", *missing]))
+        texts[name] = _texts(file, numbers) if found else {}
+    span.check(missing)
     found.sort(key=itemgetter(0))
     places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
     records = [Record(seq=seq, **dict(zip(COLUMNS, values, strict=True))) for seq, (_, values) in enumerate(found)]
     return Replay(records, places, [*missing, *gaps(records, places)], release(formats))
+
+
+class Span:
+    """The time span of a replay, and the records in it: how many, the first and the last.
+
+    Raises BadInput for a moment that cannot be read.
+    """
+
+    def __init__(self, begin: Moment | None, end: Moment | None) -> None:
+        self.begin, self.end = _moment(begin, -math.inf), _moment(end, math.inf)
+        if self.begin >= self.end:
+            raise BadInput(f"a time span cannot begin at {begin} and end at {end}")
+        self.count, self.first, self.last = 0, math.inf, -math.inf
+        self.outside = 0
+
+    def has(self, ms: float) -> bool:
+        """Count a record; False if it is outside."""
+        if not self.begin <= ms < self.end:
+            self.outside += 1
+            return False
+        self.count += 1
+        self.first, self.last = min(self.first, ms), max(self.last, ms)
+        return True
+
+    def check(self, missing: Sequence[str]) -> None:
+        """Raise BadInput for no records, and for more than a replay can have."""
+        if not self.count and self.outside:
+            raise BadInput(f"none of the {self.outside:,} records of these logs is in this time span")
+        if not self.count:
+            raise BadInput("; ".join(["no line of these logs was understood", *missing]))
+        if self.count > MANY:
+            raise BadInput(
+                f"{self.count:,} records, from {_clock(self.first)} to {_clock(self.last)}; a replay has {MANY:,} at "
+                "most: choose a time span (`--from` and `--to`, begin= and end=), or `kafka-ctl history import` for all"
+            )
+
+
+def _moment(given: Moment | None, without: float) -> float:
+    """A moment in milliseconds since 1970, by the clock of the logs. Raises BadInput for what is none."""
+    if given is None:
+        return without
+    try:
+        moment = datetime.fromisoformat(given) if isinstance(given, str) else given
+        zone = moment.tzinfo
+    except (ValueError, AttributeError):
+        raise BadInput(f"a moment cannot be {short(given)}; it must be like {FORM}") from None
+    if zone is not None:
+        raise BadInput(f"a moment cannot have a time zone: {short(given)}; it must be like {FORM}")
+    return moment.replace(tzinfo=UTC).timestamp() * 1000
+
+
+def _clock(ms: float) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _texts(file: str, kept: set[int]) -> dict[int, str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kafka_ctl.history.lives import ACTIONS, announced
 from kafka_ctl.history.log_folders import Paths
-from kafka_ctl.history.log_replay import Replay, replay
+from kafka_ctl.history.log_replay import Moment, Replay, replay
 from kafka_ctl.history.outages import Outage, isr_changes, outages
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
@@ -109,9 +109,9 @@ def _linked(number: int, finding: Finding) -> str:
     return text if finding.seq is None else f"{text} [Watch](#step-f{number})"
 
 
-def incident(logs: Paths) -> Incident:
-    """The report of the logs in files or folders. Raises BadInput as `replay` does."""
-    return Incident(replay(logs))
+def incident(logs: Paths, begin: Moment | None = None, end: Moment | None = None) -> Incident:
+    """The report of the logs in files or folders, from `begin` to `end`. Raises BadInput as `replay` does."""
+    return Incident(replay(logs, begin, end))
 
 
 def at(found: Replay, record: Record) -> str:

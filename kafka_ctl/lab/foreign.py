@@ -26,10 +26,10 @@ from kafka_ctl.foreign.cluster import (
     TOPIC_CONFIGS,
     Cluster,
 )
-from kafka_ctl.foreign.read_only import remote
+from kafka_ctl.foreign.read_only import Auth, remote
 from kafka_ctl.foreign.reading import Progress, Reader
 from kafka_ctl.foreign.release import Release, release_of
-from kafka_ctl.generation import Generation
+from kafka_ctl.generation import REPLICA_LAG_TIME, Generation
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.description import Description, PartitionDescription, check_description
 from kafka_ctl.lab.story import Opening
@@ -50,7 +50,7 @@ class Origin(NamedTuple):
         return "\n".join([f"{self.address}: {self.release}", *differs, *(f"  note: {text}" for text in self.notes)])
 
 
-def read_cluster(address: str, progress: Progress | None = None) -> Cluster:
+def read_cluster(address: str, progress: Progress | None = None, auth: Auth | None = None) -> Cluster:
     """Read the cluster once, in a session that can only read.
 
     Raises BadInput for an address that cannot be read, Unavailable where no ZooKeeper answers or no Kafka is found.
@@ -60,7 +60,8 @@ def read_cluster(address: str, progress: Progress | None = None) -> Cluster:
     clock, reader = RealClock(), Reader(progress=progress)
 
     async def read() -> None:
-        session = await remote(address, clock).connect("reader", SESSION_SECONDS, lambda _: None, lambda _: None)
+        store = remote(address, clock, auth)
+        session = await store.connect("reader", SESSION_SECONDS, lambda _: None, lambda _: None)
         try:
             await reader.read(session)
         finally:
@@ -89,7 +90,7 @@ def options_of(address: str, cluster: Cluster, options: Mapping[str, object]) ->
     release = release_of(cluster)
     asked = options.get("generation", release.generation)
     generation = asked if isinstance(asked, Generation) else Generation(str(asked))
-    notes = [*cluster.problems.values(), "settings in the brokers' files are not in ZooKeeper: give them as config="]
+    notes = [*cluster.problems.values()]
     described = check_description(address, _description(cluster, generation, notes))
     racks = {id: cluster.brokers[id].rack if id in cluster.brokers else None for id in described.brokers}
     config = {
@@ -97,6 +98,7 @@ def options_of(address: str, cluster: Cluster, options: Mapping[str, object]) ->
         **_cluster_wide(cluster, generation, notes),
         **validate.mapping("a config", options.get("config", {})),
     }
+    notes.append(_assumed({**generation.config, **config}))
     given: Opening = {"brokers": racks, "generation": generation, "history": address} | dict(options)
     return given | {"config": config, "described": described}, Origin(address, release, tuple(notes))
 
@@ -120,6 +122,16 @@ def _description(cluster: Cluster, generation: Generation, notes: list[str]) -> 
         found[CONTROLLER] = str(controller.id)
     settings = {topic: config for topic, config in configs.items() if config}
     return Description((), partitions, settings, tuple(sorted(cluster.brokers)), found)
+
+
+def _assumed(config: Mapping[str, object]) -> str:
+    """The settings that a prediction depends on, and that no znode has."""
+    session, lag = (f"{key}={config[key]}" for key in ("zookeeper.session.timeout.ms", REPLICA_LAG_TIME))
+    return (
+        f"settings in the brokers' files are not in ZooKeeper, so the lab has {session} and {lag}; give others as "
+        "config=. The shorter of these times decides whether the controller takes a dead replica out of an ISR or the "
+        "leader, which does not raise the leader epoch"
+    )
 
 
 def _known(topic: str, config: dict[str, str], generation: Generation, notes: list[str]) -> dict[str, str]:

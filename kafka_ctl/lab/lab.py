@@ -41,6 +41,7 @@ from kafka_ctl.simulation.world import EMBEDDED, MEMORY, MemoryWorld, World, Wor
 from kafka_ctl.trace import Trace
 
 if TYPE_CHECKING:
+    from kafka_ctl.foreign.read_only import Auth
     from kafka_ctl.foreign.reading import Progress
     from kafka_ctl.lab.foreign import Origin
     from kafka_ctl.views.explain.why import Why
@@ -137,19 +138,22 @@ class Lab(Faults):
         return cls(**{"brokers": described.brokers} | options, described=described)
 
     @classmethod
-    def from_zookeeper(cls, address: str, progress: Progress | None = None, **options: object) -> Lab:
+    def from_zookeeper(
+        cls, address: str, progress: Progress | None = None, auth: Auth | None = None, **options: object
+    ) -> Lab:
         """A lab in memory that begins as the real cluster at `host:port/chroot`; nothing is written there.
 
         Brokers, racks, topics, settings, assignments, leaders, ISRs, epochs, versions and requests that wait are read
         from ZooKeeper. `lab.origin` says which releases fit, which generation plays them, and what differs. `options`
-        are those of `Lab`, but for `zookeeper`; `progress(done, known)` counts the reads. Raises Unavailable where no
-        Kafka is found and for a cluster that is being migrated to KRaft, BadInput for znodes that cannot be understood.
+        are those of `Lab`, but for `zookeeper`; `progress(done, known)` counts the reads; `auth=("digest",
+        "user:password")` reads what an ACL gives to this user only. Raises Unavailable where no Kafka is found and for
+        a cluster that is being migrated to KRaft, BadInput for znodes that cannot be understood.
         """
         if taken := {"zookeeper", "described", "join", "fresh"} & options.keys():
             raise BadInput(f"from_zookeeper makes a lab in memory; it does not take {', '.join(sorted(taken))}")
         from kafka_ctl.lab.foreign import options_of, read_cluster
 
-        cluster = read_cluster(validate.name("an address", address), progress)
+        cluster = read_cluster(validate.name("an address", address), progress, auth)
         given, origin = options_of(address, cluster, options)
         lab = cls(**given)
         lab.origin = origin

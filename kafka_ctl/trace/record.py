@@ -118,6 +118,8 @@ class Recorder(Sequence[Record]):
 
     logged: Mapping[str, Sequence[tuple[int, str]]] = {}
     """Of records that were read from logs, the lines by the name of the log, each with its record's `seq`."""
+    began_ms = 0.0
+    """Of records that were read from logs, the moment of time 0, in milliseconds since 1970."""
 
     def __init__(
         self,

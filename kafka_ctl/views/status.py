@@ -279,8 +279,8 @@ def _controllership(model: ClusterModel) -> Iterator[str]:
 
 
 def _live(model: ClusterModel) -> Iterator[str]:
-    """Brokers that a controller takes for registered, gone or leaving when they are not."""
-    for context in model.acting():
+    """Brokers that a controller takes for registered, gone or leaving when they are not; logs do not say which are."""
+    for context in () if model.of_logs else model.acting():
         if context.live is None or context.reads:
             continue
         for number, broker in sorted(model.brokers.items()):

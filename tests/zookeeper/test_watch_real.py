@@ -11,6 +11,7 @@ from zookeepers import started
 
 import kafka_ctl
 from kafka_ctl import BadInput, Lab, Unavailable
+from kafka_ctl.cli.commands import status
 from kafka_ctl.foreign.read_only import ReadOnlyStore
 from kafka_ctl.foreign.watch import Watch
 from kafka_ctl.simulation.clock import RealClock
@@ -120,7 +121,42 @@ def test_missing_rights_and_addresses(server: EmbeddedServer, kazoo: KazooClient
         ]
         assert watch.partitions() == []
     kazoo.set_acls("/secured/brokers/topics", mine)
-    with pytest.raises(Unavailable, match="READ"):
-        kafka_ctl.watch(f"{server.address}/secured")
+    for refused in ({}, {"auth": ("digest", "kafka:wrong")}):
+        with pytest.raises(Unavailable, match=r"/brokers/topics .*READ"):
+            kafka_ctl.watch(f"{server.address}/secured", **refused)
+        with pytest.raises(Unavailable, match=r"/brokers/topics .*READ"):
+            Lab.from_zookeeper(f"{server.address}/secured", **refused)
+
+
+def test_credentials_read_what_acls_protect(
+    server: EmbeddedServer, kazoo: KazooClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All sessions have them, also the next one after an expiry; no record and no message has the password."""
+    lay_out(kazoo, "/protected")
+    kazoo.add_auth("digest", "kafka:secret")
+    for path in ("/brokers/topics", "/brokers/topics/t", "/config/brokers"):
+        kazoo.set_acls(f"/protected{path}", [make_acl("auth", "", all=True)])
+    address, auth = f"{server.address}/protected", ("digest", "kafka:secret")
+    with Lab.from_zookeeper(address, auth=auth) as lab:
+        assert lab.partition("t", 0).leader_epoch == 3
+        assert "secret" not in lab.story
+    clock = RealClock()
+    store = BareStore(address, clock, (auth,))
+    with Watch(ReadOnlyStore(store), clock, "protected") as watch:
+        (session,) = store.sessions
+        clock.call(lambda: store.expire(session))
+        clock.wait(lambda: bool(watch.trace.slice(action="gap")), 60)
+        watch.settle()
+        assert (watch.problems, watch.summary.partitions) == ((), 1)
+        assert not [record for record in watch.trace if "secret" in str(record)]
+    assert status(["drill", address]) == 1
+    assert "READ" in capsys.readouterr().err
+    monkeypatch.setenv("KAFKA_CTL_AUTH", ":".join(auth))
+    assert [status(["drill", address]), status(["watch", address, "--once"])] == [0, 0]
+    assert "secret" not in "".join(capsys.readouterr())
+    for wrong in (("digest", "secret"), ("sasl", "kafka:secret"), "digest:kafka:secret"):
+        with pytest.raises(BadInput, match="digest") as refused:
+            kafka_ctl.watch(address, auth=wrong)  # type: ignore[arg-type]
+        assert "secret" not in str(refused.value)
     with pytest.raises(BadInput, match="address"):
         kafka_ctl.watch("nowhere")

@@ -30,8 +30,8 @@ class Aggregator:
         self.state: State = {} if state is None else state
 
     def concerns(self, r: Record) -> bool:
-        """True if this fold reads the record."""
-        return r.kind in self.kinds and r.error is None and r.action != SET
+        """True if this fold reads the record; a state that is set has a leader where a watch has found it so."""
+        return r.kind in self.kinds and r.error is None and (r.action != SET or r.leader is not None)
 
     def add(self, r: Record) -> Iterator[Row]:
         """The rows that this record makes, none when nothing changes."""
@@ -107,10 +107,11 @@ class UnderReplicated(Aggregator):
     columns = (
         "topic string, partition int, at_ms double, seq bigint, missing array<int>, isr array<int>, replicas array<int>"
     )
-    kinds = ("partition", "request", "broker", "controller")
+    kinds = ("partition", "replica", "request", "broker", "controller")
 
     def concerns(self, r: Record) -> bool:
-        tells = r.kind == "partition" or r.action in ("LeaderAndIsr", "shrink-isr", "expand-isr")
+        shrunk = r.kind == "replica" and r.isr is not None  # by a controller; of a watch only
+        tells = r.kind == "partition" or shrunk or r.action in ("LeaderAndIsr", "shrink-isr", "expand-isr")
         return tells and r.topic is not None and super().concerns(r)
 
     def add(self, r: Record) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -47,10 +48,11 @@ def grow(trace: Recorder, folder: str | os.PathLike[str]) -> int:
     place = Path(folder)
     with naming(folder, "cannot be written"):
         place.mkdir(parents=True, exist_ok=True)
-    there = (path.stem.rsplit("-", 1)[1] for path in place.glob(f"{trace.history}-*-*.parquet"))
+    history = re.sub(r"[^\w.-]", "_", trace.history)  # that of a watched cluster is an address
+    there = (path.stem.rsplit("-", 1)[1] for path in place.glob(f"{history}-*-*.parquet"))
     new = trace.slice(start=max(map(int, there), default=-1) + 1)
     if new:
-        name = f"{trace.history}-{new[0].seq:09d}-{new[-1].seq:09d}.parquet"
+        name = f"{history}-{new[0].seq:09d}-{new[-1].seq:09d}.parquet"
         to_parquet(new, place / name)
     return len(new)
 

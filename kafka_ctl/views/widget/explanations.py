@@ -17,13 +17,13 @@ from kafka_ctl.views.widget.payload import LOGS, Data, payload
 def with_log(films: Sequence[Film], records: Sequence[Record], options: Data) -> Data:
     """The films as data, with the lines of both of Kafka's logs if it is known of which generation they are.
 
-    Records that were read from logs have the lines of these, and no answers to "why?".
+    Records that were read from logs have the lines of these, the moment at which they began, and no answers to "why?".
     `options` are those the films were made with. In the answer `asks` says whether "why?" can be answered.
     """
     if not isinstance(records, Recorder) or "generation" not in options:
         return payload(films)
     if records.logged:
-        return payload(films, records.logged)
+        return payload(films, records.logged) | {"began": records.began_ms}
     start = options.get("start") or 0
     lines = KafkaLogs(tuple(LOGS), options["generation"]).add(records)
     logs = {name: [(seq, line) for seq, line in own if seq >= start] for name, own in lines.items()}

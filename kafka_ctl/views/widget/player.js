@@ -515,7 +515,7 @@ class Player {
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index, ...side.of }); };
       links.append(why);
     }
-    this.caption.replaceChildren(links, html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
+    this.caption.replaceChildren(links, html("span", { class: "time" }, this.time(frame.time)), " ", frame.caption);
     const later = index < this.last ? this.gap(index + 1) : 0;
     if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
     this.differs.textContent = this.differs.title = frame.differs ?? "";
@@ -630,6 +630,8 @@ class Player {
       this.beat();
     }, wait);
   }
+  // Seconds since the beginning; of records that were read from logs, the moment as these have it.
+  time(ms) { return this.film.began == null ? `${(ms / 1000).toFixed(4)} s` : new Date(this.film.began + ms).toISOString().slice(0, 23).replace("T", " "); }
   // The clock runs from a step to a later one, and with it what counts seconds: silent sessions, requests, lag.
   run(index, wait, pause) {
     clearInterval(this.clock);
@@ -637,7 +639,7 @@ class Player {
     this.clock = setInterval(() => {
       const passed = Math.min(1, (performance.now() - begin) / wait) * pause;
       if (this.index !== index || !this.get("playing") || passed >= pause) return clearInterval(this.clock);
-      this.caption.querySelector(".time").textContent = `${((time + passed) / 1000).toFixed(4)} s`;
+      this.caption.querySelector(".time").textContent = this.time(time + passed);
       this.count(passed);
     }, 100);
   }

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import math
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -93,10 +93,11 @@ class Connection(KazooClient):
         on_event: Callable[[str, str], None],
         on_state: Callable[[str], None],
         acl: list[ACL] = EVERYBODYS,
+        auth: Sequence[tuple[str, str]] = (),
     ) -> None:
         retry = {"max_tries": -1, "delay": 0.05, "backoff": 1.5, "max_delay": 0.5}
         again = ",".join([hosts] * max(1, math.ceil(timeout / GREETING_SECONDS / len(hosts.split(",")))))
-        super().__init__(again, timeout, handler=_DirectHandler(), connection_retry=retry, logger=_log)
+        super().__init__(again, timeout, handler=_DirectHandler(), connection_retry=retry, logger=_log, auth_data=auth)
         self.servers, self.acl, self._on_event, self._on_state = hosts, acl, on_event, on_state
         self._missing: set[str] = set()  # watched paths at which no znode was
         self._last_event: KazooEvent | None = None
@@ -109,8 +110,8 @@ class Connection(KazooClient):
         self.add_listener(self._state_changed)
 
     def _noting_timeout(self, invoke: Callable[..., Any]) -> Callable[..., object]:
-        def invoked(timeout: float, request: object, *more: object) -> object:
-            answer = invoke(timeout, request, *more)
+        def invoked(timeout: float, request: object, *more: object, **options: object) -> object:
+            answer = invoke(timeout, request, *more, **options)
             if isinstance(request, wire.Connect):
                 self.granted = answer[0].time_out / 1000
             return answer

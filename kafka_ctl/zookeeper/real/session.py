@@ -111,6 +111,7 @@ class SessionOwner(Owner, Protocol):
     servers: str
     connect_seconds: float
     acl: list[ACL]
+    auth: Sequence[tuple[str, str]]
     sessions: set[RemoteSession]
     ephemerals: dict[str, int]
     orphans: dict[str, int]
@@ -158,6 +159,7 @@ class RemoteSession(Session):
             partial(self._post, self._event),
             partial(self._post, self._state_changed),
             store.acl,
+            store.auth,
         )
 
     async def open(self) -> None:

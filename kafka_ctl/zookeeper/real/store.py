@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.ports import RealTime
@@ -50,6 +51,8 @@ class RemoteStore(Store):
 
     acl = EVERYBODYS
     """Of the znodes that this store makes."""
+    auth: Sequence[tuple[str, str]] = ()
+    """The credentials of its sessions, each a scheme and its data."""
     housekeeping = 10.0
     """The timeout of its own session, in seconds."""
 

@@ -263,3 +263,38 @@ def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: 
         assert command.main(["zk:2181", "--once"], standalone_mode=False) == 0
         watch.cluster.problems[STATE] = "cannot be read"
         assert command.main(["zk:2181", "--once"], standalone_mode=False) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "waits"),
+    [
+        ("/admin/reassign_partitions", b'{"partitions":[{"topic":"orders","partition":0,"replicas":[1,9]}]}',
+         "the reassignment of orders-0 to 1,9 waits: broker 9 is not registered"),
+        ("/admin/reassign_partitions", b'{"partitions":[{"topic":"orders","partition":77,"replicas":[1]}]}',
+         "the reassignment of orders-77 to 1 waits: there is no such partition"),
+        ("/admin/preferred_replica_election", b'{"partitions":[{"topic":"orders","partition":0}]}',
+         "the preferred election of 1 partitions waits: there is no controller"),
+        ("/admin/delete_topics/orders", b"", "the deletion of orders waits: there is no controller"),
+    ],
+)  # fmt: skip
+def test_a_request_that_waits_is_told_with_its_reason(path: str, data: bytes, waits: str) -> None:
+    """A target that is down, a partition that does not exist, no controller."""
+    with played() as lab:
+        cluster = read(lab)
+        node = cluster.znodes["/controller_epoch"]
+        cluster.take(path, node._replace(data=data))
+        if "controller" in waits:
+            cluster.take("/controller", None)
+        assert cluster.stuck() == [waits]
+
+
+def test_the_controller_is_told_with_the_time_of_its_election() -> None:
+    """By the server's clock, that of the znode's creation; the zxid is the same as in ZooKeeper."""
+    with played() as lab, watched(lab) as watch:
+        until_quiet(lab.kill, lab.controller.id)
+        watch.settle()
+        stat = watch.cluster.znodes["/controller"].stat
+        (made,) = watch.trace[watch.opened :].slice(action="create", kind="zk")
+        assert (made.actor, made.path) == (f"controller-{lab.controller.id}", "/controller")
+        assert (watch.controller.since_ms, watch.controller.czxid) == (stat.ctime, stat.czxid)
+        assert watch.controller.since_ms > 0

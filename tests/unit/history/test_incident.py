@@ -132,5 +132,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
     assert not re.search(rb"""(?:src|href)=["']?https?:|@import|url\(http""", one)
     assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / "report.pdf")]) == 2
     prose(capsys.readouterr().err.rpartition("kafka-ctl: ")[2].strip())
+    some = ["--from", "2018-10-25 00:00:01", "--to", "2018-10-26"]
+    assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / "report.html"), *some]) == 0
+    assert "from 2018-10-25 00:00:0" in capsys.readouterr().out
+    assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / "report.html"), "--from", "x"]) == 2
     assert status(["incident", str(tmp_path / "none"), "-o", str(tmp_path / "report.html")]) == 2
     assert len(replay([tmp_path / "one"])) == len(replay(tmp_path / "two"))

@@ -3,6 +3,7 @@
 import lzma
 import re
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -118,11 +119,21 @@ def test_a_record_and_its_line(folder: Path) -> None:
         found.at("nowhere.log", 1)
 
 
-def test_many_records(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command for long logs is named once."""
+def test_a_time_span(folder: Path, monkeypatch: pytest.MonkeyPatch, prose: Prose) -> None:
+    """Too many records are refused with their times; a part of them is replayed, and its lines are found."""
+    whole = replay(folder)
+    middle = datetime.fromtimestamp((whole.began_ms + 6000) / 1000, UTC).replace(tzinfo=None)
+    before, after = replay(folder, end=middle), replay(folder, begin=str(middle))
+    assert len(before) + len(after) == len(whole)
+    assert after.lines == whole.lines[len(before) :]
     monkeypatch.setattr(log_replay, "MANY", 3)
-    replay(folder)
-    assert capsys.readouterr().err.count("history import") == 1
+    with prose.refused(BadInput):
+        replay(folder)
+    for span in (("yesterday", None), ("2024-05-31 13:00+02:00", None), (7, None), ("2024-05-31", "2024-05-30")):
+        with prose.refused(BadInput):
+            replay(folder, *span)
+    with prose.refused(BadInput):
+        replay(folder, end="2001-01-01")
 
 
 def test_holes_are_named(folder: Path, prose: Prose) -> None:
@@ -164,6 +175,7 @@ def test_what_logs_do_not_say_is_unknown(folder: Path) -> None:
     brokers = [look.styles for name, look in picture.items() if name.startswith("broker:")]
     assert len(brokers) == 3
     assert all("absent" in styles for styles in brokers)
+    assert not [frame.picture.differs for frame in film(found).frames if "registered" in frame.picture.differs]
 
 
 @pytest.mark.parametrize("view", VIEWS)

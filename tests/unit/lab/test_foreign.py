@@ -8,6 +8,7 @@ from labs import by_hand, until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab, Unavailable
+from kafka_ctl.foreign.release import release_of
 from kafka_ctl.lab.foreign import options_of
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 
@@ -75,6 +76,29 @@ def test_a_newer_cluster_is_played_by_the_nearest_generation() -> None:
             assert lab.generation.name == "2.4"
             assert "AlterPartition" in str(lab.origin)
             assert lab.opening["config"]["zookeeper.session.timeout.ms"] == 18000
+            assert "zookeeper.session.timeout.ms=18000" in lab.origin.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("generation", "controller", "bounds"),
+    [
+        ("2.0", True, ((1, 0), (2, 0), "2.0")),
+        ("2.4", True, ((2, 1), (2, 6), "2.4")),
+        ("2.4", False, ((1, 0), (2, 6), "2.0")),
+    ],
+)
+def test_a_cluster_whose_topics_are_older(generation: str, controller: bool, bounds: tuple[object, ...]) -> None:
+    """Topics that an older release made: one transaction with `/controller` and its epoch is a sign of 2.1."""
+    with Lab(brokers=[1, 2], generation=generation, seed=1) as real:
+        real.create_topic("t", assignment={0: [1, 2]})
+        real.settle()
+        by_hand(real, Set("/brokers/topics/t", b'{"version":1,"partitions":{"0":[1,2]}}'))
+        cluster = read(real)
+        if not controller:
+            del cluster.znodes["/controller"]
+        found = release_of(cluster)
+        assert (found.oldest, found.newest, found.generation) == bounds
+        assert bool(found.differences) == (found.oldest == (2, 1))
 
 
 @pytest.mark.parametrize(
