@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.controller import QUIET, TASKS, cost
 from benchmarks.figures import Figure
 from kafka_ctl import Lab
-from kafka_ctl.errors import needed_for
+from kafka_ctl.extras import needed_for
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 from tools.recorder.cluster import Cluster, wait
 from tools.recorder.release import RELEASES

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from benchmarks.figures import Figure, median
 from kafka_ctl import Lab
-from kafka_ctl.errors import needed_for
+from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import GENERATIONS
 from tests.wire_fuzz import fuzz
 

@@ -25,9 +25,7 @@ from __future__ import annotations
 import difflib
 import reprlib
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
@@ -39,17 +37,6 @@ IN_BROWSER = _PLATFORM == "emscripten"
 MOST_NAMES = 20
 """The most names that an error lists; of more it lists the `NEAREST` in spelling."""
 NEAREST = 5
-EXTRA_OF = {
-    "pyspark": "spark",
-    "pandas": "spark",
-    "pyarrow": "spark",
-    "matplotlib": "spark",
-    "kio": "wire",
-    "crc32c": "wire",
-    "kafka": "wire",
-    "kazoo": "zookeeper",
-}
-"""The extra of `pyproject.toml` that brings a package."""
 
 
 def short(value: object) -> str:
@@ -148,26 +135,6 @@ class UnusableFunction(KafkaCtlError):
 
 class Unavailable(KafkaCtlError):
     """Something outside this package is missing; the text says how to get it."""
-
-
-@contextmanager
-def needed_for(what: str) -> Iterator[None]:
-    """Turn the absence of an optional package into Unavailable, with what to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise unavailable(
-            what,
-            f"{what} needs the package {error.name}, which is not installed here; {cure(error.name or '')}",
-        ) from None
-
-
-def cure(package: str) -> str:
-    """The command that brings a package: the set-up of a checkout, or pip with the extra that has it."""
-    if (Path(__file__).parent.parent / "requirements.txt").is_file():
-        return "`python3 -m kafka_ctl lab` makes an environment that has everything"
-    extra = EXTRA_OF.get(package.partition(".")[0], "all")
-    return f"`pip install 'kafka-ctl[{extra}]'` installs what is missing (`%pip` instead of `pip` in a notebook)"
 
 
 def unavailable(what: str, text: str) -> Unavailable:

@@ -7,8 +7,8 @@ a controller that never existed and shows what one ticket bought.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Final, NamedTuple, TypedDict
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, NoReturn, TypedDict
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 
@@ -91,7 +91,7 @@ class Difference(NamedTuple):
 
 def _field(ticket: str, *values: bool, doc: str) -> Any:
     """A difference: the ticket that made it, its value in each of GENERATIONS, what it means."""
-    return field(metadata={"ticket": ticket, "doc": doc, "values": dict(zip(GENERATIONS, values, strict=True))})
+    return Difference("", "", ticket, doc, dict(zip(GENERATIONS, values, strict=True)))
 
 
 def _bug(ticket: str, fix: str, fixed: str, doc: str) -> Any:
@@ -100,16 +100,37 @@ def _bug(ticket: str, fix: str, fixed: str, doc: str) -> Any:
     Where the fix came between two generations, the older one did not have the code with the bug.
     """
     values = dict.fromkeys(GENERATIONS, _released(fixed) <= _released(GENERATIONS["2.4"]))
-    return field(metadata={"ticket": ticket, "doc": doc, "values": values, "fix": fix, "fixed": fixed})
+    return Difference(fix, "", ticket, doc, values, fixed=fixed)
 
 
 def _released(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
+class Area:
+    """A part of a generation: the values of its switches.
+
+    A plain class: sixteen dataclasses would take as long to make as an empty Python takes to start.
+    """
+
+    def __init__(self, **switches: bool) -> None:
+        vars(self).update(switches)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be changed; `but` makes another generation")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
+
+
 # fmt: off
-@dataclass(frozen=True)
-class Threads:
+class Threads(Area):
     """The threads of the controller and the state that they share."""
 
     single_threaded: bool = _field("KAFKA-5028", False, True, True,
@@ -120,8 +141,7 @@ class Threads:
         doc="who has connections to brokers acts as controller; since KAFKA-5028, who is elected")
 
 
-@dataclass(frozen=True)
-class Zookeeper:
+class Zookeeper(Area):
     """The controller's use of ZooKeeper."""
 
     pipelined: bool = _field("KAFKA-5642", False, True, True,
@@ -140,8 +160,7 @@ class Zookeeper:
         doc="a controller's writes fail once another has been elected")
 
 
-@dataclass(frozen=True)
-class Membership:
+class Membership(Area):
     """Sessions, brokers and their ids."""
 
     registers_first: bool = _field("KAFKA-5473", False, True, True,
@@ -154,8 +173,7 @@ class Membership:
         doc="each life of a broker has an epoch: requests of another are refused, a quick restart is noticed")
 
 
-@dataclass(frozen=True)
-class Failover:
+class Failover(Area):
     """The beginning and the end of a controller's term."""
 
     resigns_at_expiry: bool = _field("KAFKA-5642", False, True, True,
@@ -170,8 +188,7 @@ class Failover:
         doc="a new controller takes replicas on dead brokers out of their ISRs")
 
 
-@dataclass(frozen=True)
-class Election:
+class Election(Area):
     """Leader elections."""
 
     follows_missing_leaders: bool = _field("KAFKA-4763", False, True, True,
@@ -193,8 +210,7 @@ class Election:
         doc="an administrator can ask the controller for elections, also for unclean ones")
 
 
-@dataclass(frozen=True)
-class Isr:
+class Isr(Area):
     """The members of the ISR, and the reads and writes of it."""
 
     keeps_last_isr_member: bool = _field("KAFKA-5083", False, True, True,
@@ -211,8 +227,7 @@ class Isr:
         doc="only ISR changes that were written are counted, and StopReplica leaves an offline partition offline")
 
 
-@dataclass(frozen=True)
-class Requests:
+class Requests(Area):
     """Requests to brokers."""
 
     marks_new_replicas: bool = _field("KAFKA-4763", False, True, True,
@@ -241,8 +256,7 @@ class Requests:
         doc="offsets of a transaction are refused to a producer with an old epoch; before, they are kept")
 
 
-@dataclass(frozen=True)
-class Records:
+class Records(Area):
     """The fetches of followers."""
 
     truncates_by_epoch: bool = _field("KIP-101", False, True, True,
@@ -259,8 +273,7 @@ class Records:
         doc="a leader answers its followers at once when the high watermark rises; before, when their fetch has waited")
 
 
-@dataclass(frozen=True)
-class Reassignment:
+class Reassignment(Area):
     """Reassignments."""
 
     requests_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
@@ -277,8 +290,7 @@ class Reassignment:
         doc="the leader epoch raised for a reassignment also enters the controller's cache")
 
 
-@dataclass(frozen=True)
-class Deletion:
+class Deletion(Area):
     """Topic deletions."""
 
     has_own_thread: bool = _field("KAFKA-5028", True, False, False,
@@ -293,8 +305,7 @@ class Deletion:
         doc="the deletion of a topic waits for its reassignment; in every release the check comes too early to matter")
 
 
-@dataclass(frozen=True)
-class Shutdown:
+class Shutdown(Area):
     """Controlled shutdowns."""
 
     shutdown_tells_leaving_broker: bool = _field("KAFKA-7482", True, False, True,
@@ -303,8 +314,7 @@ class Shutdown:
         doc="a controlled shutdown leaves partitions of topics being deleted alone")
 
 
-@dataclass(frozen=True)
-class LogDirs:
+class LogDirs(Area):
     """Log directories."""
 
     moves_between_log_dirs: bool = _field("KIP-113", False, True, True,
@@ -317,8 +327,7 @@ class LogDirs:
         doc="where a copy cannot be moved because it is not there, the answer says whether the partition exists")
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(Area):
     """The reassignment tool."""
 
     limits_brokers_last: bool = _field("KAFKA-4266", False, True, True,
@@ -337,8 +346,7 @@ class Tool:
         doc="a plan's partitions are written topic by topic, in the order of a hash table")
 
 
-@dataclass(frozen=True)
-class Gauges:
+class Gauges(Area):
     """The metrics of a controller."""
 
     counts_after_events: bool = _field("KAFKA-5028", False, True, True,
@@ -349,8 +357,7 @@ class Gauges:
         doc="the controller's state is a gauge, and its work is timed (KIP-143)")
 
 
-@dataclass(frozen=True)
-class Log:
+class Log(Area):
     """The log messages of a controller."""
 
     announces_state_changes: bool = _field("KAFKA-5642", True, False, False,
@@ -359,8 +366,7 @@ class Log:
         doc="a failed election names its strategy, and the partition as `orders-0`; before, each selector has its text")
 
 
-@dataclass(frozen=True)
-class Bugs:
+class Bugs(Area):
     """Bugs of other times: the fix is older than all generations, or younger, so that they agree.
 
     A reader may skip every line that asks for one. What switches a bug is the name of its fix.
@@ -480,16 +486,13 @@ class Generation:
         return self.name + "".join(f" {key}={value}" for key, value in self.changes.items())
 
 
-def _switches(area: str, part: type) -> Iterator[Difference]:
-    for f in fields(part):
-        kept = {key: f.metadata[key] for key in ("ticket", "doc", "values")}
-        if area == "bugs":
-            yield Difference(f.metadata["fix"], area, **kept, bug=f.name, fixed=f.metadata["fixed"])
-        else:
-            yield Difference(f.name, area, **kept)
+def _switches(area: str, part: type[Area]) -> Iterator[Difference]:
+    for name, found in vars(part).items():
+        if isinstance(found, Difference):
+            yield found._replace(area=area, bug=name) if found.fixed else found._replace(area=area, name=name)
 
 
-AREAS: dict[str, type] = {
+AREAS: dict[str, type[Area]] = {
     "threads": Threads,
     "zookeeper": Zookeeper,
     "membership": Membership,

@@ -1,5 +1,6 @@
 """The checkout, and the folders that it holds beside the package."""
 
+import pkgutil
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -23,3 +24,14 @@ def import_from_checkout(name: str) -> Any:
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     return import_module(name)
+
+
+def text_in(package: str, name: str) -> str:
+    """The text of a file of a package, also of one in a zip file: Spark's workers have the package so.
+
+    By `pkgutil`, because `importlib.resources` takes as long to load as an empty Python takes to start.
+    """
+    data = pkgutil.get_data(package, name)
+    if data is None:
+        raise FileNotFoundError(f"{package}: {name}")
+    return data.decode()

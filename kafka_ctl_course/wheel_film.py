@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.purgatory import Change, DelayedOperation
 from kafka_ctl.brokers.timing_wheel import Move, Task, TimingWheel, Where
-from kafka_ctl.errors import BadInput, needed_for, short
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.extras import needed_for
 from kafka_ctl.views.export import checked, write
 from kafka_ctl.views.frames import Film, Frame, PartState, Picture, interpolate_positions
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Shape, Text, box, shorten, stroke

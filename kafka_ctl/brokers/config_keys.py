@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
 from kafka_ctl.brokers.replication_quota import (
@@ -25,6 +24,7 @@ from kafka_ctl.brokers.replication_quota import (
 )
 from kafka_ctl.errors import ApiException, UnknownName
 from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.paths import text_in
 
 TOPIC, BROKER = "topic", "broker"
 OBEYED = (
@@ -146,7 +146,7 @@ def _check_replicas(key: str, value: str, generation: str) -> None:
 def keys(scope: str, generation: str) -> Mapping[str, ConfigKey]:
     """All keys of topics or brokers in the release of a generation, in the order in which Kafka checks them."""
     names, found = list(GENERATIONS), dict[str, ConfigKey]()
-    for line in resources.files(__package__).joinpath("config_keys.txt").read_text("utf-8").splitlines():
+    for line in text_in(__package__, "config_keys.txt").splitlines():
         if line.startswith("#"):
             continue
         first, last, where, name, kind, default, valid, other, synonyms = line.split("\t")

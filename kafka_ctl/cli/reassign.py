@@ -10,7 +10,6 @@ Separate from `commands.py` because its flags are those of Kafka's tool, which o
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -353,6 +352,8 @@ class WallClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio
+
         await asyncio.sleep(seconds)
 
 
@@ -379,6 +380,8 @@ def read_properties(text: str) -> dict[str, str]:
 
 def _with_tool(where: Where, name: str, work: Callable[[Tool], Awaitable[T]]) -> T:
     """The result of `work` with the tool and a session of the ZooKeeper."""
+    import asyncio
+
     from kafka_ctl.generation import Generation
 
     generation = Generation(name)

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from inspect import get_annotations
 from typing import ClassVar, TypedDict, dataclass_transform
 
 from kafka_ctl.cluster import TopicPartition
@@ -19,6 +20,7 @@ from kafka_ctl.trace.record import Recorder
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass(frozen=True)
 class Event:
     """An event; `state` is the controller's state while it is processed (Kafka's ControllerState)."""
 
@@ -26,7 +28,8 @@ class Event:
 
     def __init_subclass__(cls, state: str) -> None:
         cls.state = state
-        dataclass(frozen=True)(cls)
+        if get_annotations(cls):  # an event without fields inherits the methods
+            dataclass(frozen=True)(cls)
 
     @property
     def name(self) -> str:

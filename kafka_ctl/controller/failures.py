@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 
 from kafka_ctl.errors import StateChangeFailed
+from kafka_ctl.paths import text_in
 
 
 @cache
 def _templates() -> dict[str, str]:
     """The messages by name: a line begins one, indented lines go on."""
-    rows = re.findall(r"^(\S+)\n((?: +\S.*\n)+)", files(__package__).joinpath("failures.txt").read_text("utf-8"), re.M)
+    rows = re.findall(r"^(\S+)\n((?: +\S.*\n)+)", text_in(__package__, "failures.txt"), re.M)
     return {name: " ".join(message.split()) for name, message in rows}
 
 

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
 from kafka_ctl.display import Countdown, Shown, Table, table
 from kafka_ctl.drills.outcome import Outcome, baseline, play
 from kafka_ctl.drills.scenario import Question, Scenario, numbered, scenarios
-from kafka_ctl.errors import BadInput, UnknownName, check_not_in_browser, needed_for, short
+from kafka_ctl.errors import BadInput, UnknownName, check_not_in_browser, short
 from kafka_ctl.explore.workers import cores, processes
+from kafka_ctl.extras import needed_for
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.description import parse_description
 from kafka_ctl.lab.lab import Lab

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_ctl.errors import BadInput, check_not_in_browser, needed_for
+from kafka_ctl.errors import BadInput, check_not_in_browser
+from kafka_ctl.extras import needed_for
 from kafka_ctl.ports import RealTime
 from kafka_ctl.zookeeper.store import (
     Children,

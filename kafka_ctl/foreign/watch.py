@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from kafka_ctl.cluster import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
 from kafka_ctl.display import KeyedRows, Rows, Table, table
 from kafka_ctl.errors import (
+    MOST_NAMES,
     BadInput,
     ConditionNotMet,
     ConnectionLoss,
     KafkaCtlError,
     SessionExpired,
     Unavailable,
-    needed_for,
 )
+from kafka_ctl.extras import needed_for
 from kafka_ctl.foreign.cluster import PARENTS, Cluster, TrueController
 from kafka_ctl.foreign.read_only import Auth, ReadOnlySession, ReadOnlyStore, remote
 from kafka_ctl.foreign.reading import Progress, Reader
@@ -290,9 +291,18 @@ class Watch:
                 if not (self._stale or self._stale_parents or self._reading or self.lost):
                     return
             if self._clock.now() > end:
-                raise ConditionNotMet(f"the watch of {self.address} has not caught up within {limit:g} s")
+                raise ConditionNotMet(
+                    f"the watch of {self.address} has not caught up within {limit:g} s: {self._waits_for()}"
+                )
             await self._clock.sleep(POLL_SECONDS)
         raise self.failed
+
+    def _waits_for(self) -> str:
+        if self.lost:
+            return "the connection to ZooKeeper is lost"
+        unread = [*self._stale_parents, *self._stale]
+        more = f" and {len(unread) - MOST_NAMES} more" if len(unread) > MOST_NAMES else ""
+        return f"still to be read: {', '.join(unread[:MOST_NAMES])}{more}" if unread else "znodes are being read"
 
     def close(self) -> None:
         """End the session; closing twice is harmless, and the trace stays."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kafka_ctl.errors import needed_for
+from kafka_ctl.extras import needed_for
 
 if TYPE_CHECKING:
     from kafka_ctl.history import live, plots, questions

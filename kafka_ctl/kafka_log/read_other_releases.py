@@ -10,13 +10,13 @@ import functools
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import resources
 from typing import TypeAlias
 
 from kafka_ctl.kafka_log.records import Columns, Reading, message, partition_move, reading, replica_move, row
 from kafka_ctl.kafka_log.shapes import NUMBERS, PARTITION, REQUESTS, Value, partitions, topic_partition
 from kafka_ctl.kafka_log.templates import Text
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE
+from kafka_ctl.paths import text_in
 from kafka_ctl.trace import details
 
 Reader: TypeAlias = Callable[[re.Match[str]], Columns]
@@ -30,7 +30,7 @@ OWN = {"broker_lost": row("broker", "lost", "broker"), "topics_retried": message
 @functools.cache
 def _sections() -> dict[str, list[tuple[str, str]]]:
     """The rows of each section of the table: what stands before the text or pattern, and that."""
-    table = resources.files(__package__).joinpath("other_releases.txt").read_text("utf-8")
+    table = text_in(__package__, "other_releases.txt")
     found: dict[str, list[tuple[str, str]]] = {}
     for line in filter(None, table.splitlines()):
         if line.startswith("section "):

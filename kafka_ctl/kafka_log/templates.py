@@ -10,12 +10,12 @@ import functools
 import re
 import string
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from typing import NamedTuple
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.kafka_log.shapes import Parse, Shape, Value, shape_of
+from kafka_ctl.paths import text_in
 
 PART = "<<", ">>"
 """Around what is the `detail` of the record, where that is a part of the line's own words."""
@@ -185,7 +185,7 @@ class LogTemplates:
 @functools.cache
 def sections() -> dict[str, str]:
     """The templates of each generation, from the file. For Spark's workers it is in a zip file, without a path."""
-    text = resources.files(__package__).joinpath("messages.txt").read_text("utf-8")
+    text = text_in(__package__, "messages.txt")
     _, *listed = re.split(r"^generation (\S+)\n", text, flags=re.MULTILINE)
     return dict(zip(listed[::2], listed[1::2], strict=True))
 

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
@@ -22,9 +22,7 @@ from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.producer import ACKS, Produced
 from kafka_ctl.lab.recorded_run import RecordedRun, new_admin
 from kafka_ctl.lab.validate import MAX_ID
-from kafka_ctl.reassign.log_dirs import LogDirs
 from kafka_ctl.reassign.plan import write_plan
-from kafka_ctl.reassign.tool import Tool
 from kafka_ctl.requests import (
     API_TIMEOUT,
     AdminRequest,
@@ -36,6 +34,9 @@ from kafka_ctl.requests import (
 )
 from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace.record import CAUSE, Columns
+
+if TYPE_CHECKING:
+    from kafka_ctl.reassign.tool import Tool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -404,6 +405,9 @@ class Commands(RecordedRun):
         return self._world.run(work)
 
     async def _tool(self, command: str) -> Tool:
+        from kafka_ctl.reassign.log_dirs import LogDirs
+        from kafka_ctl.reassign.tool import Tool
+
         self._admin.record_request(command)
         log_dirs = LogDirs(self._call_broker, self._world.clock)
         return Tool(await self._admin.zk(), self.generation, self._alter, self._moving, log_dirs)

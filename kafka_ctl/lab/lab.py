@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
-from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, check_not_in_browser, needed_for, short
+from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, check_not_in_browser, short
+from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import Generation
-from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import description, story, validate, view
 from kafka_ctl.lab.commands import command
 from kafka_ctl.lab.description import Description, check_description, parse_description
@@ -43,6 +43,7 @@ from kafka_ctl.trace import Trace
 if TYPE_CHECKING:
     from kafka_ctl.foreign.read_only import Auth
     from kafka_ctl.foreign.reading import Progress
+    from kafka_ctl.invariants import Checker, Violation
     from kafka_ctl.lab.foreign import Origin
     from kafka_ctl.views.explain.why import Why
     from kafka_ctl.views.widget.live import Live
@@ -112,8 +113,7 @@ class Lab(Faults):
         options = WorldOptions(self.generation, settings, seed, table, history, Trace)
         world = _open_world(zookeeper, options, *flags)
         world.plug(plugins)
-        checker = Checker(world) if isinstance(world, MemoryWorld) else None
-        self._run = RunState(world, checker, new_admin(world), Producer(world), _keep(world), [])
+        self._run = RunState(world, _checker(world), new_admin(world), Producer(world), _keep(world), [])
         self.closed, self._settled_first, self._costs = False, settle, table or Costs()
         try:
             self._open(wire is not False, port)
@@ -208,16 +208,16 @@ class Lab(Faults):
 
         Raises ConditionNotMet when something goes on for an hour without leaving a record.
         """
-        clock = self._world.clock
-        if not isinstance(clock, VirtualClock):
-            raise BadInput("step needs the memory world; real time cannot be stopped")
+        world = self._require_memory_world("step")
+        clock = world.clock
         for _ in range(validate.integer("a number of steps", n)):
             if clock.loop.idle:
                 return
             size = len(self.trace)
             clock.drive(functools.partial(self._stepped, size, clock), self.now + LIMIT)
             if not self._stepped(size, clock):
-                raise ConditionNotMet(f"nothing was recorded within {LIMIT:g} s of virtual time")
+                why = f"nothing was recorded within {LIMIT:g} s of virtual time: {world.waits_for()}"
+                raise ConditionNotMet(why)
 
     def _stepped(self, size: int, clock: VirtualClock) -> bool:
         """True if there are more records than so many, or all is quiet."""
@@ -477,6 +477,12 @@ def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool, f
 _exiting = False
 _on_real_time: set[weakref.finalize] = set()
 """The ends of labs with threads, and perhaps servers, of their own."""
+
+
+def _checker(world: World) -> Checker | None:
+    from kafka_ctl.invariants import Checker
+
+    return Checker(world) if isinstance(world, MemoryWorld) else None
 
 
 class Keeper:

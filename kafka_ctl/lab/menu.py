@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import resources
 from random import Random
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -18,6 +17,7 @@ from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.story import Command
+from kafka_ctl.paths import text_in
 
 T = TypeVar("T")
 Given = Mapping[str, str]
@@ -395,7 +395,7 @@ def _rows(lines: Sequence[str]) -> dict[str, Row]:
     return {name: Row(tuple(found), drawn.get(name)) for name, found in buttons.items()}
 
 
-_text = (resources.files(__package__) / "menu.txt").read_text("utf-8")
+_text = text_in(__package__, "menu.txt")
 _lines = [line for line in _text.splitlines() if line and not line.startswith("#")]
 _fields, _commands = _lines.index("[fields]"), _lines.index("[commands]")
 FIELDS = {line.partition(" ")[0]: _field(line) for line in _lines[_fields + 1 : _commands]}

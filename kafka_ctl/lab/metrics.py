@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.brokers.broker import DOWN
@@ -20,6 +19,7 @@ from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.controller import events
 from kafka_ctl.controller.gauges import COUNTS
 from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.paths import text_in
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import BrokerIdsZNode
@@ -65,7 +65,7 @@ class Metric(NamedTuple):
 
 def _read() -> Iterator[Metric]:
     """The rows of `metrics.txt`."""
-    text = (resources.files(__package__) / "metrics.txt").read_text("utf-8")
+    text = text_in(__package__, "metrics.txt")
     for row in re.findall(r"^(\w.*(?:\n {4}.*)+)", text, re.MULTILINE):
         head, *written = map(str.strip, row.split("\n"))
         name, _, counts = head.partition(" | ")

@@ -15,10 +15,8 @@ from kafka_ctl.controller.rebalance import brokers_balance
 from kafka_ctl.display import Rows
 from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.generation import Config, Generation
-from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import story, validate, view
 from kafka_ctl.lab.admin import Admin
-from kafka_ctl.lab.metrics import Shown, metrics
 from kafka_ctl.lab.producer import Producer
 from kafka_ctl.lab.story import PAGE, REFUSED, UNTIL, Command, Link, Opening
 from kafka_ctl.lab.time_travel import OPEN, OPENED, Part, Progress, Report, Stop, moment, parts, parts_in_time, run
@@ -30,6 +28,8 @@ from kafka_ctl.trace import Trace
 from kafka_ctl.zookeeper.store import Stat
 
 if TYPE_CHECKING:
+    from kafka_ctl.invariants import Checker, Violation
+    from kafka_ctl.lab.metrics import Shown
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
 T = TypeVar("T")
@@ -151,10 +151,7 @@ class RecordedRun:
         return self._world.look(at)
 
     def _known(self, id: int) -> Broker:
-        process = self._world.brokers.get(validate.integer("a broker id", id))
-        if process is None:
-            raise UnknownName("broker", id, sorted(self._world.brokers))
-        return process
+        return self._world.broker(validate.integer("a broker id", id))
 
     @property
     def zookeeper_address(self) -> str | None:
@@ -189,6 +186,8 @@ class RecordedRun:
         of the controller are 0 where the broker does not act, and in 2.0 and 2.4 as old as the last event.
         `kafka_ctl.lab.metrics.METRICS` has the source of each. UnknownName for a broker that is not there.
         """
+        from kafka_ctl.lab.metrics import metrics
+
         process = self._known(broker)
         usual = int(self._world.config["min.insync.replicas"])
         znodes = self._look(lambda znodes: znodes) if process.hosted else {}

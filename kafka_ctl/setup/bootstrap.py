@@ -216,7 +216,7 @@ def _set_up(root: Path, venv: Path, lock: int) -> None:
     write_stamp(venv, unfinished)
     if interrupted or not _works(python_of(venv)):
         empty(venv)
-    print(f"Setting up {venv} (once; about 1.5 GB, most of it Spark)", flush=True)
+    print(f"Setting up {venv} (once; about 1.3 GB, most of it Spark)", flush=True)
     Installation(root, venv, python_of(venv), lock).run()
     write_stamp(venv, wanted_stamp(root))
     print(f"Ready after {time.monotonic() - began:.0f} s.", flush=True)

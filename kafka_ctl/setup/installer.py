@@ -1,6 +1,6 @@
 """Filling an environment from `requirements.txt`, with a line now and then that says what is happening.
 
-Four steps, by uv where it is on PATH or pip can fetch it, else by pip:
+The steps, by uv where it is on PATH or pip can fetch it, else by pip:
 
     uv            fetched into a folder that is removed again
     environment   an empty one
@@ -38,6 +38,21 @@ BUILD_TOOLS = (
     "wheel",
 )
 """The requirements of the builds of PySpark and of this package."""
+
+LEFT_OUT = (
+    *("pyspark/jars/rocksdbjni-*", "pyspark/jars/*kubernetes*"),
+    # MLlib and its mathematics
+    *("pyspark/jars/spark-mllib_*", "pyspark/jars/breeze*", "pyspark/jars/spire*", "pyspark/jars/cats-kernel_*"),
+    *("pyspark/jars/algebra_*", "pyspark/jars/JTransforms-*", "pyspark/jars/arpack*", "pyspark/jars/lapack-*"),
+    # Hive's tables
+    *("pyspark/jars/hive-exec-*", "pyspark/jars/hive-metastore-*", "pyspark/jars/spark-hive*"),
+    *("pyspark/jars/datanucleus-*", "pyspark/jars/derby*"),
+    *("pandas/tests", "pyarrow/tests", "pyarrow/include"),
+)
+"""Files of packages that nothing here loads, 180 MB: they are removed from the environment after the installation.
+
+Who needs one installs its package again, as with `pip install --force-reinstall --no-deps pyspark==4.3.0`.
+"""
 
 HINTS = (
     (
@@ -106,7 +121,17 @@ class Installation:
         Path(self.environ["TMPDIR"]).mkdir(exist_ok=True)
         if not self._with_uv():
             self._with_pip()
+        self.leave_out()
         shutil.rmtree(self.venv / "tmp", ignore_errors=True)
+
+    def leave_out(self) -> None:
+        """Remove the files of `LEFT_OUT` from the environment."""
+        for packages in (*self.venv.glob("lib/python*/site-packages"), self.venv / "Lib/site-packages"):
+            for path in (found for pattern in LEFT_OUT for found in packages.glob(pattern)):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
 
     def _with_uv(self) -> bool:
         uv = shutil.which("uv") or self._fetched_uv()

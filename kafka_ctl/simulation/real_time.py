@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from kafka_ctl.brokers.broker import DOWN, RECOVERING, SHUTTING_DOWN, STARTING, Broker
+from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.latencies import Costs
 from kafka_ctl.simulation.clock import RealClock
@@ -91,10 +91,6 @@ class RealTimeWorld(World):
         """Return when each session has received what ZooKeeper had sent until now."""
         raise NotImplementedError
 
-    def _is_connected(self, session: Session) -> bool:
-        """True if a session has a connection, and waits for nothing."""
-        raise NotImplementedError
-
     def settle(self, limit: float | None = None) -> None:
         seconds = self.limit if limit is None else limit
         self._late_since = None
@@ -109,30 +105,24 @@ class RealTimeWorld(World):
                 raise ConditionNotMet(why)
             if reached and self.run(self._still_quiet()):
                 return
-        busy = self.clock.call(self._busy) or "ZooKeeper and the controller disagree about who is alive"
-        busy = "; ".join([busy, *malformed(self.run(self.dump()))])
-        raise ConditionNotMet(f"the lab is still busy after {seconds:g} s: {busy}")
+        busy = self.clock.call(self.busy) or ["ZooKeeper and the controller disagree about who is alive"]
+        raise ConditionNotMet(
+            f"the lab is still busy after {seconds:g} s: {'; '.join([*busy, *malformed(self.run(self.dump()))])}"
+        )
 
     # Quiet?
 
     def _quiet(self) -> bool:
-        return not self._busy()
+        return not self.busy()
 
-    def _busy(self) -> str:
-        """Busy actors, by name."""
+    def busy(self) -> list[str]:
         self._expected = [happened for happened in self._expected if not happened()]
-        up = [broker for broker in self.brokers.values() if broker.state != DOWN]
-        busy = [f"broker {broker.id} {what}" for broker in up if (what := self._does(broker))]
+        busy = super().busy()
         if self._expected or self.clock.pending:
             busy.append("operations, requests or waits are under way")
-        acting = self.acting()
-        if acting is None and any(broker.controller.active_id == -1 for broker in up):
-            busy.append("there is no controller")
-        elif acting is not None and acting.context.brokers.keys() & self.brokers.keys() != {broker.id for broker in up}:
-            busy.append(f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive")
         if not busy and self._expects_a_shrink():
             busy.append("a leader has not yet removed a follower that stopped fetching from the ISR")
-        return "; ".join(busy)
+        return busy
 
     def _expects_a_shrink(self) -> bool:
         """True if a leader will soon take a follower out of an ISR; one that has failed to for long is left alone."""
@@ -163,17 +153,6 @@ class RealTimeWorld(World):
         alive = [broker for broker in alive if broker in self.brokers]
         return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
 
-    def _does(self, broker: Broker) -> str:
-        """The reason why a broker is not quiet; empty when there is none."""
-        controller, session = broker.controller, broker.zk.session
-        if broker.state in (STARTING, RECOVERING, SHUTTING_DOWN):
-            return f"is {broker.state}"
-        if session is None or not self._is_connected(session):
-            return "has no connection to ZooKeeper"
-        if len(controller.queue) or controller.state != "Idle":
-            return f"works on {controller.state}"
-        return "has requests to send" if controller.channels.waiting else ""
-
 
 class MemoryInRealTime(RealTimeWorld):
     """Real time and a ZooKeeper in this process, for clients that come from outside."""
@@ -189,9 +168,6 @@ class MemoryInRealTime(RealTimeWorld):
     def expire(self, session: Session) -> None:
         assert isinstance(session, MemorySession)
         self.store.expire(session)
-
-    def _is_connected(self, session: Session) -> bool:
-        return isinstance(session, MemorySession) and session.connected and not session.waiting
 
     async def _caught_up(self) -> None:
         await self.clock.sleep(self.costs.zookeeper_round_trip)

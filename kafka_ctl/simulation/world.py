@@ -10,16 +10,16 @@ import asyncio
 import math
 import random
 from array import array
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from kafka_ctl.brokers.broker import DOWN, Broker
 from kafka_ctl.brokers.fetches import FETCH_BACKOFF
-from kafka_ctl.brokers.process import Listeners
+from kafka_ctl.brokers.process import RECOVERING, SHUTTING_DOWN, STARTING, Listeners
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, ConditionNotMet, IdentityError, PluginFailed
+from kafka_ctl.errors import BadInput, ConditionNotMet, IdentityError, PluginFailed, UnknownName
 from kafka_ctl.generation import Config, Generation
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
@@ -98,6 +98,12 @@ class World:
         broker = self.brokers[id] = self.clock.call(lambda: Broker(id, rack, self))
         return broker
 
+    def broker(self, id: int) -> Broker:
+        """The broker with this id, up or down. Raises UnknownName, which lists those that there are."""
+        if id not in self.brokers:
+            raise UnknownName("broker", id, sorted(self.brokers))
+        return self.brokers[id]
+
     def rename(self, broker: int, to: int) -> None:
         """A broker has found out that its id is another one. Raises IdentityError if that is taken."""
         if to in self.brokers:
@@ -146,6 +152,32 @@ class World:
         up = [broker.controller for broker in self.brokers.values() if broker.state != DOWN]
         _, why = max((controller.last_election for controller in up), default=(0, ""))
         return f"nobody can become controller: {why}" if why else ""
+
+    def busy(self) -> list[str]:
+        """The busy actors and their work, and what the controller does not know yet; called in the clock's thread."""
+        up = [broker for broker in self.brokers.values() if broker.state != DOWN]
+        busy = [f"broker {broker.id} {what}" for broker in up if (what := self._does(broker))]
+        acting = self.acting()
+        if acting is None and any(broker.controller.active_id == -1 for broker in up):
+            busy.append("there is no controller")
+        elif acting is not None and acting.context.brokers.keys() & self.brokers.keys() != {broker.id for broker in up}:
+            busy.append(f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive")
+        return busy
+
+    def _does(self, broker: Broker) -> str:
+        """The reason why a broker is not quiet; empty when there is none."""
+        controller, session = broker.controller, broker.zk.session
+        if broker.state in (STARTING, RECOVERING, SHUTTING_DOWN):
+            return f"is {broker.state}"
+        if session is None or not self._is_connected(session):
+            return "has no connection to ZooKeeper"
+        if len(controller.queue) or controller.state != "Idle":
+            return f"works on {controller.state}"
+        return "has requests to send" if controller.channels.waiting else ""
+
+    def _is_connected(self, session: Session) -> bool:
+        """True if a session has a connection, and waits for nothing."""
+        return isinstance(session, MemorySession) and session.connected and not session.waiting
 
     @property
     def is_healthy(self) -> bool:
@@ -285,14 +317,33 @@ class MemoryWorld(World):
         self.drive(lambda: self.clock.loop.idle, limit)
         if (why := self.election_blocked_by()) and not self.clock.loop.idle:
             raise ConditionNotMet(why)
-        try:
+        with self._telling_why():
             self.clock.settle(limit, began)
+
+    def run(self, coro: Coroutine[object, None, T]) -> T:
+        with self._telling_why():
+            return super().run(coro)
+
+    @contextmanager
+    def _telling_why(self) -> Iterator[None]:
+        """Add to an error about the time limit what has not come to an end."""
+        try:
+            yield
         except Halted:
             raise
-        except ConditionNotMet as busy:
-            if self.store.up:
-                raise
-            raise ConditionNotMet(f"{busy}: ZooKeeper is down; start_zookeeper or heal lets it answer again") from None
+        except ConditionNotMet as error:
+            raise ConditionNotMet(f"{error}: {self.waits_for()}") from None
+
+    def waits_for(self) -> str:
+        """What is still under way, as one sentence."""
+        if not self.store.up:
+            return "ZooKeeper is down; start_zookeeper or heal lets it answer again"
+        pending = self.clock.loop.pending
+        until = f"; the next event is at {pending[0].when:.6g} s" if pending else ""
+        believed = {broker.controller.active_id for broker in self.brokers.values() if broker.state != DOWN}
+        if self.acting() is None and len(believed) == 1:
+            return f"brokers take broker {believed.pop()} for the controller, and it does not act{until}"
+        return ("; ".join(self.busy()) or "requests or waits are under way") + until
 
     def drive(self, until: Callable[[], bool], limit: float) -> None:
         """Run until `until()` holds, for at most so many seconds, and not forever where every election is blocked."""

@@ -204,9 +204,7 @@ class KafkaCluster:
     def _known(self, broker: int | None, otherwise: str) -> int:
         if broker is None:
             raise BadInput(otherwise)
-        if broker not in self.lab.world.brokers:
-            raise UnknownName("broker", broker, sorted(self.lab.world.brokers))
-        return broker
+        return self.lab.world.broker(validate.integer("a broker id", broker)).id
 
     def _change(self, change: Callable[[], object]) -> None:
         self.lab.world.clock.call(change)

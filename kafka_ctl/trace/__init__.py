@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.display import table
-from kafka_ctl.errors import needed_for
+from kafka_ctl.extras import needed_for
 from kafka_ctl.trace.record import CAUSE, KINDS, SET, Record, Recorder
 from kafka_ctl.trace.text import subject_and_change, text
 

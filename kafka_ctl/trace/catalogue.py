@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
+from kafka_ctl.paths import text_in
 from kafka_ctl.trace.record import KINDS, Record
 
 ANY = "*"
@@ -181,8 +181,8 @@ def _with_part(rule: Rule, line: str) -> Rule:
 
 @cache
 def catalogue() -> Catalogue:
-    """The catalogue of this package. For Spark's workers the file is in a zip file, without a path."""
-    return parse(resources.files(__package__).joinpath("catalogue.txt").read_text("utf-8"))
+    """The catalogue of this package."""
+    return parse(text_in(__package__, "catalogue.txt"))
 
 
 @cache

@@ -9,7 +9,8 @@ import sys
 
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import Unavailable, needed_for
+from kafka_ctl.errors import Unavailable
+from kafka_ctl.extras import needed_for
 from kafka_ctl.simulation.world import World
 from kafka_ctl.wire import (
     configs,

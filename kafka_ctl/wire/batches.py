@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kafka_ctl.errors import BadInput, needed_for
+from kafka_ctl.errors import BadInput
+from kafka_ctl.extras import needed_for
 from kafka_ctl.wire.primitives import Malformed, read_int32, read_uvarint, read_varint, read_varlong, take, write_varint
 
 MAGIC = 2

@@ -17,11 +17,11 @@ import asyncio
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from io import BufferedIOBase
 
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, Unavailable, UnknownName, short
+from kafka_ctl.paths import text_in
 from kafka_ctl.requests import (
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
@@ -56,7 +56,7 @@ def request(
 @cache
 def _kafkas_names() -> dict[tuple[str, str], dict[str, str]]:
     """By API and place of a structure in its request: the names of the schemas by Kafka's own."""
-    text = resources.files(__package__).joinpath("field_names.txt").read_text("utf-8")
+    text = text_in(__package__, "field_names.txt")
     found: dict[tuple[str, str], dict[str, str]] = {}
     for line in text.splitlines():
         if not line.startswith("#"):

@@ -15,7 +15,8 @@ from functools import cache
 from types import NoneType
 from typing import Any, NamedTuple, cast, get_args, get_origin
 
-from kafka_ctl.errors import UnknownName, needed_for
+from kafka_ctl.errors import UnknownName
+from kafka_ctl.extras import needed_for
 
 REQUEST, RESPONSE = "request", "response"
 PLAIN_TYPES = {"error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64"}

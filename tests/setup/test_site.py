@@ -14,7 +14,7 @@ import pytest
 from prose import Prose
 from tables import tabled
 
-from kafka_ctl import errors
+from kafka_ctl import errors, extras
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import PAGE, Link, parse_fragment
@@ -248,7 +248,7 @@ def test_what_a_browser_lacks_is_reported(prose: Prose, monkeypatch: pytest.Monk
         Lab(zookeeper="embedded")
     with pytest.raises(Unavailable, match=f"{onwards}$"):
         Lab(wire=True)
-    with pytest.raises(Unavailable, match=f"^a table {onwards}$"), errors.needed_for("a table"):
+    with pytest.raises(Unavailable, match=f"^a table {onwards}$"), extras.needed_for("a table"):
         import no_such_package  # noqa: F401
 
 

@@ -27,8 +27,8 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ORDER = """
     visible
     errors display
-    extras
     paths writing
+    extras
     cluster table assignment scala_order
     partition replica election balance generation
     plugins
@@ -63,7 +63,7 @@ FACADES = {
 """What imports from below all the same, inside functions only, and why."""
 
 CORE = """
-    errors extras visible paths writing cluster table partition replica election balance assignment generation trace
+    errors visible paths extras writing cluster table partition replica election balance assignment generation trace
     scala_order
     plugins ports requests latencies controller brokers reassign lab museum explore exercises simulation invariants
     kafka_log foreign

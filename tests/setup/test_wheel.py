@@ -1,6 +1,8 @@
 """The wheel alone: what it carries, the course that it unfolds, and a lesson in an environment with nothing else."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 from prose import Prose
 
-from kafka_ctl import errors, extras
+from kafka_ctl import extras
 from kafka_ctl.errors import BadInput, Unavailable, UnknownName
 from kafka_ctl.jupyter.course_folder import NAME, course_folder
 from kafka_ctl.paths import COURSE_LIST, ROOT
@@ -19,7 +21,27 @@ from tools.notebooks import lessons
 
 MOST = 12 << 20
 """Bytes of the wheel."""
+MOST_INSTALLED = 250_000_000
+"""Bytes of everything that `pip install kafka-ctl` brings, without bytecode: uv makes none, pip another 60 MB."""
 LESSON = "notebooks/starter/01-electing-a-controller.ipynb"
+CELLS = """\
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance(colors="NoColor")
+shell.display_formatter.active_types = shell.display_formatter.format_types
+for path in sys.argv[1:]:
+    shell.reset()
+    with open(path, encoding="utf-8") as file:
+        cells = json.load(file)["cells"]
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            done = shell.run_cell("".join(cell["source"]))
+            if error := done.error_before_exec or done.error_in_exec:
+                print("ENDS", json.dumps([path, type(error).__name__, str(error)]))
+                break
+"""
+"""Runs notebooks in one process, each up to its first error."""
 RUN = """\
 import sys, nbformat
 from nbclient import NotebookClient
@@ -55,21 +77,58 @@ def run(*command: object, folder: Path) -> str:
     return done.stdout
 
 
-def test_an_empty_environment_runs_a_lesson(wheel: Path, tmp_path: Path) -> None:
-    """`pip install` of the wheel, `kafka-ctl lab --check` in an empty folder, a whole lesson, and what is missing."""
+def pythons() -> list[str]:
+    """The oldest and the newest Python that this machine has and the kit supports."""
+    found: dict[str, str] = {}
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for program in (
+        *(shutil.which(f"python3.{minor}") for minor in range(11, 15)),
+        *pyenv.glob("versions/*/bin/python"),
+    ):
+        ask = [str(program), "-c", "import ensurepip, sys; print('%02d' % sys.version_info[1], sys.version_info[0])"]
+        asked = subprocess.run(ask, capture_output=True, text=True) if program else None
+        if asked and asked.returncode == 0 and "11 3" <= asked.stdout.strip() <= "14 3":
+            found.setdefault(asked.stdout, str(program))
+    versions = sorted(found) or [sys.executable]
+    return [*dict.fromkeys(found.get(version, version) for version in (versions[0], versions[-1]))]
+
+
+@pytest.mark.parametrize("python", pythons(), ids=("oldest", "newest")[: len(pythons())])
+def test_an_empty_environment_runs_the_lessons(wheel: Path, tmp_path: Path, python: str) -> None:
+    """`pip install` of the wheel, `kafka-ctl lab --check` in an empty folder, and every lesson.
+
+    One lesson runs in a kernel. A lesson that needs an extra ends with one sentence that has the command.
+    """
     venv, folder = tmp_path / "venv", tmp_path / "folder"
     folder.mkdir()
-    run(sys.executable, "-m", "venv", venv, folder=folder)
+    run(python, "-m", "venv", venv, folder=folder)
+    bare = installed(venv)
     uv = shutil.which("uv")
     install = [uv, "pip", "install", "--python", python_of(venv)] if uv else [python_of(venv), "-m", "pip", "install"]
     done = subprocess.run([*map(str, install), str(wheel)], capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"the packages of the wheel cannot be installed here: {done.stderr[-300:]}")
+    assert installed(venv) - bare < MOST_INSTALLED
     assert "JupyterLab runs" in run(python_of(venv), "-m", "kafka_ctl", "lab", "--check", folder=folder)
-    run(python_of(venv), "-c", RUN, folder / NAME / LESSON, folder=(folder / NAME / LESSON).parent)
-    code = "from kafka_ctl.extras import needs; needs('wire')"
-    missing = subprocess.run([str(python_of(venv)), "-c", code], cwd=folder, capture_output=True, text=True)
-    assert "`pip install 'kafka-ctl[wire]'`" in missing.stderr.splitlines()[-1]
+    starters = (folder / NAME / LESSON).parent
+    run(python_of(venv), "-c", RUN, folder / NAME / LESSON, folder=starters)
+    names = sorted(path.name for path in starters.glob("*.ipynb"))
+    printed = run(python_of(venv), "-c", CELLS, *names, folder=starters)
+    ended = {one[0]: one[1:] for one in (json.loads(line[5:]) for line in printed.splitlines() if line[:5] == "ENDS ")}
+    assert len(names) == len(lessons())
+    assert {name for name in names if needed(starters / name)} == ended.keys(), ended
+    for kind, sentence in ended.values():
+        assert (kind, sentence.count("\n")) == ("MissingExtra", 0) and "`pip install 'kafka-ctl[" in sentence
+
+
+def installed(venv: Path) -> int:
+    """The bytes of an environment's files but bytecode."""
+    return sum(path.lstat().st_size for path in venv.rglob("*") if path.is_file() and path.suffix != ".pyc")
+
+
+def needed(notebook: Path) -> list[str]:
+    """The extras that a lesson asks for."""
+    return re.findall(r"^\s*\"needs\((.*)\)", notebook.read_text("utf-8"), re.MULTILINE)
 
 
 def given(folder: Path, **files: str) -> Path:
@@ -124,11 +183,11 @@ def test_what_is_no_course_is_left_alone(tmp_path: Path) -> None:
     assert not (tmp_path / COURSE_LIST).exists()
 
 
-def test_what_is_missing_is_one_sentence(prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_one_sentence(prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a checkout with its command, elsewhere with the extra; a wrong extra is an error."""
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    for place in (ROOT / "kafka_ctl/errors.py", tmp_path / "kafka_ctl/errors.py"):
-        monkeypatch.setattr(errors, "__file__", str(place))
+    for in_checkout in (True, False):
+        monkeypatch.setattr(extras, "IN_CHECKOUT", in_checkout)
         with prose.refused(Unavailable):
             extras.needs("wire")
     with pytest.raises(UnknownName, match="known: spark, wire, zookeeper, java"):
