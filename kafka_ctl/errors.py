@@ -88,7 +88,7 @@ class StateChangeFailed(KafkaCtlError):
 
 
 class NoReplicaOnline(StateChangeFailed):
-    """Nobody fit to lead is alive: an error of its own in 0.10."""
+    """No replica that may lead is alive: an error of its own in 0.10."""
 
 
 class ControllerMoved(KafkaCtlError):

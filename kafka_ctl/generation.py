@@ -133,7 +133,7 @@ class Zookeeper:
     ends_with_session: bool = _field("KAFKA-5642", False, True, True,
         doc="pending ZooKeeper requests fail when the session expires; before, they were retried in the next session")
     reports_missed_deletion: bool = _field("KAFKA-13407", True, False, False,
-        doc="the client reads `/controller` again and reports a deletion that it missed; since then, nobody competes")
+        doc="the client reads `/controller` again and reports a deletion that it missed; then no broker competes")
     accepts_own_lost_write: bool = _field("KAFKA-1382", True, False, False,
         doc="a version conflict with what was just to be written counts as success")
     fences_writes: bool = _field("KAFKA-6082", False, False, True,
@@ -236,7 +236,7 @@ class Requests:
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
         doc="an answer with metadata names no controller where the known one is not among the live brokers")
     checks_members_first: bool = _field("KAFKA-8487", False, False, True,
-        doc="who commits offsets while a group waits for its assignment must be a member; before, nobody is asked")
+        doc="who commits offsets while a group waits for its assignment must be a member; before, that is not checked")
     fences_offset_commits: bool = _field("KAFKA-9144", False, False, True,
         doc="offsets of a transaction are refused to a producer with an old epoch; before, they are kept")
 

@@ -188,7 +188,7 @@ class JoinedWhileLeaving(PartitionMechanism):
     """A follower had caught up, and its leader added it to the ISR without knowing that it leaves, or has left.
 
     Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr (the leader does not ask who is alive); the
-    follower may have missed the leader's epoch, of which nobody tells a broker that is taken for dead (a fetch session
+    follower may have missed the leader's epoch, which is not sent to a broker that counts as dead (a fetch session
     does not check it, KAFKA-9338), and goes on with its fetcher where the request named no leader
     (server/ReplicaManager.scala, makeFollowers)
     """

@@ -16,7 +16,7 @@ class MoveFailedHalfWay(Mechanism):
 
     They get no LeaderAndIsr request when their brokers start, for they cannot go from NonExistent to Online; the topic
     is not deleted, for they cannot be either; and the reassignment is not begun again. It fails where the partition
-    has no state, and nobody makes that either before the next broker starts, though a new replica could lead. One that
+    has no state, and it gets none before the next broker starts, though a new replica could lead. One that
     leads then, and dies, stays the leader in ZooKeeper: it cannot go from NonExistent to Offline.
     Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment, updateLeaderEpoch (IllegalStateException);
     0.10.2.2: initiateReassignReplicasForTopicPartition
@@ -75,7 +75,7 @@ class MoveBegunTwice(PartitionMechanism):
         return is_new and not any(r.leader_epoch == state.leader_epoch for r in sent)
 
 
-class MoveElectsNobody(PartitionMechanism):
+class MoveWithoutElection(PartitionMechanism):
     """A reassignment ended while none of its replicas could lead; the partition counts as online and is not elected.
 
     Kafka 2.0.1: controller/KafkaController.scala, moveReassignedPartitionLeaderIfRequired (what the state machine
@@ -95,8 +95,8 @@ class RequestOutlivesTopic(Mechanism):
     """A reassignment in `/admin/reassign_partitions` was asked for before its topic was deleted and made again.
 
     A topic that moves is deleted all the same, for it is marked as ineligible before it is queued; what was asked for
-    stays, and nobody looks at it when there is a topic of that name again. Or it is carried out then, for a partition
-    that the new topic does not have.
+    stays, and no controller looks at it when there is a topic of that name again. Or it is carried out then, for a
+    partition that the new topic does not have.
     Kafka 2.0.1: controller/KafkaController.scala, TopicDeletion; controller/ControllerContext.scala, removeTopic; the
     same in 0.10.2.2 and 2.4.1
     """
