@@ -116,9 +116,9 @@ class GuessWidget(ipywidgets.VBox):
         picture.right = sorted(right)
         remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
         verdict = "Right" if mine == right else "Not right"
-        said, is_so = (escape(names(things, guess.kind)) for things in (mine, right))
+        mine_named, right_named = (escape(names(things, guess.kind)) for things in (mine, right))
         reply = [
-            f"You say: <i>{said}</i>. {verdict}: in the run it is {is_so}.",
+            f"You say: <i>{mine_named}</i>. {verdict}: in the run it is {right_named}.",
             *map(_html, [*remarks, guess.why]),
         ]
         self.reply.value = " ".join(reply)

@@ -224,10 +224,14 @@ def test_a_closed_lab_stays_closed(lab: Lab) -> None:
     lab.close()
     story = lab.story
     assert act(live, "broker:1", "kill", 5)["refused"]
-    for asked, what in (("undo", "undo"), ("return", "a return to another future")):
+    for asked in ("undo", "return"):
         live.receive({"do": asked, "future": 0})
-        assert live.now["reply"] == {"text": f"this lab is closed; {what} needs an open lab", "refused": True}
-    with pytest.raises(BadInput, match="this lab is closed; back needs an open lab"):
+        assert (
+            live.now["reply"]["refused"]
+            and asked in live.now["reply"]["text"]
+            and "closed" in live.now["reply"]["text"]
+        )
+    with pytest.raises(BadInput, match="closed"):
         lab.back()
     assert lab.closed and lab.story == story and not live.now["undo"] and len(live.futures) == 1
 
@@ -394,6 +398,7 @@ def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
         lab.settle()
         live_film.read()
     live_film.forget()
+    assert together(live_film.frames) == live_film.things
     reported = live_film.film_data(["cluster"])
     assert len(reported["frames"]) == KEPT // 2 + 1 == len(reported["views"][0]["tokens"])
     assert all(f["cause"] is None or f["cause"] < n for n, f in enumerate(reported["frames"]))
