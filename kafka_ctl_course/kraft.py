@@ -19,7 +19,7 @@ SHELVES = {
     STAYS: "it has nothing to do with where the controller keeps its data",
 }
 """The meaning of the shelves."""
-PULLED = "brokers read the records of one log in order; nobody sends them requests"
+PULLED = "brokers read the records of one log in order; they are sent no requests"
 ONE_RECORD = "leader, ISR and reassignment of a partition are one record of the log"
 
 
@@ -49,8 +49,8 @@ KRAFT: dict[str, AfterZooKeeper] = {
         STAYS, "records and acknowledgements are between leader and followers", "KIP-966 for the last replica"
     ),
     "KAFKA-6879": AfterZooKeeper(GONE, "there is no session to wait for"),
-    "KAFKA-6612": AfterZooKeeper(GONE, "a deletion is one record; nobody waits for copies"),
-    "KAFKA-6650": AfterZooKeeper(GONE, "a deletion is one record; nobody waits for copies"),
+    "KAFKA-6612": AfterZooKeeper(GONE, "a deletion is one record; it waits for no copies"),
+    "KAFKA-6650": AfterZooKeeper(GONE, "a deletion is one record; it waits for no copies"),
     "KAFKA-6082": AfterZooKeeper(GONE, "what a replaced controller appends is not committed by the quorum"),
     "KAFKA-7482": AfterZooKeeper(STAYS, "a broker believes to lead until it has read the record that says otherwise"),
     "KAFKA-7235a": AfterZooKeeper(GONE, "a registration carries the id of the process, so a restart is another one"),

@@ -303,7 +303,7 @@ GUESSES: dict[str, Guess] = {
         (
             ("broker 3", "It is named now. Has it been elected?"),
             ("broker 2, as before", "It reads the znode when it changes, and finds that it is not named any more."),
-            ("nobody", "One has resigned, and no other was elected."),
+            ("no broker", "One has resigned, and no other was elected."),
             ("none: the tool reports an error", "The tool writes into ZooKeeper, and that works."),
         ),
         2,

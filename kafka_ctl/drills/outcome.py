@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
     unclean: bool
     """`unclean.leader.election.enable` of the brokers; topics may have their own."""
     offline: int
-    """Partitions that nobody leads at the end."""
+    """Partitions without a leader at the end."""
     below_min_isr: int
     """The most partitions at once with a leader, and with fewer in sync than `min.insync.replicas`."""
     interrupted: int
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
     @property
     def skew(self) -> float:
-        """The leaders of the broker that leads most, divided by the average; 0 where nobody leads anything."""
+        """The leaders of the broker that leads most, divided by the average; 0 if no broker leads."""
         led = self.leaders.values()
         return max(led) * len(led) / sum(led) if any(led) else 0.0
 

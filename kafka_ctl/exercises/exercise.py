@@ -214,8 +214,8 @@ class PictureGuess(NamedTuple):
     """A question that is answered by clicking in the picture of a cluster; the answer is what a run shows.
 
     `before` makes the lab that is shown, `run` does to a fork of it what is asked about, and `outcome` reads the right
-    things off that: `broker:2`, `partition:orders-0`, or `nobody`. `kind` is `broker` or `partition`; of partitions
-    several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
+    things off that: `broker:2`, `partition:orders-0`, or `nobody` for none of them. `kind` is `broker` or `partition`;
+    of partitions several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
     """
 
     question: str

@@ -118,7 +118,7 @@ class Cluster:
 
     @property
     def epoch(self) -> int | None:
-        """The controller epoch; None if nobody ever was controller."""
+        """The controller epoch; None if no broker ever was controller."""
         node = self.znodes.get(EPOCH)
         return None if node is None or EPOCH in self.problems else znodes.ControllerEpochZNode.decode(node.data)
 

@@ -190,7 +190,7 @@ def _mark(node: ZNode | None) -> tuple[int, int] | None:
 
 
 def _missed(before: ZNode | None, after: ZNode | None) -> int:
-    """The number of changes between two reads that nobody has seen, as far as the versions tell."""
+    """The number of changes between two reads that neither read has seen, as far as the versions tell."""
     if after is None:
         return 0
     if before is None or before.stat.czxid != after.stat.czxid:

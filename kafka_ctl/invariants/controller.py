@@ -207,10 +207,10 @@ class OnlyLegalMoves(Invariant):
         states[key] = target
 
 
-class NobodyLeavingIsAdded(Invariant):
+class NoLeavingBrokerIsAdded(Invariant):
     """No leader adds a broker to an ISR if that broker is shutting down or is not registered."""
 
-    id, name = "I15", "nobody-leaving-is-added"
+    id, name = "I15", "no-leaving-broker-is-added"
     motive = "KAFKA-14140"
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:

@@ -294,7 +294,7 @@ class FetchesAsAssigned(Invariant):
     def fetched(self, leader: int, request: FetchRequest) -> None:
         assigned = self.given.get((request.partition, request.replica))
         if assigned is None or assigned[0] != leader or request.leader_epoch not in (NO_EPOCH, assigned[1]):
-            was = "nobody" if assigned is None else f"broker {assigned[0]} in leader epoch {assigned[1]}"
+            named = "no leader" if assigned is None else f"broker {assigned[0]} in leader epoch {assigned[1]}"
             epoch = "" if request.leader_epoch == NO_EPOCH else f" in leader epoch {request.leader_epoch}"
-            text = f"broker {request.replica} fetches {request.partition} from broker {leader}{epoch}; it was to from "
-            self.broken(None, f"{text}{was}", Subject(request.partition, request.replica))
+            text = f"broker {request.replica} fetches {request.partition} from broker {leader}{epoch}; it was sent "
+            self.broken(None, f"{text}{named}", Subject(request.partition, request.replica))

@@ -1,7 +1,7 @@
 """JupyterLab: opened for a person, checked without a screen, or run for a browser test.
 
-The server listens on 127.0.0.1 only, wants the token that is part of the printed address, and asks nobody
-outside for news or updates.
+The server listens on 127.0.0.1 only, wants the token that is part of the printed address, and asks no
+other server for news or updates.
 """
 
 from __future__ import annotations

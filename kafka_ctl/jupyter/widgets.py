@@ -85,7 +85,7 @@ class GuessWidget(ipywidgets.VBox):
         self.lab = guess.before()
         before = film(self.lab.trace, start=len(self.lab.trace), generation=self.lab.generation.name)
         self.picture = GuessPicture([before], kind=guess.kind, many=guess.kind == "partition")
-        self.buttons = [ipywidgets.Button(description="Commit" if self.picture.many else "Nobody")]
+        self.buttons = [ipywidgets.Button(description="Commit" if self.picture.many else "No broker")]
         self.buttons[0].on_click(lambda _: self.commit())
         if not self.picture.many:
             self.picture.observe(lambda change: self.commit(), "guessed")
@@ -103,7 +103,7 @@ class GuessWidget(ipywidgets.VBox):
         self.reply.value = f"You say: <i>{_html(option)}</i>. {_html(reply)}"
 
     def commit(self) -> None:
-        """Commit to what is chosen in the picture, nothing meaning nobody; the run and the reason follow."""
+        """Commit to what is chosen in the picture, nothing meaning none of them; the run and the reason follow."""
         guess, picture = self.guess, self.picture
         if not isinstance(guess, PictureGuess) or picture is None or not picture.answering:
             return
@@ -116,8 +116,9 @@ class GuessWidget(ipywidgets.VBox):
         picture.right = sorted(right)
         remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
         verdict = "Right" if mine == right else "Not right"
+        mine_named, right_named = (escape(names(things, guess.kind)) for things in (mine, right))
         reply = [
-            f"You say: <i>{escape(names(mine))}</i>. {verdict}: in the run it is {escape(names(right))}.",
+            f"You say: <i>{mine_named}</i>. {verdict}: in the run it is {right_named}.",
             *map(_html, [*remarks, guess.why]),
         ]
         self.reply.value = " ".join(reply)
@@ -135,8 +136,10 @@ class GuessWidget(ipywidgets.VBox):
         return display_bundle(super()._repr_mimebundle_(**options), more)
 
 
-def names(things: frozenset[str]) -> str:
-    """Things of a picture in words: `broker 2`, `orders-0 and orders-2`, `nobody`."""
+def names(things: frozenset[str], kind: str) -> str:
+    """Things of a picture in words: `broker 2`, `orders-0 and orders-2`, `no partition`."""
+    if things == {NOBODY}:
+        return f"no {kind}"
     return listed([one.removeprefix("partition:").replace(":", " ") for one in sorted(things)], 8)
 
 

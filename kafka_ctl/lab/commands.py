@@ -75,8 +75,7 @@ def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P
 
     @functools.wraps(method)
     def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self.closed:
-            raise BadInput(f"this lab is closed; {method.__name__} needs an open lab")
+        self._require_open(method.__name__)
         given = story.command(method, args, kwargs)
         clock = self._world.clock
         with clock.uninterrupted(), clock.alone():

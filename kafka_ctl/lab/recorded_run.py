@@ -295,6 +295,10 @@ class RecordedRun:
             raise BadInput(f"{asked} needs a lab with ZooKeeper in memory, where time is virtual")
         return self._world
 
+    def _require_open(self, asked: str) -> None:
+        if self.closed:
+            raise BadInput(f"this lab is closed; {asked} needs an open lab")
+
     # Its story
 
     @property
@@ -479,8 +483,9 @@ class RecordedRun:
         """Undo the last `n` moments that left records (see `step`): this lab is again as it was before them.
 
         The story is replayed up to there, with `progress` as in `fork`; until that has come to its end nothing is
-        undone. Raises BadInput where there were not as many moments.
+        undone. Raises BadInput where there were not as many moments, and on a closed lab.
         """
+        self._require_open("back")
         world = self._require_memory_world("back")
         validate.integer("a number of moments", n, 1)
         begun = {command.seq for command in self.commands}
@@ -495,15 +500,17 @@ class RecordedRun:
         """
         ended = self._run
         with ended.world.clock.uninterrupted(), ended.world.clock.alone():
-            self._run, self.closed = other._run, other.closed
+            self._run = other._run
             ended.world.close()
 
 
 def undo(lab: RecordedRun) -> Command:
-    """Take back the last command of a lab, and return it. Raises BadInput if none was given, and on real time.
+    """Take back the last command of a lab, and return it.
 
-    The story is replayed without that command; until that has come to its end nothing is undone.
+    The story is replayed without that command; until that has come to its end nothing is undone. Raises BadInput if no
+    command was given, on a closed lab, and on real time.
     """
+    lab._require_open("undo")
     lab._require_memory_world("undo")
     given = list(lab.commands)
     while given and given[-1].name in (UNTIL, REFUSED):
@@ -516,7 +523,8 @@ def undo(lab: RecordedRun) -> Command:
 
 
 def replayed(lab: L, commands: Sequence[Command]) -> L:
-    """Another lab that was opened as this one and got these commands."""
+    """Another lab that was opened as this one and got these commands. Raises BadInput on a closed lab."""
+    lab._require_open("a return to another future")
     return lab._replayed(lab._written(commands), None, None, plugins=lab.plugins)
 
 

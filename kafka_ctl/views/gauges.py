@@ -1,7 +1,7 @@
 """The gauges of a cluster at one moment: partitions without a leader and since when, under-replicated ones, requests.
 
 Kafka 2.0.1: controller/KafkaController.scala, offlinePartitionCount; cluster/Partition.scala, isUnderReplicated. Unlike
-the controller's count, these follow ZooKeeper and the brokers that run: they also change while nobody is controller.
+the controller's count, these follow ZooKeeper and the brokers that run: they also change while no broker is controller.
 """
 
 from __future__ import annotations

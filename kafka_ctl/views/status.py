@@ -274,7 +274,7 @@ def _controllership(model: ClusterModel) -> Iterator[str]:
     named = controller_of(there.data) if there else None
     for context in filter(partial(is_stale, model), model.acting()):
         epoch = f", epoch {context.epoch}" if context.epoch is not None else ""
-        names = "nobody" if named is None else f"broker {named}"
+        names = "no broker" if named is None else f"broker {named}"
         yield f"Controller: ZooKeeper: {names}; broker {context.id}: itself{epoch}."
 
 

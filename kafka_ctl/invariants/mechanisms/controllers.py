@@ -59,7 +59,7 @@ class DeposedControllerWrote(Mechanism):
                 yield from (path for record in made if tp in notified(record))
 
 
-class NobodyWatched(Mechanism):
+class MissedWatch(Mechanism):
     """`/controller` changed again before the notified brokers read it, so no watch reported the second change.
 
     A watch fires once: every broker's had fired when the znode was made, and was set again when it was gone.

@@ -75,7 +75,7 @@ class MoveBegunTwice(PartitionMechanism):
         return is_new and not any(r.leader_epoch == state.leader_epoch for r in sent)
 
 
-class MoveElectsNobody(PartitionMechanism):
+class MoveWithoutElection(PartitionMechanism):
     """A reassignment ended while none of its replicas could lead; the partition counts as online and is not elected.
 
     Kafka 2.0.1: controller/KafkaController.scala, moveReassignedPartitionLeaderIfRequired (what the state machine

@@ -389,7 +389,7 @@ class ClusterView:
         named = controller_of(there.data) if there else None
         acts = "" if named == model.controller else ", not acting"
         texts = {
-            "/controller": f"broker {named}{acts}" if named is not None else "(nobody)",
+            "/controller": f"broker {named}{acts}" if named is not None else "(no broker)",
             "/controller_epoch": str(model.controller_epoch or "(none yet)"),
             "/brokers/ids": shorten(str(here), 24),
             "state": _last_state(last) if last else f"{states} znode{'s' * (states != 1)}",

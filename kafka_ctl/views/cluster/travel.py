@@ -67,7 +67,7 @@ def _token(record: Record, actor: int | None) -> tuple[str, ...]:
         count = f" ({partitions})" if partitions is not None else ""
         return record.action + count, "parcel", here, there
     if record.kind == "election" and record.error is not None and actor is not None:
-        return f"{record.topic}-{record.partition}: nobody", "parcel refused", here, here
+        return f"{record.topic}-{record.partition}: no leader", "parcel refused", here, here
     if record.kind == "response" and record.broker is not None:
         if record.error == "DISCONNECTED" and actor is not None:  # noted by who asked
             return "disconnected", "parcel refused", there, here

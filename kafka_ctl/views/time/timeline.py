@@ -35,7 +35,7 @@ APART = 62.0
 SCALE = "Logarithmic between two changes: each power of ten of the time from 10 ms on has the same length"
 
 GONE = -2
-"""Instead of a leader: the topic has been deleted, and nobody is missed."""
+"""Instead of a leader: the topic has been deleted, and needs none."""
 
 Key = tuple[str, int]
 
@@ -109,7 +109,8 @@ class TimelineView:
             style = (
                 "plate offline" if span.leader is None else "plate active" if name == "controller" else "plate leader"
             )
-            title = "nobody" if span.leader is None else str(span.leader)
+            missing = "no controller" if name == "controller" else "no leader"
+            title = missing if span.leader is None else str(span.leader)
             label = (Text(x + 6, top + 15, title, 12, "start"),) if width > 8 * len(title) + 8 else ()
             seconds = f"{(span.end - span.begin) / 1000:.3f} s"
             yield Part(
@@ -155,7 +156,7 @@ class TimelineView:
 def spans(records: Sequence[Record], end: float) -> tuple[list[Span], dict[Key, list[Span]]]:
     """The controllers, and the leaders of each partition, from when to when.
 
-    A partition counts from its first leader on; under a leader whose process is dead, nobody leads.
+    A partition counts from its first leader on; under a leader whose process is dead, it has none.
     """
     model = ClusterModel()
     ruled: list[Span] = []

@@ -4,6 +4,7 @@ const LOOKS = { broker: ["replica", "queue", "spacetime"], partition: ["partitio
 const NEAR = { session: ["session", "network"], token: ["requests", "network"] };   // what is done to a line: these groups come first
 
 const PIECE = 200, PATIENCE = 30000;   // milliseconds between two pieces of live time, and without an answer until it stops
+const PLANNED = 12;   // the most partitions in a plan that is offered for editing
 
 class Live extends Player {
   constructor(model, el, first = null) {
@@ -149,18 +150,24 @@ class Live extends Player {
     }
   }
 
+  // The things at the moment at which a command acts: id -> state, and of a partition its replicas.
+  get present() {
+    const { film } = this, at = this.now.travels ? this.index : this.last;
+    if (this.presently?.film !== film || this.presently.at !== at)
+      this.presently = { film, at, things: Object.fromEntries(Object.entries(Object.assign({}, ...film.frames.slice(0, at + 1).map((frame) => frame.things))).filter(([, thing]) => thing)) };
+    return this.presently.things;
+  }
+  named(kind) { return Object.keys(this.present).filter((id) => id.startsWith(kind + ":")).map((id) => id.slice(kind.length + 1)); }
   // The things, and what can be done to them.
-  things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ...Object.keys(this.now.brokers).map((b) => ["broker:" + b, "Broker " + b]),
-    ...Object.keys(this.now.partitions).map((p) => ["partition:" + p, "Partition " + p])]; }
+  things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ...["broker", "partition"].flatMap((kind) => this.named(kind).map((name) => [`${kind}:${name}`, `${NAMES[kind]} ${name}`]))]; }
   thing() {
     const name = this.get("selected").replace(/^znode:.*/, "zookeeper").replace(/^(head|session|count|differ):(\d+).*/, "broker:$2");
     return this.things().some(([id]) => id === name) ? name : "";
   }
-  // What can be done to a thing as it is now, or anything at a moment in the past; the cluster has the tool's commands, too.
+  // What can be done to a thing at that moment; the cluster has the tool's commands, too.
   offered(thing) {
-    const [kind, name] = [thing.split(":")[0], thing.slice(thing.indexOf(":") + 1)], { brokers, states } = this.now;
-    const is = kind === "broker" ? brokers[name] : states[thing] ?? "", menu = this.model.get("menu"), past = this.now.travels && this.index < this.last;
-    const own = (menu[kind] ?? []).filter(({ when }) => past || !when || is.split(" ").includes(when));
+    const is = this.present[thing]?.[0], menu = this.model.get("menu");
+    const own = (menu[thing.split(":")[0]] ?? []).filter(({ when }) => !when || is === when);
     return thing ? own : [...own, ...menu.tool.map((action) => ({ ...action, group: "reassignment", thing: "tool" }))];
   }
   // The moment at which a command acts, where that is not plain; and that a command only begins when it is given.
@@ -181,7 +188,7 @@ class Live extends Player {
     on.onclick = () => { this.aims = [this]; this.act("", { do: "settle" }); };
     return on;
   }
-  showStep() { this.since_step = 0; super.showStep(); if (this.title) this.tell(); }
+  showStep() { this.since_step = 0; super.showStep(); if (this.title) { this.tell(); this.toolbar(); } }
   count(passed) {
     super.count(passed);
     if (this.index < this.last) { this.since_step = passed; this.tell(); }
@@ -258,14 +265,17 @@ class Live extends Player {
   }
   // What a field begins with.
   suggested({ name: field, kind, default: given }, name) {
-    const { partitions, brokers, plan } = this.now, first = Object.keys(partitions)[0] ?? "", up = Object.values(brokers).filter((state) => state === "up").length;
+    const partitions = this.named("partition"), brokers = this.named("broker"), first = partitions[0] ?? "", replicas = (partition) => this.present["partition:" + partition]?.[1];
+    const up = brokers.filter((broker) => this.present["broker:" + broker][0] === "up").length;
     if (field === "replication_factor") return Math.max(1, Math.min(given, up));
     if (field === "topic" && kind === "text") for (let n = 1; ; n++) {   // a name that is free
       const free = n === 1 ? given : given + n;
-      if (!Object.keys(partitions).some((other) => other.replace(/-\d+$/, "") === free)) return free;
+      if (!partitions.some((other) => other.replace(/-\d+$/, "") === free)) return free;
     }
     if (field === "path" && this.get("selected").startsWith("znode:/")) return this.get("selected").slice(6);
-    return { replicas: partitions[name], partition: first, topic: first.replace(/-\d+$/, ""), brokers: Object.keys(brokers).join(", "), plan }[kind] ?? given;
+    if (kind === "plan") return this.now.plan || JSON.stringify({ version: 1, partitions: partitions.slice(0, PLANNED).map((partition) => (
+      { topic: partition.replace(/-\d+$/, ""), partition: +partition.match(/\d+$/)[0], replicas: replicas(partition).split(", ").map(Number) })) });
+    return { replicas: replicas(name), partition: first, topic: first.replace(/-\d+$/, ""), brokers: brokers.join(", ") }[kind] ?? given;
   }
   // Asks for what an action needs, and then acts.
   fillIn(thing, action, event) {

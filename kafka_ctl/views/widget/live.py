@@ -14,7 +14,6 @@ from typing import Any
 
 import traitlets
 
-from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.kafka_log.write import KafkaLogs
@@ -49,6 +48,7 @@ from kafka_ctl.views.widget.payload import (
     view_data,
 )
 from kafka_ctl.views.widget.player import Widget
+from kafka_ctl.views.widget.things import changes, things, together
 
 AT_ONCE = 150
 """The most steps that one command makes; more are joined."""
@@ -72,7 +72,9 @@ class LiveFilm:
         self.model.apply_all(trace.records[:first])
         self.logs = KafkaLogs(tuple(LOGS), generation)
         self.steps: list[Step] = []
-        self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
+        opening = frame_data("start", 0.0, "Before the first step.", "", None, ())
+        self.things = things(self.model, ())
+        self.frames = [opening | changes({}, self.things)]
         self.frame_of: dict[int, int] = {}
         self.builders: dict[str, tuple[FilmBuilder, Rows, tuple[int, int]]] = {}
         if before is not None:
@@ -86,6 +88,7 @@ class LiveFilm:
         known = [step for step in before.steps if step.upto <= both]
         if known:
             self.first, self.frames = before.first, before.frames[:1]
+            self.things = together(self.frames)
             self._take(known, self.trace.records[: known[-1].upto])
 
     def film_data(self, views: list[str]) -> Data:
@@ -135,8 +138,10 @@ class LiveFilm:
         differs = self.differences.update(self.model).text()
         before, self.gauged = self.gauged, self.gauges.at(self.model, step.time_ms)
         gauges = None if before == self.gauged else self.gauged
+        known, self.things = self.things, things(self.model, self.gauges.leaderless.since)
         frame = frame_data(step.kind, step.time_ms, text, status, cause, step.seqs, differs, gauges)
-        self.frames.append(frame | {"why": is_offered(self.trace, step.seqs, self.generation)})
+        frame |= {"why": is_offered(self.trace, step.seqs, self.generation)}
+        self.frames.append(frame | changes(known, self.things))
 
     def show(self, view: str) -> Data:
         """The view as a whole, with all frames so far."""
@@ -179,7 +184,7 @@ class LiveFilm:
         gauges = next(frame["gauges"] for frame in self.frames[cut::-1] if "gauges" in frame)
         opening = (
             self.frames[cut]
-            | {"gauges": gauges}
+            | {"gauges": gauges, "things": together(self.frames[: cut + 1])}
             | {"kind": "start", "caption": "The state before the first step.", "cause": None}
         )
         self.steps, self.frames = later, [opening, *self.frames[cut + 1 :]]
@@ -246,10 +251,6 @@ def _plain(value: object) -> str:
     return repr(value)
 
 
-PLANNED = 12
-"""The most partitions in a plan that is offered for editing."""
-
-
 class Live(Widget):
     """A lab to be watched and clicked; `lab.live()` makes it.
 
@@ -262,8 +263,7 @@ class Live(Widget):
     A message with a `frame` acts at the moment of that frame, or `since` milliseconds later: the lab is that future
     from then on, and what it had before is kept in `futures`, to be returned to (in memory only; on a real ZooKeeper
     every command acts at the end). `shown` are the views that are looked at; `now` is what stands beside them: the
-    script, the broken rules, the brokers and partitions, the last reply. `beside` is the widget of another future, made
-    by a fork.
+    script, the broken rules, the last reply. `beside` is the widget of another future, made by a fork.
     """
 
     _esm: object = LIVE
@@ -360,7 +360,7 @@ class Live(Widget):
     def _at(self, content: Data, act: Callable[[RecordedRun], Data]) -> Data:
         """Act at the moment of a message: in a lab that is at that moment, which this lab becomes unless it refuses.
 
-        The run so far is kept as a future, but not while time runs by itself: what comes after nobody has seen yet.
+        The run so far is kept as a future, but not while time runs by itself: what comes after has not been seen yet.
         """
         then = None if self.lab.closed else self._then(content)
         if then is None:
@@ -503,23 +503,18 @@ class Live(Widget):
             self.send({"do": "show", "views": missing})
 
     def _now(self, reply: Data | None = None) -> Data:
-        lab, model = self.lab, self.live_film.supergraph.now
+        lab = self.lab
         now: Data = {
             "reply": reply or {},
             "waits": lab.quiet is False,
             "name": self.name,
             "title": f"Kafka {lab.generation}",
             "time": round(1000 * lab.now),
-            "states": self._states(model),
             "script": [printable(line) for line in script(lab, self.name)],
-            "brokers": {str(b): "up" if seen.alive else "down" for b, seen in sorted(model.brokers.items())},
-            "partitions": {
-                printable(f"{topic}-{number}"): ", ".join(map(str, seen.replicas))
-                for (topic, number), seen in sorted(model.partitions.items())
-                if seen.replicas and f"/brokers/topics/{topic}" in model.znodes
-            },
-            "plan": printable(self.plan or self._present_plan()),
-            "undo": self._travels and any(given.name not in (UNTIL, REFUSED) for given in lab.commands),
+            "plan": printable(self.plan),
+            "undo": self._travels
+            and not lab.closed
+            and any(given.name not in (UNTIL, REFUSED) for given in lab.commands),
             "travels": self._travels,
             "futures": [self._named(kept) for kept in self.futures],
             "compared": _compared(lab, self.other.lab) if self.other else {},
@@ -527,17 +522,6 @@ class Live(Widget):
         if hasattr(lab, "violations") and lab.zookeeper == "memory":
             now["violations"] = self._violations()
         return now
-
-    def _states(self, model: ClusterModel) -> dict[str, str]:
-        """The states that decide which buttons are offered; those of brokers are in `brokers`."""
-        lost = {printable(f"partition:{t}-{p}"): "leaderless" for t, p in self.live_film.gauges.leaderless.since}
-        return lost | {"zookeeper": "down" if model.zookeeper_down else "up"}
-
-    def _present_plan(self) -> str:
-        """The replicas of the first partitions, as a plan to begin with."""
-        known = self.live_film.supergraph.now.partitions.items()
-        seen = {TopicPartition(*tp): found.replicas for tp, found in sorted(known) if found.replicas}
-        return write_plan(dict(list(seen.items())[:PLANNED]), self.lab.generation)
 
     def _violations(self) -> list[Data]:
         """The rules that are broken, each with the frame that shows it first."""

@@ -231,7 +231,7 @@ def test_what_is_saved_of_a_guess_does_not_answer_it(name: str) -> None:
 def test_nobody_can_be_guessed() -> None:
     widget = GuessWidget("05.a")
     widget.buttons[0].click()
-    assert "You say: <i>nobody</i>" in widget.reply.value and "are in sync" in widget.reply.value
+    assert "You say: <i>no broker</i>" in widget.reply.value and "are in sync" in widget.reply.value
 
 
 @pytest.fixture

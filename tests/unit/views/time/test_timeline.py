@@ -53,7 +53,7 @@ def test_the_timeline_has_the_axis_of_space_and_time() -> None:
     sizes = [NARROW + gap(after - before) for before, after in pairwise(times)]
     bars = [part for name, part in made.scene.parts.items() if name.startswith("span:")]
     for bar in bars:
-        who, _, seconds, _ = bar.title.split()
+        *_, who, _, seconds, _ = bar.title.split()
         pixels = {
             sum(sizes[times.index(s.begin) : times.index(s.end)]) * WIDTH * (1 - MARGIN) / sum(sizes)
             for found in (ruled, *led.values())
@@ -65,13 +65,15 @@ def test_the_timeline_has_the_axis_of_space_and_time() -> None:
 
 
 def test_the_axis_of_who_led_when_is_labelled() -> None:
-    """The time of a change at its tick, and below it how long nobody led; no two labels overlap."""
+    """The time of a change at its tick, and below it how long no broker led; no two labels overlap."""
     trace = list(failover())
     parts = film(trace, "timeline").scene.parts
     assert parts["axis"].title.startswith("Logarithmic")
-    nobody = max((p for p in parts.values() if p.title.startswith("nobody")), key=lambda p: float(p.title.split()[2]))
+    missing = max(
+        (p for p in parts.values() if p.title.startswith("no leader")), key=lambda p: float(p.title.split()[-2])
+    )
     reported = {name: part.texts[0] for name, part in parts.items() if name.startswith(("tick:", "passes:"))}
-    assert duration(float(nobody.title.split()[2]) * 1000)[:2] in {text.text[:2] for text in reported.values()}
+    assert duration(float(missing.title.split()[-2]) * 1000)[:2] in {text.text[:2] for text in reported.values()}
     for kind in ("tick:", "passes:"):
         texts = sorted((text.x, len(text.text)) for name, text in reported.items() if name.startswith(kind))
         assert len(texts) >= 2
