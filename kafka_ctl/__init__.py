@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from kafka_ctl.foreign.watch import watch
     from kafka_ctl.generation import Generation
+    from kafka_ctl.incidents.incident import on_call
     from kafka_ctl.lab.lab import Lab
     from kafka_ctl.latencies import Costs
     from kafka_ctl.partition import PARTITION, PartitionState
@@ -86,6 +87,9 @@ _toc = (
     ("A cluster of your own", (
         ("drill", "drills.drill", "what if: failures, restarts and plans, ranked by what they do"),
     )),
+    ("On call", (
+        ("on_call", "incidents.incident", "an incident from a seed, to be solved in time"),
+    )),
     ("Many clusters", (
         ("history", "", "simulated and real ones, and questions asked with Spark"),
     )),
@@ -135,6 +139,7 @@ __all__ = [
     "generation",
     "history",
     "museum",
+    "on_call",
     "partition",
     "replica",
     "side_by_side",

@@ -19,6 +19,7 @@ import click
 from kafka_ctl.cli.drill import drill
 from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
+from kafka_ctl.cli.on_call import on_call
 from kafka_ctl.cli.reassign import reassign
 from kafka_ctl.cli.serve import serve
 from kafka_ctl.cli.site import site
@@ -29,7 +30,7 @@ from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT, import_from_checkout
 
 SECTIONS = {
-    "Learn": ("lab", "demo", "exercises"),
+    "Learn": ("lab", "demo", "exercises", "on-call"),
     "Stories": ("run", "render", "museum", "explore"),
     "Large histories": ("history",),
     "Your own cluster": ("watch", "drill", "incident"),
@@ -51,6 +52,7 @@ Examples:
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story with the bug fixed
   kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
   kafka-ctl drill described.txt "any two" which two brokers of a cluster may not die together
+  kafka-ctl on-call today                 an incident to solve, another one every day
   kafka-ctl incident /var/log/kafka -o report.html
                                           what happened last night, with the player at each finding
   kafka-ctl history import /var/log/kafka --out mine
@@ -292,6 +294,7 @@ def docs(check: bool) -> int:
 app.add_command(reassign)
 app.add_command(explore)
 app.add_command(drill)
+app.add_command(on_call)
 app.add_command(history)
 app.add_command(wire)
 app.add_command(serve)

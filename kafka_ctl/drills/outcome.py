@@ -132,7 +132,7 @@ class Watched:
         self.since: dict[Key, float] = {}
         """The partitions that wait for a leader, and since when."""
         self.interrupted = {key for key, leader in self.leaders.items() if leader == NO_LEADER or leader in self.down}
-        self.longest = self.silent = 0.0
+        self.longest = self.total = self.silent = 0.0
         self.killed: dict[int, float] = {}
 
     def _is_below(self, key: Key, isr: Iterable[int]) -> bool:
@@ -154,7 +154,8 @@ class Watched:
             self._written(record)
         elif action == "become-leader" and not record.error and record.topic is not None:
             began = self.since.pop((record.topic, record.partition or 0), None)
-            self.longest = max(self.longest, record.time_ms - (record.time_ms if began is None else began))
+            waited = 0.0 if began is None else record.time_ms - began
+            self.longest, self.total = max(self.longest, waited), self.total + waited
 
     def _ended(self, broker: int, now: float, action: str) -> None:
         """A process ended: its partitions wait for another leader."""

@@ -46,6 +46,7 @@ ORDER = """
     lab
     views history museum explore
     drills
+    incidents
     exercises
     __init__
     jupyter browser testing

@@ -1,0 +1,1 @@
+"""Incidents for a learner on call: generated from a seed, with a cause known by construction."""

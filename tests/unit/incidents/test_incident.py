@@ -1,0 +1,144 @@
+"""An incident as a learner uses it: looks, commands, the budget, the answer and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from kafka_ctl import BadInput, UnknownName, on_call
+from kafka_ctl.incidents.incident import BUDGET, CAUSES, LOGS, LOOK_SECONDS, Incident
+from tests.on_call import KINDS, opened
+
+DOWN = "absent broker-down"
+
+
+def right(incident: Incident) -> tuple[str, str]:
+    """The answer, as the construction has it."""
+    solved = on_call(incident.seed, logs_only=True)
+    solved.answer("acks-1", "zookeeper")
+    return solved.solution().cause, solved.solution().components[0]
+
+
+def test_a_look_takes_time_and_no_command():
+    incident = opened(DOWN)
+    assert incident.clock == 0
+    incident.lab.partitions()
+    incident.logs("controller")
+    assert (incident.clock, incident.left) == (2 * LOOK_SECONDS, BUDGET)
+
+
+def test_with_logs_only_the_cluster_stands_still_and_no_command_can_be_given():
+    incident = opened(DOWN, logs_only=True)
+    before = len(incident.logs())
+    incident.lab.brokers  # noqa: B018
+    assert (incident.clock, len(incident.logs())) == (2 * LOOK_SECONDS, before)
+    with pytest.raises(BadInput, match="logs and tables only"):
+        incident.lab.heal()
+    assert incident.left == 0
+
+
+def test_commands_count_and_end_with_the_budget():
+    incident = opened(DOWN)
+    incident.lab.heal()
+    incident.lab.do("elect_preferred")
+    incident.lab.run_for(30)
+    assert incident.left == BUDGET - 4
+    incident.lab.heal()
+    with pytest.raises(BadInput, match="heal counts as 3, and 1 of 8"):
+        incident.lab.heal()
+
+
+def test_a_refused_command_costs_nothing():
+    incident = opened(DOWN)
+    with pytest.raises(BadInput):
+        incident.lab.start(10**6)
+    assert incident.left == BUDGET
+
+
+@pytest.mark.parametrize("closed", ["trace", "story", "live", "why", "violations", "world", "disconnect", "fork"])
+def test_what_would_tell_the_cause_is_closed(closed: str):
+    with pytest.raises(BadInput, match="closed while the incident is open"):
+        getattr(opened(DOWN).lab, closed)
+
+
+def test_the_page_and_the_link_name_neither_cause_nor_kind():
+    for name in KINDS:
+        incident = opened(name)
+        told = f"{incident.page} {incident.link()} {incident!r}"
+        assert len(incident.page.splitlines()) == 3
+        assert not any(cause in told for cause in CAUSES)
+
+
+def test_a_link_opens_the_same_incident_in_the_same_mode():
+    incident = opened(DOWN, logs_only=True)
+    other = on_call(f"https://example.org/site/{incident.link()}")
+    assert (other.seed, other.logs_only, other.page) == (incident.seed, True, incident.page)
+    assert on_call(str(incident.seed)).logs_only is False
+
+
+def test_the_incident_of_the_day_is_that_of_the_date():
+    first, second = date(2026, 3, 1), date(2026, 3, 2)
+    assert on_call("today", today=first).page == on_call("today", today=first).page
+    assert on_call("today", today=first).seed != on_call("today", today=second).seed
+
+
+def test_without_a_seed_one_is_drawn():
+    incident = on_call()
+    assert on_call(incident.seed).page == incident.page
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "tomorrow", "", "#on-call=", [1]])
+def test_a_seed_that_is_none_is_refused(seed: object):
+    with pytest.raises(BadInput, match="seed cannot be"):
+        on_call(seed)  # type: ignore[arg-type]
+
+
+def test_an_answer_names_known_things():
+    incident = opened(DOWN)
+    with pytest.raises(UnknownName, match="broker-down, log-dir-failed"):
+        incident.answer("gremlins", 1)
+    with pytest.raises(UnknownName, match="zookeeper"):
+        incident.answer("broker-down", "broker 999")
+    for component in (None, True, 1.0, [1]):
+        with pytest.raises(UnknownName):
+            incident.answer("broker-down", component)
+    with pytest.raises(UnknownName):
+        incident.answer(["broker-down"], 1)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="opens after answer"):
+        incident.solution()
+    assert incident.score is None
+
+
+def test_one_answer_closes_the_incident():
+    incident = opened(DOWN)
+    cause, component = right(incident)
+    score = incident.answer(cause, f"broker {component}")
+    assert [part.points for part in score[:2]] == [40, 20] and incident.score is score
+    with pytest.raises(BadInput, match="answered already"):
+        incident.answer(cause, component)
+
+
+def test_logs_are_named_and_filtered():
+    incident = opened(DOWN, logs_only=True)
+    assert all(incident.logs(name) for name in LOGS)
+    assert all(" INFO starting" in line for line in incident.logs(contains="INFO starting").splitlines())
+    with pytest.raises(UnknownName, match="server, client"):
+        incident.logs("syslog")
+    with pytest.raises(UnknownName):
+        incident.logs("server", 10**6)
+    with pytest.raises(BadInput, match="contains cannot be"):
+        incident.logs(contains="(")
+
+
+def test_late_answers_have_fewer_points():
+    incident = opened(DOWN)
+    incident.lab.run_for(3600)
+    assert {part.part: part.points for part in incident.answer(*right(incident))}["time"] == 0
+
+
+def test_leaderless_partitions_since_the_page_cost_points():
+    incident = opened("offline broker-down")
+    incident.lab.run_for(3000)
+    lost = {part.part: part for part in incident.answer(*right(incident))}["lost since the page"]
+    assert lost.points == 0 and "partition-seconds" in lost.reason
