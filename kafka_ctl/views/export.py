@@ -26,7 +26,7 @@ from kafka_ctl.errors import BadInput, Unavailable, short, unavailable
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, find_marks, relevant_to, views_of
-from kafka_ctl.views.svg import SIZE, animated, filmstrips, stacked, static_svg
+from kafka_ctl.views.svg import SIZE, animated, explained, filmstrips, stacked, static_svg
 from kafka_ctl.views.widget.explanations import answered
 from kafka_ctl.views.widget.payload import RECORDED, SHEET, Data, payload, read_files
 from kafka_ctl.writing import write_file
@@ -83,7 +83,7 @@ def _counted(pictures: list[str]) -> Iterator[str]:
 
 def png(films: Sequence[Film], step: int | None = None) -> bytes:
     """The filmstrips, or one step, as PNG. Raises Unavailable without Playwright and a Chromium."""
-    return _draw([filmstrips(films) if step is None else one_step(films, step)])[0]
+    return _draw([filmstrips([*map(explained, films)]) if step is None else one_step(films, step)])[0]
 
 
 def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
@@ -95,6 +95,7 @@ def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
         from PIL import Image
     except ImportError as missing:
         raise Unavailable("GIF needs Pillow: pip install pillow") from missing
+    films = [*map(explained, films)]
     images = [
         Image.open(io.BytesIO(data)).convert("RGB")
         for data in _draw([stacked(films, [static_svg(film, i) for film in films]) for i in range(len(films[0]))])
@@ -189,7 +190,7 @@ def write(films: Sequence[Film], path: Path, data: Data | None = None, step: int
     `data` are the films as an HTML page needs them.
     """
     if path.suffix == ".svg":
-        return write_file(path, animated(films) if step is None else one_step(films, step))
+        return write_file(path, animated([*map(explained, films)]) if step is None else one_step(films, step))
     if path.suffix == ".html":
         return write_file(path, page(films, data))
     return write_file(path, png(films, step) if path.suffix == ".png" else gif(films))

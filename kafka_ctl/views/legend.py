@@ -98,6 +98,8 @@ MACHINE = (
 def add_legend(scene: Scene, entries: Iterable[Entry], pinned: bool = False) -> None:
     """Put a legend below a picture, in lines as wide as the picture; `pinned` where the picture scrolls above it."""
     scene.entries = tuple(entries)
+    if not scene.entries:
+        return
     left, top = 8.0 - scene.offset[0], scene.height - scene.offset[1] + 6
     right, x, y = scene.width - scene.offset[0] - 8, left, top
     parts: list[Part] = []
@@ -113,6 +115,16 @@ def add_legend(scene: Scene, entries: Iterable[Entry], pinned: bool = False) -> 
     scene.add(*parts)
     scene.legend = y - top + 32
     scene.height += scene.legend
+
+
+def is_shown(entry: Entry, looks: Iterable[frozenset[str]], words: Iterable[str]) -> bool:
+    """True if a picture with these styles and texts has a mark: a line or a pill alone, any other among more styles."""
+    all_styles = entry.styles.split()
+    own = frozenset(all_styles) - {"plate", "note", "mark"}
+    if not own:
+        return entry.kind != "words" or any(text.startswith(entry.text.split(":")[0]) for text in words)
+    exact = entry.kind in ("line", "pill")
+    return any(own <= look and (not exact or len(look - {"parked"}) == len(all_styles)) for look in looks)
 
 
 def _width(entry: Entry) -> float:

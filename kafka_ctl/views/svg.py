@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, PartState, Token
-from kafka_ctl.views.legend import PREFIX
+from kafka_ctl.views.legend import PREFIX, add_legend, is_shown
 from kafka_ctl.views.palette import THEMES, inline
 from kafka_ctl.views.scene import Part, Point, glyph_svg, point_at, shape_svg, shorten, svg_head, text_svg
 from kafka_ctl.views.steps import LESSONS
@@ -26,6 +27,22 @@ HEAD = 34.0
 """Pixels of the caption below a picture, of its line about differences, and of the title above a filmstrip."""
 SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 """The first match is the size of a whole picture."""
+
+
+def explained(film: Film) -> Film:
+    """The film with a legend of only the marks that its frames have."""
+    scene = film.scene
+    parts = {name: part for name, part in scene.parts.items() if not name.startswith(PREFIX)}
+    still = [part for name, part in parts.items() if name not in film.tracks]
+    drawn = [PartState(part.styles, tuple(text.text for text in part.texts)) for part in still]
+    drawn += [look for track in film.tracks.values() for _, look in track]
+    looks = {frozenset(look.styles.split()) for look in drawn if "gone" not in look.styles.split()}
+    looks |= {frozenset(token.styles.split()) for frame in film.frames for token in frame.picture.tokens}
+    words = {text for look in drawn for text in look.texts}
+    pinned = any(part.pinned for name, part in scene.parts.items() if name.startswith(PREFIX))
+    smaller = replace(scene, parts=parts, height=scene.height - scene.legend, legend=0.0)
+    add_legend(smaller, [entry for entry in scene.entries if is_shown(entry, looks, words)], pinned)
+    return replace(film, scene=smaller)
 
 
 def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool = True, legend: bool = True) -> str:

@@ -29,6 +29,8 @@ lab.settle()
 """
 CELL = SETUP + "lab"
 KILLED = SETUP + "lab.kill(1)\nlab.settle()\n"
+MOVED = SETUP + 'lab.reassign({"orders-0": [1, 2]})\nlab.settle()\n'
+ORDERS_0 = "partition:orders-0"
 RETURNED = KILLED + "lab.start(1)\nlab.settle()\n"
 OBEDIENT = """
 lab = Lab(brokers=4, generation=Generation("2.0", checks_controller_epoch=False), seed=1, costs={"zookeeper_tick": 0})
@@ -146,6 +148,7 @@ def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
     says(opened, ".kc .reply .present", "the moment shown")
     opened.click(".kc [data-id='head:1']")
     opened.wait_for_selector(".kc .menu [data-act='kill']")  # it is up here, and down at the end
+    assert opened.locator(".kc .menu [data-act='start']").count() == 0
     opened.keyboard.press("Escape")
     opened.click(".kc [data-id='head:2']")
     opened.click(".kc .menu [data-act='kill']")
@@ -158,6 +161,32 @@ def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
     says(opened, ".kc .script pre", "lab.settle()\nlab.kill(1)\nlab.settle()")
     assert halt(opened) == last
     says(opened, ".kc .kept", "lab.kill(2), up to")
+
+
+def test_a_form_begins_with_what_there_was_at_the_moment_shown(opened: Any) -> None:
+    shows(opened, MOVED)
+    with Lab(brokers=3, seed=7) as lab:
+        exec(MOVED.partition("seed=7)\n")[2], {"lab": lab})
+        frames = lab.live().film["frames"]
+    moved = next(n for n, frame in enumerate(frames) if frame.get("things", {}).get(ORDERS_0, "")[1:] == ["1, 2"])
+    was = next(frame["things"][ORDERS_0][1] for frame in frames if ORDERS_0 in frame.get("things", {}))
+
+    def suggested() -> str:
+        opened.select_option(".kc .actions select", ORDERS_0)
+        opened.focus(".kc .actions .open")
+        opened.keyboard.press("Enter")
+        opened.click(".kc .menu [data-act='reassign']")
+        value = str(opened.input_value(".kc .form [name='replicas']"))
+        opened.keyboard.press("Escape")
+        return value
+
+    last = halt(opened)
+    assert suggested() == "1, 2"
+    opened.focus(".kc")
+    for _ in range(last - moved + 1):
+        opened.keyboard.press("ArrowLeft")
+    opened.wait_for_selector(f".kc[data-step='{moved - 1}']")
+    assert suggested() == was != "1, 2"
 
 
 def test_time_runs_by_itself_while_somebody_clicks(opened: Any) -> None:

@@ -151,13 +151,13 @@ class Live extends Player {
   }
 
   // The things at the moment at which a command acts: id -> state, and of a partition its replicas.
-  get present() {
+  get clickable() {
     const { film } = this, at = this.now.travels ? this.index : this.last;
-    if (this.presently?.film !== film || this.presently.at !== at)
-      this.presently = { film, at, things: Object.fromEntries(Object.entries(Object.assign({}, ...film.frames.slice(0, at + 1).map((frame) => frame.things))).filter(([, thing]) => thing)) };
-    return this.presently.things;
+    if (this.latest?.film !== film || this.latest.at !== at)
+      this.latest = { film, at, things: Object.fromEntries(Object.entries(Object.assign({}, ...film.frames.slice(0, at + 1).map((frame) => frame.things))).filter(([, thing]) => thing)) };
+    return this.latest.things;
   }
-  named(kind) { return Object.keys(this.present).filter((id) => id.startsWith(kind + ":")).map((id) => id.slice(kind.length + 1)); }
+  named(kind) { return Object.keys(this.clickable).filter((id) => id.startsWith(kind + ":")).map((id) => id.slice(kind.length + 1)); }
   // The things, and what can be done to them.
   things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ...["broker", "partition"].flatMap((kind) => this.named(kind).map((name) => [`${kind}:${name}`, `${NAMES[kind]} ${name}`]))]; }
   thing() {
@@ -166,7 +166,7 @@ class Live extends Player {
   }
   // What can be done to a thing at that moment; the cluster has the tool's commands, too.
   offered(thing) {
-    const is = this.present[thing]?.[0], menu = this.model.get("menu");
+    const is = this.clickable[thing]?.[0], menu = this.model.get("menu");
     const own = (menu[thing.split(":")[0]] ?? []).filter(({ when }) => !when || is === when);
     return thing ? own : [...own, ...menu.tool.map((action) => ({ ...action, group: "reassignment", thing: "tool" }))];
   }
@@ -265,8 +265,8 @@ class Live extends Player {
   }
   // What a field begins with.
   suggested({ name: field, kind, default: given }, name) {
-    const partitions = this.named("partition"), brokers = this.named("broker"), first = partitions[0] ?? "", replicas = (partition) => this.present["partition:" + partition]?.[1];
-    const up = brokers.filter((broker) => this.present["broker:" + broker][0] === "up").length;
+    const partitions = this.named("partition"), brokers = this.named("broker"), first = partitions[0] ?? "", replicas = (partition) => this.clickable["partition:" + partition]?.[1];
+    const up = brokers.filter((broker) => this.clickable["broker:" + broker][0] === "up").length;
     if (field === "replication_factor") return Math.max(1, Math.min(given, up));
     if (field === "topic" && kind === "text") for (let n = 1; ; n++) {   // a name that is free
       const free = n === 1 ? given : given + n;

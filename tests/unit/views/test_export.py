@@ -23,7 +23,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.export import export, gif, page, png, write
 from kafka_ctl.views.frames import VIEWS, Film, film, relevant_to
 from kafka_ctl.views.palette import THEMES
-from kafka_ctl.views.svg import animated, caption_height, filmstrip, filmstrips, key_frames, static_svg
+from kafka_ctl.views.svg import animated, caption_height, explained, filmstrip, filmstrips, key_frames, static_svg
 from kafka_ctl.views.widget.payload import drawing, payload
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -194,7 +194,7 @@ def test_several_views_are_one_picture_in_step(tmp_path: Path) -> None:
     root = ElementTree.parse(path).getroot()
     inner = root.findall(f"{SVG}svg")
     views = "cluster", "timeline"
-    films = [film(failover(), view, limit=12, is_relevant=relevant_to(views)) for view in views]
+    films = [explained(film(failover(), view, limit=12, is_relevant=relevant_to(views))) for view in views]
     assert [svg.get("viewBox") for svg in inner] == [
         f"0 0 {one.scene.width:g} {one.scene.height + caption_height(one) + 4:g}" for one in films
     ]
@@ -292,6 +292,20 @@ def test_a_step_is_a_png(tmp_path: Path, running: bool, capsys: pytest.CaptureFi
     high = made.scene.height - made.scene.legend + caption_height(made)
     assert size == (2 * math.ceil(made.scene.width), 2 * math.ceil(high))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_exported_explains_only_marks_of_its_pictures(view: str) -> None:
+    """Nothing else of the picture changes, and a mark that is left out is in no frame."""
+    made = film(failover(), view)
+    less = explained(made)
+    assert less.frames is made.frames and set(less.scene.entries) <= set(made.scene.entries)
+    assert less.scene.height - less.scene.legend == made.scene.height - made.scene.legend
+    assert set(explained(less).scene.entries) == set(less.scene.entries)
+    if view == "cluster":
+        shown = {entry.text for entry in less.scene.entries}
+        assert {"leader", "controller", "write"} <= shown and "being deleted" not in shown
+        assert "being deleted" not in animated([less]) and "being deleted" in animated([made])
 
 
 @needs_chromium
