@@ -6,6 +6,7 @@ partitions); 200 frames made ready; a cluster of 1,000 partitions opened.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import tempfile
@@ -75,10 +76,11 @@ OPENED = """async () => {
 
 
 class Place(NamedTuple):
-    """A folder, and the JupyterLab that serves it; each notebook has a kernel of its own."""
+    """A folder, the JupyterLab that serves it, and a browser; each notebook has a kernel and a page of its own."""
 
     folder: Path
     server: Any
+    browser: Any
 
 
 def notebook(folder: Path, name: str, last: str, start: str = START) -> None:
@@ -99,7 +101,7 @@ def in_browser(
     assert place is not None
     name = f"{measure.__name__}.ipynb"
     notebook(place.folder, name, last, start)
-    with browser.page(viewport={"width": 1500, "height": 1100}) as page:
+    with contextlib.closing(place.browser.new_page(viewport={"width": 1500, "height": 1100})) as page:
         assert browser.run_all(page, place.server, name)
         if last:
             page.wait_for_selector(".kc .part")
@@ -185,8 +187,8 @@ def measure() -> Iterator[Figure]:
     if browser.CHROMIUM is None:
         yield from _measured(None)
         return
-    with tempfile.TemporaryDirectory() as folder, browser.lab(Path(folder)) as server:
-        yield from _measured(Place(Path(folder), server))
+    with tempfile.TemporaryDirectory() as folder, browser.lab(Path(folder)) as server, browser.page() as page:
+        yield from _measured(Place(Path(folder), server, page.context.browser))
 
 
 def _measured(place: Place | None) -> Iterator[Figure]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, UnusableFunction, short
@@ -44,6 +45,12 @@ class Operate(Exercise):
         """The cluster in trouble, as a lab of the learner's own."""
         return Lab.replay(self.begin)
 
+    @cached_property
+    def _begun(self) -> tuple[str, frozenset[str]]:
+        """The story and the topics at the beginning; the same each time."""
+        with self.open() as lab:
+            return lab.story, _topics(lab)
+
     def judge(self, answer: object) -> Verdict:
         """Play the commands after the beginning, wait, and look."""
         try:
@@ -76,17 +83,14 @@ class Operate(Exercise):
             return f"what this exercise asks about cannot be found any more ({gone})."
         if wrong is not None:
             return wrong
-        with self.open() as begun:
-            lost = sorted(_topics(begun) - _topics(lab))
+        lost = sorted(self._begun[1] - _topics(lab))
         return f"the topic {lost[0]} is gone, and its records with it." if lost else None
 
     def _worked(self, answer: object) -> tuple[Lab, bool]:
         """A lab of our own that carried out the commands of the answer; and True if one of them ran too long."""
         if isinstance(answer, Lab):
             text = answer.story
-            with self.open() as fresh:
-                begins = text.startswith(fresh.story)
-            if not begins:
+            if not text.startswith(self._begun[0]):
                 raise _CannotPlay(
                     f"This lab did not begin with this trouble; trouble({self.name!r}) opens one that does."
                 )
@@ -145,9 +149,10 @@ class Operate(Exercise):
         return " ".join(dict.fromkeys([f"{number}{fewer}.", *filter(None, praises), _about(self.why, lab)]))
 
 
-def _topics(lab: Lab) -> set[str]:
+def _topics(lab: Lab) -> frozenset[str]:
     """The topics of a cluster that are not to be deleted."""
-    return {p.topic for p in lab.partitions() if f"/admin/delete_topics/{p.topic}" not in lab.znodes()}
+    asked = {path for path in lab.znodes() if path.startswith("/admin/delete_topics/")}
+    return frozenset(p.topic for p in lab.partitions() if f"/admin/delete_topics/{p.topic}" not in asked)
 
 
 def _about(remark: Remark | None, lab: Lab) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.exercise import Exercise, Verdict, plain, same, unsuited
@@ -45,8 +46,7 @@ class Predict(Exercise, Generic[Truth]):
         if (problem := _unsuited(given, self.example, self.parts)) is not None:
             none = f"; nobody is {self.nobody}" * (bool(self.nobody) and "None" in problem)
             return Verdict(False, f"{problem}{none}. {example}")
-        with Lab.replay(self.story) as lab:
-            truth = plain(self.ask(lab))
+        truth = self._truth
         known = {word: word for word in [*_words(truth), *_words(self.example)]} | dict(self.names)
         given = _spelled(given, {word.casefold(): name for word, name in known.items()})
         if same(given, truth):
@@ -55,6 +55,12 @@ class Predict(Exercise, Generic[Truth]):
             return Verdict(True, f"{remark} {self.why}", self.story)
         hint = next((text for each in self.wrong if (text := _remark(each, given, truth)) is not None), None)
         return Verdict(False, f"You say {given!r}. {hint or self._differs(given, truth)}", self.story)
+
+    @cached_property
+    def _truth(self) -> Any:
+        """The right answer; the same each time."""
+        with Lab.replay(self.story) as lab:
+            return plain(self.ask(lab))
 
     def _differs(self, answer: object, truth: object) -> str:
         """Which parts of an answer are wrong, without saying what is right."""

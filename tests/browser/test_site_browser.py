@@ -3,8 +3,11 @@
 `KAFKA_CTL_SITE_LESSONS=all` runs every lesson instead of three. Pictures go to `artifacts/site/`.
 """
 
+import contextlib
 import json
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +19,7 @@ import pytest
 import sitelinks
 import sitepages
 
+from benchmarks import site as benchmark
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import parse_fragment
@@ -270,6 +274,16 @@ def test_every_page_is_small(built: Built) -> None:
     for name in sitelinks.pages(built.folder):
         size = sum((built.folder / each).stat().st_size for each in (name, *shared, *more.get(name, ())))
         assert size < 1_000_000, name
+
+
+def test_the_benchmark_of_the_site_runs(site: sitepages.Pages, built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m benchmarks site`, shortly, on the site that is built and open already."""
+    monkeypatch.setattr(build, "build", lambda folder, _: shutil.copytree(built.folder, folder))
+    monkeypatch.setattr(sitepages, "opened", lambda folder: contextlib.nullcontext(site))
+    for size, value in benchmark.QUICK.items():
+        monkeypatch.setattr(benchmark, size, value)
+    measured = list(benchmark.measure())
+    assert len(measured) > 5 and all(re.search(r"\d", row.result) for row in measured), measured
 
 
 def test_what_is_outside_is_refused_and_counted(site: sitepages.Pages) -> None:

@@ -67,9 +67,14 @@ def masked(lines: Iterable[str]) -> Iterator[str]:
             text, below = f"!{line}", False
         else:
             continue
-        for pattern, mask in MASKS:
-            text = re.sub(pattern, mask, text)
-        yield EPOCHS.sub(lambda found: re.sub(r"-> \d+", "-> EPOCH", found[0]), text)
+        yield _masked(text)
+
+
+@functools.cache
+def _masked(text: str) -> str:
+    for pattern, mask in MASKS:
+        text = re.sub(pattern, mask, text)
+    return EPOCHS.sub(lambda found: re.sub(r"-> \d+", "-> EPOCH", found[0]), text)
 
 
 ASIDE = re.compile(
@@ -92,6 +97,7 @@ ASSIGNMENTS = re.compile(r'(?<="partitions":{)[^}]*')
 IDS = re.compile(r"(?:(?<=Deletion for replicas )|(?<=Live brokers: ))[\d,]+")
 
 
+@functools.cache
 def sorted_sets(text: str) -> str:
     """A line whose printed sets and maps, and lists that were made from them, are sorted."""
     text = ASSIGNMENTS.sub(lambda found: ",".join(sorted(_parts(found[0]))), text)

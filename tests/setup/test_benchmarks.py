@@ -86,14 +86,13 @@ def test_the_page_of_mutants_is_of_those_that_there_are() -> None:
     assert page(found, seeds) == plain
 
 
-def quick(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[Figure]:
+def quick(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Figure]:
     """A short run of a part, with the sizes of its `QUICK`; skips it where something is missing."""
-    parts = [import_module(f"benchmarks.{name}") for name in names]
-    for part in parts:
-        for size, value in part.QUICK.items():
-            assert hasattr(part, size), f"{part.__name__}.{size}"
-            monkeypatch.setattr(part, size, value)
-    measured = list(figures(parts[0]))
+    part = import_module(f"benchmarks.{name}")
+    for size, value in part.QUICK.items():
+        assert hasattr(part, size), f"{part.__name__}.{size}"
+        monkeypatch.setattr(part, size, value)
+    measured = list(figures(part))
     if missing := [figure.beside for figure in measured if figure.result == "not measured"]:
         pytest.skip(missing[0])
     return measured
@@ -110,12 +109,15 @@ def lacking(name: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", [*command.ALL, "history"])
+@pytest.mark.parametrize("name", sorted({*command.ALL} - {"site"}))
 def test_every_part_runs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Shortly; each figure has a name, and a result with a number."""
+    """Shortly; each figure has a name, and a result with a number.
+
+    `site` runs in tests/browser/test_site_browser.py, where a site is built; `history` in tests/spark.
+    """
     if reason := lacking(name):
         pytest.skip(reason)
-    measured = quick(monkeypatch, name, *(["copies"] if name == "history" else []))
+    measured = quick(monkeypatch, name)
     assert measured
     for row in measured:
         assert row.name
@@ -140,28 +142,17 @@ def test_engines_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     """On a few records: the same answer by Spark, DuckDB and polars; `tests/spark` asks every question."""
     for name in ("duckdb", "polars"):
         pytest.importorskip(name, reason=f"{name} is in benchmarks/requirements.txt")
-    monkeypatch.setattr(engines, "QUESTIONS", FEW)
-    engine_run(monkeypatch, "0.01")
-    out = capsys.readouterr().out
-    assert [line.split()[0] for line in out.splitlines()[2:]] == [*FEW, "all", "peak"]
-
-
-def test_layouts_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """On a few records and for some questions: Spark gives the same answers on our layout and on a plain one."""
-    monkeypatch.setattr(engines, "QUESTIONS", FEW)
-    engine_run(monkeypatch, "--plain", "0.01")
-    assert "all questions" in capsys.readouterr().out
-
-
-def engine_run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
     if not Path("/proc/self/stat").exists():
         pytest.skip("memory and processor time are read from /proc")
+    monkeypatch.setattr(engines, "QUESTIONS", FEW)
     for module in (copies, engines):
         for size, value in module.QUICK.items():
             monkeypatch.setattr(module, size, value)
     monkeypatch.setattr(copies, "originals", [])
     monkeypatch.setattr(copies, "original_parts", [])
-    engines.main([*words])
+    engines.main(["0.01"])
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()[2:]] == [*FEW, "all", "peak"]
 
 
 def test_each_figure_is_printed_as_it_comes(

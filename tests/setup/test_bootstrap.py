@@ -36,8 +36,17 @@ while pathlib.Path("hold").exists():
 """
 
 
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment without anything in it."""
+    folder = tmp_path_factory.mktemp("bare")
+    # Whoever runs the tests may do so with a Python that holds the project, such as conda's.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder
+
+
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with the real start-up code, one small command, and the stand-in for uv on PATH."""
     root = tmp_path / "checkout"
     (root / "kafka_ctl").mkdir(parents=True)
@@ -50,8 +59,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "import sys\ndef main(args, prog_name):\n    print(prog_name, *args, 'in', sys.prefix)\n"
     )
     (root / "requirements.txt").write_text("click==8.0.0 \\\n    --hash=sha256:00\n")
-    # Whoever runs the tests may do so with a Python that holds the project, such as conda's.
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    shutil.copytree(bare, tmp_path / "bare", symlinks=True)
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "uv").write_text(STAND_IN)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import copies, engines, in_duckdb
+from benchmarks import copies, engines, history, in_duckdb
 from benchmarks.engine import legal_moves
 from benchmarks.in_spark import Engine as Spark
 from kafka_ctl.history import Workload, generate, load, questions
@@ -32,12 +33,48 @@ def test_another_answer_is_noticed() -> None:
         engines.same({"one": {"rows": 2}, "other": {"rows": 2, "more": 1}})
 
 
-def test_copies_are_the_simulated_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of two clusters."""
+    for name, value in {"SIMULATED": 2, "HOURS": 1, "BUCKETS": 3, "originals": [], "original_parts": []}.items():
+        monkeypatch.setattr(copies, name, value)
+
+
+class Here:
+    """An engine of the benchmark in this process, which has a session."""
+
+    peak = 0
+
+    def __init__(self, name: str, path: str, cores: int) -> None:
+        assert name == "spark"
+        self.engine = Spark(path, cores, [])
+
+    def run(self, verb: str, question: str) -> tuple[float, float, Any]:
+        return 1.0, 1.0, getattr(self.engine, verb)(question)
+
+    def close(self) -> None:
+        """Leave the session to others."""
+
+
+def test_layouts_agree(few: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--plain`: Spark gives the same answers on our layout and on a plain one."""
+    monkeypatch.setattr(engines, "Engine", Here)
+    monkeypatch.setattr(engines, "QUESTIONS", ("departures", "leader_churn"))
+    monkeypatch.setattr(engines, "RUNS", 1)
+    engines.main(["--plain", "0.001"])
+    assert "all questions" in capsys.readouterr().out
+
+
+def test_the_benchmark_of_histories_runs(few: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m benchmarks.history`, shortly."""
+    for size, value in history.QUICK.items():
+        monkeypatch.setattr(history, size, value)
+    measured = list(history.measure())
+    assert measured and all(re.search(r"\d", row.result) for row in measured), measured
+
+
+def test_copies_are_the_simulated_clusters(few: None, tmp_path: Path) -> None:
     """As many as were asked for, in a dataset that loads; written plainly, they are the same records."""
-    for name, few in {"SIMULATED": 2, "HOURS": 1, "BUCKETS": 3}.items():
-        monkeypatch.setattr(copies, name, few)
-    monkeypatch.setattr(copies, "originals", [])
-    monkeypatch.setattr(copies, "original_parts", [])
     sizes = [len(simulate(copies.SEED * 1_000_000 + n, 1)) for n in range(2)]
     copies.write(3 * sum(sizes), tmp_path / "copies", processes=1)
     copies.write_plainly(3 * sum(sizes), tmp_path / "plain")

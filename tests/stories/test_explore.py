@@ -31,8 +31,11 @@ from kafka_ctl.paths import ROOT
 from tests import text_stories
 from tests.mutants import mutant as seeded_defect
 
-STEPS = 240_000
-"""How far each generation is searched here, a minute for all; `kafka-ctl explore` goes further."""
+STEPS = 120_000
+"""How far each generation is searched here: walks notice 81 of the 82 mutants of docs/mutants.md in fewer steps.
+
+`kafka-ctl explore` goes further.
+"""
 
 
 @pytest.fixture

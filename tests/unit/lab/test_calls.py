@@ -110,8 +110,9 @@ def test_any_call_with_anything(name: str, data: st.DataObject) -> None:
             asked = "\nrefused " in lab.story  # then it is ZooKeeper, or a tool, that would not have it
             assert asked or isinstance(refused, ApiException) or name == "do" or reported(refused, name), refused
             assert asked or state(lab) == before, refused
-        with suppress(ConditionNotMet, Unavailable), Lab.replay(lab.story) as again:  # as the call was
-            assert again.trace.records == lab.trace.records and again.story == lab.story
+        if state(lab) != before:
+            with suppress(ConditionNotMet, Unavailable), Lab.replay(lab.story) as again:  # as the call was
+                assert again.trace.records == lab.trace.records and again.story == lab.story
 
 
 @settings(slow, max_examples=100)
