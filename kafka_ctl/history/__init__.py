@@ -2,6 +2,7 @@
 
     spark()        a Spark session on this machine                     session
     generate()     simulate many clusters, write what happened         dataset, workload, layout
+    grow()         write the same histories many times                 growth
     load()         read that again, as a DataFrame                     reading
     import_logs()  the logs of real clusters, in the same columns      log_import, log_chunks, log_files
     replay()       the same as a trace for every view, without Spark   log_replay
@@ -26,6 +27,7 @@ from kafka_ctl.extras import needed_for
 if TYPE_CHECKING:
     from kafka_ctl.history import live, plots, questions
     from kafka_ctl.history.dataset import Dataset, generate
+    from kafka_ctl.history.growth import grow
     from kafka_ctl.history.log_folders import write_logs
     from kafka_ctl.history.log_import import Logs, import_logs
     from kafka_ctl.history.log_replay import Replay, replay
@@ -38,6 +40,7 @@ _HOMES = {
     "spark": "session",
     "generate": "dataset",
     "Dataset": "dataset",
+    "grow": "growth",
     "load": "reading",
     "load_arrow": "reading",
     "import_logs": "log_import",
@@ -60,6 +63,7 @@ __all__ = [
     "Replay",
     "Workload",
     "generate",
+    "grow",
     "import_logs",
     "incident",
     "live",

@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -71,13 +71,32 @@ class Job:
         """Every history and its seed; the names sort in the order of the seeds."""
         return {f"cluster-{self.seed_of(n):09d}": self.seed_of(n) for n in range(self.clusters)}
 
-    def described(self) -> dict[str, object]:
+    def described(self) -> Json:
         return {"format": FORMAT, **asdict(self)}
+
+    def fill(self, writer: BucketWriter) -> None:
+        """Simulate the clusters of a bucket."""
+        for name, seed in self.names().items():
+            if bucket_of(name, self.buckets) == writer.bucket:
+                writer.add(to_arrow(simulate(seed, self.hours, self.generation, self.workload), name))
+
+
+class Work(Protocol):
+    """A dataset that tasks can write, each of them a bucket."""
+
+    @property
+    def buckets(self) -> int: ...
+
+    def described(self) -> Json:
+        """The arguments, for the manifest."""
+
+    def fill(self, writer: BucketWriter) -> None:
+        """Give a bucket its histories, in the order of their names."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """The result of `generate`."""
+    """The result of `generate` and `grow`."""
 
     path: str
     histories: int
@@ -115,20 +134,36 @@ def generate(
     """
     job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
     job = replace(job, buckets=default_buckets(clusters) if buckets is None else buckets)
+    check_processes(processes)
+    return write_dataset(spark, DatasetFolder(out), job, overwrite, resume, progress, processes)
+
+
+def check_processes(processes: object) -> None:
     if not isinstance(processes, int) or processes < 1:
         raise BadInput(f"processes={short(processes)}: give a whole number from 1 on")
-    place = DatasetFolder(out)
+
+
+def write_dataset(
+    spark: SparkSession | None,
+    place: DatasetFolder,
+    work: Work,
+    overwrite: bool,
+    resume: bool,
+    progress: bool | None,
+    processes: int,
+) -> Dataset:
+    """Write the buckets that are not there yet, and the manifest; what `generate` says of its arguments holds."""
     with naming(place.path, "cannot be written"):
-        if not prepare(place, job, overwrite, resume):
+        if not prepare(place, work, overwrite, resume):
             return dataset(place)
         done = {int(name.split(".")[0]) for name in place.names(DONE) if name.endswith(".json")}
-        todo = [bucket for bucket in range(job.buckets) if bucket not in done]
-        with progress_bar(place, job.buckets, progress):
+        todo = [bucket for bucket in range(work.buckets) if bucket not in done]
+        with progress_bar(place, work.buckets, progress):
             if spark is not None:
-                _in_spark(spark, place.path, job, todo)
+                _in_spark(spark, place.path, work, todo)
             else:
-                _here(place.path, job, todo, processes)
-        finish(place, job)
+                _here(place.path, work, todo, processes)
+        finish(place, work)
         return dataset(place)
 
 
@@ -142,13 +177,13 @@ def dataset(place: DatasetFolder) -> Dataset:
     return Dataset(place.path, manifest["histories"], manifest["records"])
 
 
-def prepare(place: DatasetFolder, job: Job, overwrite: bool, resume: bool) -> bool:
+def prepare(place: DatasetFolder, work: Work, overwrite: bool, resume: bool) -> bool:
     """Make the folder ready; False when a resumed run turns out to be finished."""
     if place.fs.get_file_info(place.root).is_file:
         raise BadInput(f"{place.path} is a file; give an empty or new folder")
     before = MANIFEST if place.has(MANIFEST) else UNFINISHED if place.has(UNFINISHED) else None
     if before and overwrite and not resume:
-        place.write_json(job.described(), UNFINISHED)  # first, so that what is half removed is never taken for whole
+        place.write_json(work.described(), UNFINISHED)  # first, so that what is half removed is never taken for whole
         place.clear()
         return True
     elif before and not resume:
@@ -156,14 +191,14 @@ def prepare(place: DatasetFolder, job: Job, overwrite: bool, resume: bool) -> bo
         hint = "" if before == MANIFEST else "resume=True finishes it, "
         raise BadInput(f"{place.path} holds {state} already; {hint}overwrite=True replaces it")
     elif before:
-        asked, found = job.described(), place.read_json(before)
+        asked, found = work.described(), place.read_json(before)
         if different := [name for name in asked if _plain(asked[name]) != found.get(name)]:
             raise BadInput(f"cannot resume {place.path}: it was begun with another {', '.join(different)}")
         if before == MANIFEST:
             return False
     elif place.names():
         raise BadInput(f"{place.path} is not empty and holds no dataset; give an empty or new folder")
-    place.write_json(job.described(), UNFINISHED)
+    place.write_json(work.described(), UNFINISHED)
     return True
 
 
@@ -174,12 +209,12 @@ def _plain(value: object) -> object:
     return json.loads(json.dumps(value))
 
 
-def finish(place: DatasetFolder, job: Job) -> None:
+def finish(place: DatasetFolder, work: Work) -> None:
     """All buckets are there: write the manifest, last of all."""
     noted = [place.read_json(DONE, name) for name in place.names(DONE) if name.endswith(".json")]
-    if len(noted) != job.buckets:
-        raise Unavailable(f"{place.path}: {job.buckets - len(noted)} of {job.buckets} buckets were not written")
-    manifest = job.described() | {
+    if len(noted) != work.buckets:
+        raise Unavailable(f"{place.path}: {work.buckets - len(noted)} of {work.buckets} buckets were not written")
+    manifest = work.described() | {
         "histories": sum(n["histories"] for n in noted),
         "records": sum(n["records"] for n in noted),
         "folders": sorted({folder for n in noted for folder in n["folders"]}),
@@ -192,29 +227,27 @@ def finish(place: DatasetFolder, job: Job) -> None:
     place.fs.delete_file(place.at(UNFINISHED))
 
 
-def write_bucket(path: str, job: Job, bucket: int) -> Json:
-    """Simulate the clusters of one bucket and write its files; what one task does.
+def write_bucket(path: str, work: Work, bucket: int) -> Json:
+    """Write the files of one bucket; what one task does.
 
     Raises BadInput or Unavailable where they cannot be written.
     """
     with naming(path, "cannot be written"):
         writer = BucketWriter(DatasetFolder(path), bucket)
         try:
-            for name, seed in job.names().items():
-                if bucket_of(name, job.buckets) == bucket:
-                    writer.add(to_arrow(simulate(seed, job.hours, job.generation, job.workload), name))
+            work.fill(writer)
             return writer.commit()
         except BaseException:
             writer.abandon()
             raise
 
 
-def _in_spark(spark: SparkSession, path: str, job: Job, buckets: Sequence[int]) -> None:
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _in_spark(spark: SparkSession, path: str, work: Work, buckets: Sequence[int]) -> None:
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for n in batch.column("id").to_pylist():
                 try:
-                    write_bucket(path, job, buckets[n])
+                    write_bucket(path, work, buckets[n])
                 except KafkaCtlError as problem:  # reported here, and not in Java's stack traces
                     yield pa.RecordBatch.from_pydict({"kind": [type(problem).__name__], "text": [str(problem)]})
 
@@ -222,19 +255,19 @@ def _in_spark(spark: SparkSession, path: str, job: Job, buckets: Sequence[int]) 
         ship_package(spark)
         tasks = spark.range(0, len(buckets), 1, len(buckets))
         with failing(f"{path}: writing it"):
-            problems = tasks.mapInArrow(work, "kind string, text string").collect()
+            problems = tasks.mapInArrow(write, "kind string, text string").collect()
         if problems:
             first = min(problems)
             raise (Unavailable if first.kind == Unavailable.__name__ else BadInput)(first.text)
 
 
-def _here(path: str, job: Job, buckets: Sequence[int], processes: int) -> None:
+def _here(path: str, work: Work, buckets: Sequence[int], processes: int) -> None:
     if processes == 1 or not buckets:
         for bucket in buckets:
-            write_bucket(path, job, bucket)
+            write_bucket(path, work, bucket)
         return
     with ProcessPoolExecutor(min(processes, len(buckets)), mp_context=get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(write_bucket, path, job, bucket) for bucket in buckets]):
+        for future in as_completed([pool.submit(write_bucket, path, work, bucket) for bucket in buckets]):
             future.result()
 
 
@@ -250,7 +283,7 @@ def progress_bar(place: DatasetFolder, buckets: int, wanted: bool | None) -> Ite
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     over = threading.Event()
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("simulating", total=buckets)
+        task = bar.add_task("writing", total=buckets)
         watcher = threading.Thread(target=_follow, args=(place, over, lambda n: bar.update(task, completed=n)))
         watcher.start()
         try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -44,6 +45,11 @@ HIGH_VOLUME = tuple(name for (kind, name), row in rows().items() if row.bulk)
 def bucket_of(history: str, buckets: int) -> int:
     """The bucket of a history: Spark's hash of its name, modulo the number of buckets."""
     return murmur3(history.encode()) % buckets
+
+
+def file_of(bucket: int) -> str:
+    """The name of a bucket's file in each folder."""
+    return f"part-{bucket:05d}_{bucket:05d}.c000.zstd.parquet"
 
 
 def murmur3(data: bytes, seed: int = 42) -> int:
@@ -153,10 +159,11 @@ class BucketWriter:
     def __init__(self, place: DatasetFolder, bucket: int) -> None:
         self.place, self.bucket = place, bucket
         self.folder = place.at(TEMPORARY, f"{bucket:05d}-{uuid4().hex[:8]}")
-        self.file = f"part-{bucket:05d}_{bucket:05d}.c000.zstd.parquet"
+        self.file = file_of(bucket)
         place.fs.create_dir(self.folder)
         self.histories = self.records = 0
         self._waiting: dict[str, list[pa.Table]] = {}
+        self._rows: Counter[str] = Counter()
         self._writers: dict[str, pq.ParquetWriter] = {}
 
     def add(self, history: pa.Table) -> None:
@@ -170,7 +177,8 @@ class BucketWriter:
         self.records += len(part)
         waiting = self._waiting.setdefault(folder, [])
         waiting.append(part)
-        if sum(map(len, waiting)) >= ROW_GROUP:
+        self._rows[folder] += len(part)
+        if self._rows[folder] >= ROW_GROUP:
             self._flush(folder)
 
     def _flush(self, folder: str) -> None:
@@ -185,6 +193,7 @@ class BucketWriter:
                 use_dictionary=[f.name for f in IN_FILES if f.name not in RISING],
                 column_encoding=dict.fromkeys(["seq", "cause"], "DELTA_BINARY_PACKED"),
             )
+        del self._rows[folder]
         self._writers[folder].write_table(pa.concat_tables(self._waiting.pop(folder)), row_group_size=ROW_GROUP)
 
     def abandon(self) -> None:

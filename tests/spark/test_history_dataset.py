@@ -191,5 +191,5 @@ def test_progress_goes_to_stderr_when_wanted(tmp_path: Path, capfd: pytest.Captu
     write(tmp_path / "reported", clusters=2, progress=True)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "simulating" in err
+    assert "writing" in err
     assert "3/3" in err

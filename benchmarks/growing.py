@@ -1,0 +1,91 @@
+"""How the time of questions grows with the number of records: `python -m benchmarks.growing [--write] 1 3 10 30 100`.
+
+The sizes are in million records, grown from the twelve clusters of the lesson on large histories. `--write` writes
+`docs/question-times.md`. 100 million records need 0.4 GB of disk.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.engine import Engine
+from kafka_ctl.history import Workload, generate, grow
+
+QUESTIONS = ("unavailability", "shutdown_vs_failure", "failover_time")
+CORES, RUNS = 2, 3
+PAGE = Path(__file__).parents[1] / "docs" / "question-times.md"
+HEAD = """\
+# How long questions take
+
+`python -m benchmarks.growing --write {sizes}` wrote this page.
+
+The records are those of the lesson on [large histories](../notebooks/19-large-histories.ipynb): twelve simulated
+clusters, which `grow` wrote again under other names until there were so many records. Each figure is the processor
+time of one question in seconds, on all cores together: the lowest of {runs} runs. The last column is the sum as a
+multiple of the sum in the row above, and in brackets the same for the number of records.
+
+Measured with Spark on {cores} cores: {machine}. Other programs ran at the same time, so only
+processor time is given.
+
+| records | {questions} | sum | growth |
+| ---: | {marks} | ---: | ---: |
+"""
+
+
+def machine() -> str:
+    """The processor, the memory and the versions, in one line."""
+    known = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    names = [line.partition(":")[2].strip() for line in known.splitlines() if line.startswith("model name")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    cores = f"{os.cpu_count()} cores" + (f" ({names[0]})" if names else "")
+    return f"{platform.system()} {platform.machine()}, {cores}, {memory:.0f} GiB, Python {platform.python_version()}"
+
+
+def measure(source: Path, records: int, times: int, folder: Path) -> tuple[int, dict[str, float]]:
+    """The number of records, and the processor time of each question."""
+    found = grow(None, source, times, out=folder, processes=CORES)
+    print(f"{found.records:,} records, {records:,} of them different", flush=True)
+    engine = Engine("spark", str(folder), CORES)
+    try:
+        took = {name: min(engine.run("ask", name)[1] for _ in range(RUNS)) for name in QUESTIONS}
+    finally:
+        engine.close()
+    return found.records, took
+
+
+def page(sizes: list[float], lines: list[str]) -> str:
+    """The page with the rows that have been measured so far."""
+    head = HEAD.format(
+        sizes=" ".join(f"{size:g}" for size in sizes), runs=RUNS, cores=CORES, machine=machine(),
+        questions=" | ".join(f"`{name}`" for name in QUESTIONS), marks=" | ".join(["---:"] * len(QUESTIONS)),
+    )  # fmt: skip
+    return head + "".join(lines)
+
+
+def main(arguments: list[str]) -> None:
+    sizes = [float(word) for word in arguments if word != "--write"] or [1, 3, 10]
+    lines: list[str] = []
+    before: tuple[int, float] | None = None
+    with tempfile.TemporaryDirectory(prefix="kafka_ctl-benchmark-") as name:
+        folder = Path(name)
+        lesson = Workload(topics=(2, 6), rate=6, spread=2)
+        source = generate(None, 12, 4, 2, out=folder / "source", workload=lesson)
+        for size in sizes:
+            times = -(-round(size * 1e6) // source.records)
+            records, took = measure(folder / "source", source.records, times, folder / f"{size:g}")
+            total = sum(took.values())
+            growth = f"{total / before[1]:.1f} ({records / before[0]:.1f})" if before else ""
+            before = records, total
+            cells = [f"{records:,}", *(f"{seconds:.1f}" for seconds in took.values()), f"{total:.1f}", growth]
+            lines.append(f"| {' | '.join(cells)} |\n")
+            print(lines[-1], end="", flush=True)
+            if "--write" in arguments:
+                PAGE.write_text(page(sizes[: len(lines)], lines), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
