@@ -1,10 +1,11 @@
-"""Exercises of lesson 03, the states of a partition."""
+"""Exercises of lesson 03, the states of partitions and replicas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import permutations
 
+from kafka_ctl.controller.replica_machine import without_replica
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Implement
@@ -12,11 +13,12 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.partition import PARTITION, PartitionState
+from kafka_ctl.partition import PartitionState
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.record import Record
+from kafka_ctl_course.lesson_05 import in_words, leadership
 
-TITLE = "The states of a partition"
+TITLE = "The states of partitions and replicas"
 OPENING = (
     "lab brokers=4 generation=2.0 seed=7 "
     """config='{"auto.leader.rebalance.enable":false,"delete.topic.enable":true}' """
@@ -38,6 +40,14 @@ STORIES = {
     "the controller dies": OPENING + TAKEOVER + "settle\n",
     "a topic is deleted": OPENING + TOPIC + "create_topic bills partitions=1\nsettle\ndelete_topic orders\nsettle\n",
     "two die, one after the other": OPENING + TOPIC + "kill 1\nsettle\nkill 2\nsettle\nstart 1\nsettle\n",
+}
+
+ONE = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+SHRINKING = {
+    "a follower dies": OPENING + ONE + "kill 3\nsettle\n",
+    "one after the other": OPENING + ONE + "kill 3\nsettle\nkill 2\nsettle\nkill 1\nsettle\nstart 1\nsettle\n",
+    "the only replica dies and returns": OPENING
+    + """create_topic solo assignment='{"0":[2]}'\nsettle\nkill 2\nsettle\nstart 2\nsettle\n""",
 }
 
 
@@ -78,56 +88,48 @@ def predict_wrong(answer: tuple[tuple[str, int], ...], truth: tuple[tuple[str, i
     return None
 
 
-# 2: the table
+# 2: out of the ISR
 
 
-Case = tuple[str, str]
-
-
-def allowed(source: str, target: str) -> bool:
-    """Kafka's table."""
-    return PARTITION["2.0"].allows(f"{source}Partition", f"{target}Partition")
+Case = tuple[int, tuple[int, ...], int]
+Shrunk = tuple[int, tuple[int, ...]]
 
 
 def cases() -> Iterator[Case]:
-    """Every pair of states."""
-    yield from product(map(short, PartitionState), map(short, PartitionState))
+    """Every ISR of three replicas in every order, each leader in it or none, each member that goes."""
+    for size in (3, 2, 1):
+        for isr in permutations((1, 2, 3), size):
+            yield from ((leader, isr, gone) for leader in (*isr, -1) for gone in isr)
 
 
-def ask(plugins: Plugins, case: Case) -> bool:
-    """One move, through the plug."""
-    return plugins.rule("transition", allowed)(*case)
+def ask(plugins: Plugins, case: Case) -> Shrunk:
+    """One case, through the plug."""
+    return plugins.rule("shrink", without_replica)(*case)
 
 
-def outcome(lab: Lab) -> tuple[tuple[str, str, int], ...]:
-    """State and leader of each partition."""
-    return tuple((f"{p.topic}-{p.partition}", short(p.state), p.leader) for p in lab.partitions())
-
-
-def in_words(ends: tuple[tuple[str, str, int], ...]) -> str:
-    """The same as text."""
-    return ", ".join(f"{name} {state} with leader {leader}" for name, state, leader in ends) or "no topic"
-
-
-FORBIDDEN = {
-    ("Online", "Online"): "a preferred election moves the leader while the partition serves.",
-    ("Offline", "Offline"): "a second death marks a partition that was Offline already.",
-    ("New", "Offline"): "a topic may be deleted before it ever had a leader.",
-}
-"""Legal moves that are easily forgotten, and when they are made."""
-
-
-def explain_move(case: Case, got: bool, expected: bool) -> str:
-    """The fault in a line of the table, in one sentence; None if there is none."""
-    source, target = case
-    if expected:
-        why = FORBIDDEN.get(case, "a story has just asked for it.")
-        return f"You forbid {source} → {target}: {why}"
-    if target == "NonExistent":
-        return f"You allow {source} → NonExistent: that state is entered from Offline only."
-    if target == "New":
-        return f"You allow {source} → New: New is for a partition that never had a leader, and is entered once."
-    return f"You allow {source} → {target}: first the controller has to learn of its replicas, which is New."
+def explain_shrink(case: Case, got: Shrunk, expected: Shrunk) -> str:
+    """The fault in leader or ISR, in one sentence; None if there is none."""
+    leader, isr, gone = case
+    mine, members = got
+    if not members:
+        return (
+            f"An empty ISR: no replica can ever be elected cleanly again. Broker {gone} has the data; the last member "
+            "stays (KAFKA-5083)."
+        )
+    if mine == gone:
+        return f"Broker {gone} is gone and would still lead, out of the ISR {members} or not alive: that was KAFKA-708."
+    if mine != expected[0] and leader != gone:
+        return f"Broker {leader} leads and lives; a replica that goes Offline elsewhere is no reason to take that away."
+    if mine != expected[0]:
+        return (
+            f"You made broker {mine} the leader. No leader is elected here: an "
+            "election is the partition machine's work."
+        )
+    if gone in members and len(isr) > 1:
+        return f"Broker {gone} is gone and still in your ISR {members}: producers with acks=all would wait for it."
+    if sorted(members) == sorted(expected[1]):
+        return f"The right members in another order, {members}. The ISR keeps the order it had, {isr}."
+    return f"Your ISR is {members}. It was {isr}, and only broker {gone} is gone."
 
 
 # 3: states from a trace
@@ -198,7 +200,6 @@ EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="03.1",
         title="What a new controller finds",
-        core=True,
         hints=(
             "For which of the four is the leader's broker alive? The new controller elects for the others.",
             "Who else holds each partition?",
@@ -216,23 +217,25 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Implement(
         name="03.2",
-        title="The table, from memory",
+        title="Leader and ISR without a replica",
+        core=True,
         hints=(
-            "Read the name of each state as: this is what the controller knows of the partition.",
-            "Which moves did the stories of this lesson make? Eight of sixteen are legal.",
-            "Two moves lead from a state to itself. And one state can be entered from all but one.",
+            "Three questions: was it the leader? Was it the last in the ISR? What about the other members?",
+            "Which replica is in the ISR of a partition whose last replica has died, and what is that good for?",
+            "No leader is -1. This rule elects no other leader.",
         ),
         what="rules",
-        occasion="transition",
-        arguments="source, target",
-        usual=allowed,
+        occasion="shrink",
+        arguments="leader, isr, gone",
+        usual=without_replica,
         ask=ask,
         cases=cases,
-        stories={title: STORIES[title] for title in ("a topic is created", "a leader dies", "a topic is deleted")},
-        outcome=outcome,
+        stories=SHRINKING,
+        outcome=leadership,
         describe=in_words,
-        explain=explain_move,
-        why="All sixteen pairs are as in Kafka's table, which has been the same from 0.10 to 2.4.",
+        explain=explain_shrink,
+        why="The replica leaves the ISR unless it is the last; if it led, the "
+        "partition has no leader; nothing else changes.",
     ),
     Compute(
         name="03.3",
@@ -288,15 +291,25 @@ EXERCISES: tuple[Exercise, ...] = (
 
 GUESSES: dict[str, Guess] = {
     "03.a": Guess(
-        "Three replicas; the broker of a follower dies. What does the partition do?",
+        "A topic with one partition and three replicas. A follower's broker dies. How many moves are there?",
         (
-            ("It goes Offline, then Online again", "Something is down, but not what the state is about."),
-            ("It does not move", "The state says whether there is a leader, and there is."),
-            ("It goes Offline until the follower is back", "Then every restart of a broker would stop its partitions."),
+            ("1 of the partition, 1 of a replica", "The partition keeps its leader: why should it move?"),
+            ("0 of the partition, 1 of a replica", "The two machines move for reasons of their own."),
+            ("1 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
+            ("0 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
         ),
         1,
     ),
     "03.b": Guess(
+        "Broker 3 is dead. What does the controller ask it to do?",
+        (
+            ("nothing, it is dead", "So you would write it. This machine has one rule for all reasons to go Offline."),
+            ("to stop its replica", "A request that can never leave: it is put into the batch anyway."),
+            ("to follow the new leader", "LeaderAndIsr goes to the replicas that are left."),
+        ),
+        1,
+    ),
+    "03.c": Guess(
         "A topic is created whose only broker is down. Its partition is ...",
         (
             ("Offline", "Offline sounds like: no leader. But it means: no leader any more."),
@@ -306,7 +319,7 @@ GUESSES: dict[str, Guess] = {
         ),
         1,
     ),
-    "03.c": Guess(
+    "03.d": Guess(
         "The controller dies; the leader of orders-0 lives. Until there is a new controller, orders-0 is ...",
         (
             ("Online", "Clients see it so. But whose memory holds the state?"),

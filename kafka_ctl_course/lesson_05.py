@@ -1,6 +1,6 @@
 """Exercises of lesson 05, electing leaders.
 
-Separate from `lesson_04.py` because a lesson has a file.
+Separate from `lesson_03.py` because a lesson has a file.
 """
 
 from __future__ import annotations

@@ -1,32 +1,25 @@
-"""Exercises of lesson 06, brokers fail and return."""
+"""Exercises of lesson 06, who changes the ISR."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
 
-from kafka_ctl.cluster import NO_LEADER
-from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.view import PartitionView
-from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
-from kafka_ctl_course.rolling_restart import Roll, RollingRestart
 
-TITLE = "Brokers fail and return"
+TITLE = "Who changes the ISR"
 OPENING = (
     "lab brokers=4 generation=2.0 seed=7 "
     """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-TWO_COPIES = """create_topic orders assignment='{"0":[1,2]}'\nsettle\n"""
-UNREACHED = OPENING + TOPIC + "disconnect 3 1\nrun_for 20\nkill 2\nsettle\n"
-"""Broker 3 cannot fetch from the leader, broker 2 is down: the ISR is (1)."""
 
 
 # 1: predict
@@ -66,19 +59,7 @@ def predict_wrong(answer: tuple[tuple[str, bool], ...], truth: tuple[tuple[str, 
     return None
 
 
-# 2: implement
-
-
-ROLLS = (
-    Roll("two copies", OPENING + TWO_COPIES),
-    Roll("two copies, and much was missed", OPENING.replace('"boot"', '"catch_up":5,"boot"') + TWO_COPIES),
-    Roll("a follower has fallen behind", OPENING + TWO_COPIES + "lag 2 orders 0\nrun_for 16\n", "catch_up 2"),
-    Roll("a follower has just died", OPENING + TWO_COPIES + "kill 2\nrun_for 1\n", "start 2"),
-    Roll("three copies", OPENING + TOPIC),
-)
-
-
-# 3: implement, plugged in
+# 2: implement, plugged in
 
 Case = tuple[float, float, int, int, float]
 LIMIT = 10_000.0
@@ -136,18 +117,22 @@ def explain_late(case: Case, got: bool, expected: bool) -> str:
     return f"It has been behind for {ago:.1f} s, longer than the limit of {limit / 1000:g} s; acks=all waits for it."
 
 
-# 4: operate
+# 3: operate
 
 
-def not_whole(lab: Lab) -> str | None:
-    """True if a copy is missing from the ISR."""
-    found: PartitionView = lab.partition("orders", 0)
-    if found.leader >= 0 and set(found.isr) == {1, 2, 3}:
-        return None
-    return f"orders-0 has leader {found.leader} and ISR {found.isr}."
+def not_shrunk(lab: Lab) -> str | None:
+    """What is missing until the leader alone has taken broker 3 out of the ISR."""
+    found = lab.partition("orders", 0)
+    if down := [each.id for each in lab.brokers.values() if each.state != "running"]:
+        return f"broker {down[0]} does not run; all of them ran in that night."
+    if set(found.isr) != {1, 2} or found.leader != 1:
+        return f"orders-0 has leader {found.leader} and ISR {found.isr}."
+    if found.leader_epoch:
+        return f"the ISR is {found.isr}, and the leader epoch is {found.leader_epoch}: the controller wrote it."
+    return None
 
 
-# 5: repair
+# 4: repair
 
 BROKEN = '''
 def is_done(wanted, stored):
@@ -172,30 +157,10 @@ EXERCISES: tuple[Exercise, ...] = (
         wrong=(predict_wrong,),
         why="The controller acts when a session ends and raises the leader epoch; the leader does the rest.",
     ),
-    RollingRestart(
-        name="06.2",
-        title="Safe to stop?",
-        core=True,
-        given='''
-def safe_to_stop(lab, broker):
-    """Whether each partition has another member of its ISR that runs."""
-    for p in lab.partitions():
-        others = [replica for replica in p.isr if replica != broker]
-        if not any(lab.brokers[replica].state == "running" for replica in others):
-            return ...
-    return ...
-''',
-        hints=(
-            "Say first what has to be true of each partition after the broker has stopped.",
-            "Where is the ISR of now, and not the one of seven seconds ago? `lab.partitions()` reads ZooKeeper.",
-            "What if the other member of the ISR has just died, or is the one that you have just restarted?",
-        ),
-        rolls=ROLLS,
-        why="Every partition kept a member of the ISR that runs, in five rolling restarts.",
-    ),
     Implement(
-        name="06.3",
+        name="06.2",
         title="Late",
+        core=True,
         hints=(
             "Which two facts does a leader know of a follower: one is a time, the other a length.",
             "Which of the six stories has a long time and no missing record? And which the other way round?",
@@ -214,30 +179,29 @@ def safe_to_stop(lab, broker):
         why="Behind, and for longer than the limit. Up to 2.0 the time alone decided.",
     ),
     Operate(
-        name="06.4",
-        title="An ISR of one",
+        name="06.3",
+        title="The alarm of 03:00",
         core=True,
         hints=(
-            "Which of the two missing brokers is up, and cannot fetch?",
-            "What does the leader need from each of them?",
-            "Does any of your commands need the other one first?",
+            "Which of the two writers leaves the leader epoch as it is?",
+            "What does this writer look at: a session, or fetches?",
+            "What keeps the fetches of broker 3 from reaching the end of the log, while its session goes on?",
         ),
-        begin=UNREACHED,
-        missing=not_whole,
-        best=2,
+        begin=OPENING + TOPIC,
+        missing=not_shrunk,
+        best=1,
         remarks={
-            "heal": "Broker 3 can fetch again and has joined. Broker 2 is still down.",
-            "start 2": "Broker 2 has joined. Broker 3 runs, and still cannot reach broker 1.",
-            "bounce": "Broker 3 comes back and still cannot reach broker 1: its process was never the trouble.",
-            "start 3": "Broker 3 runs again and still cannot reach broker 1: its process was never the trouble.",
-            "kill 1": "Broker 1 was the last member of the ISR: now no replica may lead.",
-            "reassign": "A reassignment waits until its targets are in the ISR, so for the same fetch as you.",
-            "elect_preferred": "Broker 1 is the preferred leader and leads. An election adds no replica to an ISR.",
+            "kill": "A dead broker loses its session, and the controller writes the ISR.",
+            "bounce": "The controller saw the session end, and wrote with a new leader epoch.",
+            "expire_session": "The controller saw the session end, and wrote with a new leader epoch.",
+            "shutdown": "In a controlled shutdown the controller takes the broker out of the ISR.",
+            "reassign": "A reassignment raises the leader epoch, and the assignment is another one then.",
+            "delete_controller": "A new controller writes no ISR of a partition whose brokers live.",
         },
-        why="A follower needs to run and to reach the leader; then the leader adds it, in any order.",
+        why="The leader wrote after 15 s, by the fetches; the version rose, the leader epoch stayed.",
     ),
     Repair(
-        name="06.5",
+        name="06.4",
         title="A leader that refuses its own ISR",
         hints=(
             "Which write was refused, and because of which version?",
@@ -250,32 +214,7 @@ def safe_to_stop(lab, broker):
     ),
 )
 
-
-def restarted() -> Lab:
-    """Five partitions on three brokers; broker 2 has just been started again, and is in no ISR."""
-    costs = Costs(boot=0.0005, zookeeper_tick=0, catch_up=5)
-    lab = Lab(brokers=3, seed=7, costs=costs, config={"auto.leader.rebalance.enable": False})
-    lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [3, 2], 3: [2, 1], 4: [3, 1]})
-    lab.settle()
-    lab.kill(2)
-    lab.settle()
-    lab.start(2)
-    lab.run_for(0.1)
-    return lab
-
-
-def kill_first(lab: Lab) -> None:
-    """Kill broker 1, and wait until its session is over and the controller has decided."""
-    lab.kill(1)
-    lab.run_for(8)
-
-
-def without_leader(lab: Lab) -> frozenset[str]:
-    """The partitions without a leader."""
-    return frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER)
-
-
-GUESSES: dict[str, Guess | PictureGuess] = {
+GUESSES: dict[str, Guess] = {
     "06.a": Guess(
         "A follower dies; it is not the controller. Which process writes the new ISR?",
         (
@@ -304,27 +243,22 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         ),
         1,
     ),
-    "06.d": PictureGuess(
-        "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
-        "partitions have no leader then?",
-        "partition",
-        restarted,
-        kill_first,
-        without_leader,
-        {
-            "nobody": "Only a member of the ISR may lead, and some ISRs had broker 1 alone.",
-            "partition:orders-1": "Broker 3 is in the ISR of orders-1.",
-            "partition:orders-2": "Broker 3 leads orders-2, and broker 1 has no copy of it.",
-            "partition:orders-4": "Broker 3 leads orders-4 and goes on.",
-        },
-        "A process that runs is not a replica in sync: where broker 1 was alone in the ISR, no replica may lead.",
+    "06.d": Guess(
+        "`replica.lag.time.max.ms` is 10 s. A follower stops fetching, and its session goes on. It leaves the ISR ...",
+        (
+            ("after exactly 10 s", "That is the limit. How often does the leader compare?"),
+            ("between 10 and 15 s later", "The leader looks every half of the limit."),
+            ("when it is 4000 records behind", "That was `replica.lag.max.messages`, removed in 0.9."),
+            ("when its session ends", "The session does not end: the broker lives and talks to ZooKeeper."),
+        ),
+        1,
     ),
     "06.e": Guess(
-        "A follower has been cut off from its leader for two hours. Nothing was written. Kafka 2.4: is it in the ISR?",
+        "The leader has just written a smaller ISR. When does another broker tell it to a client that asks?",
         (
-            ("no", "It has not fetched for two hours. But what is it missing?"),
-            ("yes", "Its log is as long as the leader's: nothing is missing."),
-            ("it depends on the timeout", "Which timeout? 2.4 asks for something else first."),
+            ("at once: brokers read ZooKeeper", "A broker answers from its own metadata, and reads no `state` znode."),
+            ("some seconds later", "The leader collects its changes before it notifies the controller."),
+            ("when a new leader is elected", "The controller also sends UpdateMetadata for an ISR."),
         ),
         1,
     ),

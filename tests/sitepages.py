@@ -1,7 +1,7 @@
 """The built site in a headless Chromium that is cut off from everything else: every other request is counted and fails.
 
 with sitepages.opened(folder) as site:
-    page = site.notebook("notebooks/03-partition-states.ipynb")
+    page = site.notebook("notebooks/03-partition-and-replica-states.ipynb")
     site.start(page)
     cells = site.ended(page)
 assert not site.outside

@@ -31,7 +31,7 @@ from tools.site.lessons import LINK, Lesson, prose
 pytestmark = browser.needs_chromium
 
 ARTIFACTS = ROOT / "artifacts" / "site"
-THREE = ("01-electing-a-controller", "03-partition-states", "17-the-wire")
+THREE = ("01-electing-a-controller", "03-partition-and-replica-states", "17-the-wire")
 AT_ONCE = 3
 """Notebooks that are open at the same time; each has a Python of its own."""
 LIVE = ".kc.live"

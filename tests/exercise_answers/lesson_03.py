@@ -17,23 +17,16 @@ def states(records: list) -> dict:
     return found
 
 
-LEGAL = {
-    "NonExistent": ["New"],
-    "New": ["Online", "Offline"],
-    "Online": ["Online", "Offline"],
-    "Offline": ["Online", "Offline", "NonExistent"],
-}
+def shrunk(leader: int, isr: tuple, gone: int) -> tuple:
+    return (-1 if leader == gone else leader), ([r for r in isr if r != gone] or isr)
 
 
-def but(source: str, target: str) -> Any:
-    """The table with one move the other way round."""
-    return lambda a, b: (b in LEGAL[a]) != ((a, b) == (source, target))
-
-
-def by_previous(source: str, target: str) -> bool:
-    """The table, by what may come before."""
-    previous = {"New": ("NonExistent",), "NonExistent": ("Offline",)}
-    return source in previous.get(target, ("New", "Online", "Offline"))
+def with_index(leader: int, isr: tuple, gone: int) -> tuple:
+    """The same, written otherwise."""
+    members = list(isr)
+    if len(members) > 1:
+        members.remove(gone)
+    return {gone: -1}.get(leader, leader), tuple(members)
 
 
 def states_as_text(records: list) -> dict:
@@ -62,21 +55,23 @@ def by_leader(records: list) -> dict:
 
 
 RIGHT: dict[str, list[Any]] = {
-    "03.2": [lambda a, b: b in LEGAL[a], by_previous],
+    "03.2": [shrunk, with_index],
     "03.3": [states, states_as_text],
     "03.4": [lambda lab: (lab.delete_controller(), lab.settle(), lab.start(1))],
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "03.2": [
-        (but("New", "NonExistent"), "that state is entered from Offline only"),
-        (but("Online", "Online"), "a preferred election moves the leader"),
-        (but("Offline", "Offline"), "a second death marks a partition"),
-        (but("New", "Offline"), "deleted before it ever had a leader"),
-        (but("Offline", "New"), "New is for a partition that never had a leader"),
-        (but("NonExistent", "Online"), "first the controller has to learn of its replicas"),
-        (lambda a, b: None, "end with a `return`"),
-        (lambda a, b: 1, "True or False is expected"),
+        (lambda leader, isr, gone: (shrunk(leader, isr, gone)[0], [r for r in isr if r != gone]), "An empty ISR"),
+        (lambda leader, isr, gone: (leader, shrunk(leader, isr, gone)[1]), "that was KAFKA-708"),
+        (lambda leader, isr, gone: (shrunk(leader, isr, gone)[0], isr), "would wait for it"),
+        (lambda leader, isr, gone: (-1, shrunk(leader, isr, gone)[1]), "no reason to take that away"),
+        (
+            lambda leader, isr, gone: (shrunk(leader, isr, gone)[1][0], shrunk(leader, isr, gone)[1]),
+            "No leader is elected",
+        ),
+        (lambda leader, isr, gone: (shrunk(leader, isr, gone)[0], shrunk(leader, isr, gone)[1][::-1]), "another order"),
+        (lambda leader, isr, gone: shrunk(leader, isr, gone)[1], "and the ISR are expected"),
     ],
     "03.3": [
         (refused_too, "a move that was refused"),

@@ -35,7 +35,7 @@ QUANTITY = re.compile(
 """A number in prose that a run can confirm: with its unit, or bold; not the number of an exercise."""
 FROM_OUTSIDE = {
     "02": (6.5, 11.5),  # after the kill: 6 s of the session, and what was run since
-    "06": (2.5, 5000, 60_000, 50),  # constants of Kafka's ReplicaManager at its tag; a case that is not run
+    "06": (2.5, 5000, 60_000, 30),  # constants of Kafka's ReplicaManager at its tag; a case that is not run
     "07": (15.1,),  # of its section on shutdowns that cannot succeed
     "10": (250,),  # a cost of the lab
     "11": (10,),  # replica.lag.time.max.ms, lesson 06

@@ -277,7 +277,7 @@ def test_destruction_is_no_repair(
             assert printed(name, commands, capsys).startswith("Not yet. "), commands
 
 
-TO_GO = ("04.3", "10.3")
+TO_GO = ("10.3",)
 """Exercises whose one topic is to go: who removes all znodes by hand is told at which risk."""
 
 

@@ -1,0 +1,195 @@
+"""Exercises of lesson 26, a broker that is back is not in sync."""
+
+from __future__ import annotations
+
+from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.view import PartitionView
+from kafka_ctl.latencies import Costs
+from kafka_ctl_course.rolling_restart import Roll, RollingRestart
+
+TITLE = "A broker that is back is not in sync"
+OPENING = (
+    "lab brokers=4 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+TWO_COPIES = """create_topic orders assignment='{"0":[1,2]}'\nsettle\n"""
+UNREACHED = OPENING + TOPIC + "disconnect 3 1\nrun_for 20\nkill 2\nsettle\n"
+"""Broker 3 cannot fetch from the leader, broker 2 is down: the ISR is (1)."""
+
+
+# 1: predict
+
+
+def after_both(lab: Lab) -> tuple[int, tuple[int, ...]]:
+    """Leader and ISR at the end."""
+    found = lab.partition("orders", 0)
+    return found.leader, found.isr
+
+
+def predict_wrong(answer: tuple[int, tuple[int, ...]], truth: tuple[int, tuple[int, ...]]) -> str | None:
+    """The mistakes of exercise 1."""
+    leader, isr = answer
+    if leader == 1:
+        return "Broker 1 runs. Is it in the ISR one second after its start? Catching up takes 5 s."
+    if leader == 2:
+        return "Broker 2 is dead; a partition whose leader is dead and that cannot elect has leader -1."
+    if not isr:
+        return "The last member of an ISR stays in it: it names the broker that has the data."
+    if 1 in isr:
+        return "Broker 1 left the ISR when it died, and has not caught up."
+    return None
+
+
+# 2: implement
+
+
+ROLLS = (
+    Roll("two copies", OPENING + TWO_COPIES),
+    Roll("two copies, and much was missed", OPENING.replace('"boot"', '"catch_up":5,"boot"') + TWO_COPIES),
+    Roll("a follower has fallen behind", OPENING + TWO_COPIES + "lag 2 orders 0\nrun_for 16\n", "catch_up 2"),
+    Roll("a follower has just died", OPENING + TWO_COPIES + "kill 2\nrun_for 1\n", "start 2"),
+    Roll("three copies", OPENING + TOPIC),
+)
+
+
+# 3: operate
+
+
+def not_whole(lab: Lab) -> str | None:
+    """True if a copy is missing from the ISR."""
+    found: PartitionView = lab.partition("orders", 0)
+    if found.leader >= 0 and set(found.isr) == {1, 2, 3}:
+        return None
+    return f"orders-0 has leader {found.leader} and ISR {found.isr}."
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="26.1",
+        title="Two brokers, one at a time",
+        hints=(
+            "What is the ISR when broker 1 is dead?",
+            "Which process adds broker 1 to the ISR again, and when?",
+            "Which member of the ISR is alive when broker 2 is dead? What does the controller write then?",
+        ),
+        story=OPENING.replace('"boot"', '"catch_up":5,"boot"')
+        + TWO_COPIES
+        + "kill 1\nsettle\nstart 1\nrun_for 1\nkill 2\nrun_for 8\n",
+        ask=after_both,
+        example=(7, (7, 8)),
+        parts=("the leader", "the ISR"),
+        nobody="-1",
+        wrong=(predict_wrong,),
+        why="Broker 1 ran and was not in the ISR. Broker 2 was its last member, and stays in it.",
+    ),
+    RollingRestart(
+        name="26.2",
+        title="Safe to stop?",
+        core=True,
+        given='''
+def safe_to_stop(lab, broker):
+    """Whether each partition has another member of its ISR that runs."""
+    for p in lab.partitions():
+        others = [replica for replica in p.isr if replica != broker]
+        if not any(lab.brokers[replica].state == "running" for replica in others):
+            return ...
+    return ...
+''',
+        hints=(
+            "Say first what has to be true of each partition after the broker has stopped.",
+            "Where is the ISR of now, and not the one of seven seconds ago? `lab.partitions()` reads ZooKeeper.",
+            "What if the other member of the ISR has just died, or is the one that you have just restarted?",
+        ),
+        rolls=ROLLS,
+        why="Every partition kept a member of the ISR that runs, in five rolling restarts.",
+    ),
+    Operate(
+        name="26.3",
+        title="An ISR of one",
+        core=True,
+        hints=(
+            "Which of the two missing brokers is up, and cannot fetch?",
+            "What does the leader need from each of them?",
+            "Does any of your commands need the other one first?",
+        ),
+        begin=UNREACHED,
+        missing=not_whole,
+        best=2,
+        remarks={
+            "heal": "Broker 3 can fetch again and has joined. Broker 2 is still down.",
+            "start 2": "Broker 2 has joined. Broker 3 runs, and still cannot reach broker 1.",
+            "bounce": "Broker 3 comes back and still cannot reach broker 1: its process was never the trouble.",
+            "start 3": "Broker 3 runs again and still cannot reach broker 1: its process was never the trouble.",
+            "kill 1": "Broker 1 was the last member of the ISR: now no replica may lead.",
+            "reassign": "A reassignment waits until its targets are in the ISR, so for the same fetch as you.",
+            "elect_preferred": "Broker 1 is the preferred leader and leads. An election adds no replica to an ISR.",
+        },
+        why="A follower needs to run and to reach the leader; then the leader adds it, in any order.",
+    ),
+)
+
+
+def restarted() -> Lab:
+    """Five partitions on three brokers; broker 2 has just been started again, and is in no ISR."""
+    costs = Costs(boot=0.0005, zookeeper_tick=0, catch_up=5)
+    lab = Lab(brokers=3, seed=7, costs=costs, config={"auto.leader.rebalance.enable": False})
+    lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [3, 2], 3: [2, 1], 4: [3, 1]})
+    lab.settle()
+    lab.kill(2)
+    lab.settle()
+    lab.start(2)
+    lab.run_for(0.1)
+    return lab
+
+
+def kill_first(lab: Lab) -> None:
+    """Kill broker 1, and wait until its session is over and the controller has decided."""
+    lab.kill(1)
+    lab.run_for(8)
+
+
+def without_leader(lab: Lab) -> frozenset[str]:
+    """The partitions without a leader."""
+    return frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER)
+
+
+GUESSES: dict[str, Guess | PictureGuess] = {
+    "26.a": PictureGuess(
+        "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
+        "partitions have no leader then?",
+        "partition",
+        restarted,
+        kill_first,
+        without_leader,
+        {
+            "nobody": "Only a member of the ISR may lead, and some ISRs had broker 1 alone.",
+            "partition:orders-1": "Broker 3 is in the ISR of orders-1.",
+            "partition:orders-2": "Broker 3 leads orders-2, and broker 1 has no copy of it.",
+            "partition:orders-4": "Broker 3 leads orders-4 and goes on.",
+        },
+        "A process that runs is not a replica in sync: where broker 1 was alone in the ISR, no replica may lead.",
+    ),
+    "26.b": Guess(
+        "One of its brokers is restarted. Which topic refuses writes with acks=all meanwhile?",
+        (
+            ("two copies, min.insync.replicas=2", "One member is left, and two are wanted. And the two other topics?"),
+            ("three copies, min.insync.replicas=2", "Two members are left, and two are wanted."),
+            ("the first, and three copies with 3", "As many copies as the minimum leave no room for a restart."),
+        ),
+        2,
+    ),
+    "26.c": Guess(
+        "A follower has been cut off from its leader for two hours. Nothing was written. Kafka 2.4: is it in the ISR?",
+        (
+            ("no", "It has not fetched for two hours. But what is it missing?"),
+            ("yes", "Its log is as long as the leader's: nothing is missing."),
+            ("it depends on the timeout", "Which timeout? 2.4 asks for something else first."),
+        ),
+        1,
+    ),
+}
