@@ -68,7 +68,11 @@ class ControllerLines:
     def of(self, r: Record) -> ControllerState:
         """The context of the controller of this record's broker; empty if the broker has no id."""
         broker = id_of(r)
-        return ControllerState() if broker is None else self.known.setdefault(broker, ControllerState())
+        if broker is None:
+            return ControllerState()
+        if broker not in self.known:
+            self.known[broker] = ControllerState()
+        return self.known[broker]
 
     def _call(self, name: str, r: Record) -> None:
         handler: Callable[[Record], None] | None = getattr(self, name, None)

@@ -10,6 +10,7 @@ have something else.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -262,6 +263,8 @@ class ClusterView:
         """Since when partitions were without a leader in the last picture."""
         self._lagged: dict[Key, dict[int, float]] = {}
         """Since when followers were behind in the last picture."""
+        self._stands: dict[Key, dict[tuple[int, str], str]] = {}
+        """How the replicas of each partition stood in the last picture, where they are counted."""
         self._of: ClusterModel | None = None
 
     def _chip_parts(self, key: Key) -> dict[int, Chip]:
@@ -307,11 +310,13 @@ class ClusterView:
         now = step.time_ms if step else model.time_ms
         self.differences.update(model)
         lags = self.late.at(model, model is not self._of or bool(self.differences.compared))
+        if model is not self._of:
+            self._of, self._drawn, self._stands = model, set(), {}
         self._brokers(model, records, now, lags, looks)
         self._zookeeper(model, records, looks)
         detail: dict[tuple[int, str], str] = {}
         if self.layout.counted:
-            detail = self._counts(model, looks)
+            detail = self._counts(model, records, looks)
         else:
             self._partitions(model, records, now, lags, looks)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
@@ -328,9 +333,7 @@ class ClusterView:
         looks: dict[str, PartState],
     ) -> None:
         """Every partition that may have changed since the last picture of this model."""
-        if model is not self._of:
-            self._of, self._drawn = model, set()
-        touched = {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
+        touched = _partitions_of(records)
         lost = self.leaderless.at(model, now)
         again = self.differences.compared | touched | self._touched | lags.keys() | self._lagged.keys()
         again |= lost.keys() | self._lost.keys()
@@ -432,16 +435,20 @@ class ClusterView:
         looks[star] = PartState("star", (), "star", leader_at) if leader_at else NO_STAR
         looks[preferred] = PartState("preferred" + shade, (), "star", preferred_at) if preferred_at else NO_PREFERRED
 
-    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> dict[tuple[int, str], str]:
+    def _counts(
+        self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]
+    ) -> dict[tuple[int, str], str]:
         """Count the replicas of each broker; how each of them stands is the answer."""
-        detail: dict[tuple[int, str], str] = {}
-        counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
+        changed = self.differences.compared | _partitions_of(records)
         for key in model.partitions:
-            for broker in model.members(key):
-                style = replica_state(model, key, broker)
-                detail[broker, f"{key[0]}-{key[1]}"] = style
-                if style in COUNTS:
-                    counts[broker][style] += 1
+            if key in changed or key not in self._stands:
+                name = f"{key[0]}-{key[1]}"
+                self._stands[key] = {(b, name): replica_state(model, key, b) for b in model.members(key)}
+        detail = {place: style for own in self._stands.values() for place, style in own.items()}
+        counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
+        for (broker, style), count in Counter((broker, style) for (broker, _), style in detail.items()).items():
+            if style in COUNTS:
+                counts[broker][style] = count
         for differs in self.differences.partitions.values():
             for broker in {*differs.roles, *differs.metadata} & counts.keys():
                 counts[broker]["differs"] += 1
@@ -452,6 +459,11 @@ class ClusterView:
                 look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
                 looks[f"count:{broker}:{style}"] = look
         return detail
+
+
+def _partitions_of(records: Sequence[Record]) -> set[Key]:
+    """The partitions that records name."""
+    return {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
 
 
 def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> PartState:

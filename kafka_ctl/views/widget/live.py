@@ -45,6 +45,7 @@ from kafka_ctl.views.widget.payload import (
     read_message,
     text_in,
     texts_in,
+    uncollected,
     view_data,
 )
 from kafka_ctl.views.widget.player import Widget
@@ -275,7 +276,9 @@ class Live(Widget):
 
     def __init__(self, lab: RecordedRun, name: str = "lab", theme: str = "auto") -> None:
         self.lab, self.name = lab, name
-        self.live_film = LiveFilm(lab.trace, lab.generation.name)
+        with uncollected():
+            self.live_film = LiveFilm(lab.trace, lab.generation.name)
+            film_data = self.live_film.film_data(["cluster"])
         self.other: Live | None = None
         self.futures: list[Future] = []
         """The runs that the lab has left, the newest last."""
@@ -285,7 +288,6 @@ class Live(Widget):
         """The plan that the reassignment tool has proposed or begun last."""
         self.changed = lambda: None
         """Called after every change: a fork notifies the widget beside it."""
-        film_data = self.live_film.film_data(["cluster"])
         super().__init__(
             film=film_data, index=len(film_data["frames"]) - 1, menu=buttons(lab), now=self._now(), theme=theme
         )

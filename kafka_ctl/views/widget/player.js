@@ -91,21 +91,22 @@ class Stage {
     if (this.index !== undefined) this.show(this.index, 0);
     requestAnimationFrame(() => requestAnimationFrame(() => this.svg.classList.toggle("still", this.parts.size > STUTTER)));
   }
-  show(index, moving, words = this.words) {
+  // `jumped`: what changes does so at once.
+  show(index, moving, words = this.words, jumped = true) {
     this.index = index; this.words = words;
     for (const [name, track] of Object.entries(this.view.tracks)) {
       const look = lookAt(track, index);
-      if (this.shown[name] !== look) { this.dress(this.parts.get(name), look); this.shown[name] = look; }
+      if (this.shown[name] !== look) { this.dress(this.parts.get(name), look, jumped); this.shown[name] = look; }
     }
     this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${words ?? ""}`);
     this.travel.replaceChildren();
     for (const token of this.view.tokens[index] ?? []) this.send(token, moving).dataset.of = "step:" + index;
     this.mark();
   }
-  dress(part, look) {
+  dress(part, look, jumped) {
     if (!part || !look) return;
     const [, styles, texts, glyph, at] = look;
-    part.setAttribute("class", "part " + classes(styles));
+    part.setAttribute("class", `part ${jumped ? "jumped " : ""}${classes(styles)}`);
     if (at) {
       if (!part.style.transform) {   // what was nowhere does not come gliding
         part.classList.add("placed");
@@ -137,16 +138,9 @@ class Stage {
     pill.append(title, svg("rect", { class: "body", x: -width / 2, y: -9, width, height: 18, rx: 9 }), text);
     pill.style.transform = `translate(${x}px,${y}px)`;
     group.append(wire, pill);
+    const way = moving && !styles.includes("parked") && route(wire, x, y);
     this.travel.append(group);
-    if (!moving || styles.includes("parked")) return group;
-    const length = wire.getTotalLength(), start = wire.getPointAtLength(0);
-    const near = (distance) => { const p = wire.getPointAtLength(distance); return (p.x - x) ** 2 + (p.y - y) ** 2; };
-    let rest = 0;
-    for (let i = 0; i <= 40; i++) if (near(length * i / 40) < near(rest)) rest = length * i / 40;
-    const way = [`translate(${start.x}px,${start.y}px)`];
-    for (let i = 1; i < 12; i++) { const p = wire.getPointAtLength(rest * i / 12); way.push(`translate(${p.x}px,${p.y}px)`); }
-    way.push(`translate(${x}px,${y}px)`);
-    pill.animate(way.map((transform) => ({ transform })), { duration: moving, easing: "ease-in-out" });
+    if (way) pill.animate(way, { duration: moving, easing: "ease-in-out" });
     return group;
   }
   // Whether a mark of the legend is in the picture now: lines and pills just so, anything else among other styles.
@@ -164,6 +158,17 @@ class Stage {
     const named = `[data-id="${CSS.escape(this.chosen)}"], [data-of="${CSS.escape(this.chosen)}"]`;
     this.svg.querySelectorAll(named).forEach((part) => part.classList.add("chosen"));
   }
+}
+// The places of a pill on its line, up to where it rests. The line is not in the page yet: there each answer would wait for a layout.
+function route(wire, x, y) {
+  const length = wire.getTotalLength(), start = wire.getPointAtLength(0);
+  const near = (distance) => { const p = wire.getPointAtLength(distance); return (p.x - x) ** 2 + (p.y - y) ** 2; };
+  let rest = 0;
+  for (let i = 0; i <= 40; i++) if (near(length * i / 40) < near(rest)) rest = length * i / 40;
+  const way = [`translate(${start.x}px,${start.y}px)`];
+  for (let i = 1; i < 12; i++) { const p = wire.getPointAtLength(rest * i / 12); way.push(`translate(${p.x}px,${p.y}px)`); }
+  way.push(`translate(${x}px,${y}px)`);
+  return way.map((transform) => ({ transform }));
 }
 // What a change leaves out stays as it was.
 function fill(track) {
@@ -499,8 +504,7 @@ class Player {
     const index = this.index, frame = this.film.frames[index];
     const forward = this.shown !== null && index === this.shown + 1;
     const near = this.shown !== null && Math.abs(index - this.shown) <= 1;
-    this.root.classList.toggle("jumping", !near || this.calm.matches);
-    for (const stage of this.stages.values()) stage.show(index, forward && !this.calm.matches ? 650 / this.get("speed") : 0, frame.summary);
+    for (const stage of this.stages.values()) stage.show(index, forward && !this.calm.matches ? 650 / this.get("speed") : 0, frame.summary, !near || this.calm.matches);
     if (this.shown !== index) this.shut = null;
     this.shown = index;
     this.root.dataset.step = index;
@@ -548,19 +552,24 @@ class Player {
   // The log lines up to this step; each leads to its step.
   showLog(index) {
     const key = this.pinned || this.telling(index);
-    const logOf = (i) => (this.film.frames[i][key] ?? []).map((text) => [i, text]);
+    const logOf = (i) => (this.film.frames[i][key] ?? []).map((text, n) => [i, text, `${i} ${n} ${text}`]);
     for (const pick of this.which.children) pick.setAttribute("aria-pressed", String(pick.dataset.log === key));
     this.log.setAttribute("aria-label", `Kafka's ${LOGS[key]}.log`);
-    const focused = this.log.contains(document.activeElement);
+    const focused = this.log.contains(document.activeElement), shown = new Map([...this.log.children].map((line) => [line.key, line]));
     let before = [];
     for (let i = index - 1; i >= 0 && before.length < 24; i--) before = [...logOf(i), ...before];
-    const lines = [...before.slice(-36), ...logOf(index)].map(([i, text]) => {
-      const line = html("button", { type: "button", tabindex: "-1", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
-      if (i === index) line.setAttribute("aria-current", "step");
+    const lines = [...before.slice(-36), ...logOf(index)].map(([i, text, key]) => {
+      const line = shown.get(key) ?? html("button", { type: "button", title: `step ${i}` }, text);
+      line.key = key;
+      line.tabIndex = -1;
+      line.className = i === index ? "line here" : "line";
+      line.ariaCurrent = i === index ? "step" : null;
       line.onclick = () => this.choose("step:" + i);
+      shown.delete(key);
       return line;
     });
-    this.log.replaceChildren(...lines);
+    for (const line of shown.values()) line.remove();
+    lines.forEach((line, n) => { if (this.log.children[n] !== line) this.log.insertBefore(line, this.log.children[n]); });
     this.logs.hidden = !(this.logged ??= this.film.frames.some((frame) => Object.keys(LOGS).some((name) => frame[name]?.length)));
     this.here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);
     const stop = this.here ?? lines.at(-1);
