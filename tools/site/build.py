@@ -178,6 +178,9 @@ def _pages(out: Path, found: Sequence[Lesson]) -> None:
         scripts[name] = layout.framed(title, main.substitute(cluster=cluster, lessons=rows(found)))
     for name, text in scripts.items():
         (out / name).write_text(text, encoding="utf-8")
+    lab = out / "lab/index.html"
+    tag = '<script type="module" src="../lesson-links.mjs"></script>\n</head>'
+    lab.write_text(lab.read_text(encoding="utf-8").replace("</head>", tag, 1), encoding="utf-8")
 
 
 def searched(found: Sequence[Lesson]) -> Iterator[documents.Section]:
