@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafka_ctl.errors import KafkaCtlError, Unavailable, unavailable
+from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, unavailable
 from kafka_ctl.writing import in_temporary_folder, temporary_folder
 
 if TYPE_CHECKING:
@@ -76,13 +76,17 @@ java: subprocess.Popen[bytes] | None = None
 """Spark's Java process, while one that was started here runs."""
 
 
-def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") -> SparkSession:
+def spark(
+    app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g", master: str | None = None
+) -> SparkSession:
     """The running Spark session, or a new one on this machine.
 
     Spark's usual settings decide where it runs: `SPARK_REMOTE` (Spark Connect), `MASTER`,
     `spark-defaults.conf`; without any of them this machine, with `cores` (all by default), listening on
     127.0.0.1 only. `memory` is the Java heap. Starting takes about 5 seconds; a second call returns the same
-    session. Raises Unavailable when PySpark or Java is missing, or Java does not start.
+    session. `master` is the URL of a cluster, such as `spark://host:7077`, in place of the settings.
+    Raises Unavailable when PySpark or Java is missing, or Java does not start; BadInput for `master` together with
+    `cores` or `SPARK_REMOTE`, or while a session with another master runs.
 
     Tasks elsewhere need this version of Python with pyarrow (`PYSPARK_PYTHON` names it); this package is sent to them.
     """
@@ -95,6 +99,8 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
     # PySpark also logs every error that it raises, as JSON on stderr.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)
+    if master is not None:
+        _check_master(master, cores)
     if "SPARK_REMOTE" in os.environ:
         if missing := [name for name in ("grpc", "grpc_status") if importlib.util.find_spec(name) is None]:
             hint = f"pip install 'pyspark[connect]=={pyspark.__version__}'"
@@ -108,7 +114,7 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
         with ended_in_order():
             handshake = temporary_folder("kafka_ctl-")
             try:
-                connection = _start_java(handshake / "connection", cores, memory)
+                connection = _start_java(handshake / "connection", f"local[{cores}]" if cores else master, memory)
             finally:
                 shutil.rmtree(handshake, ignore_errors=True)
             os.environ.update(connection)
@@ -121,6 +127,21 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
                 for name in connection:
                     del os.environ[name]
     return builder.getOrCreate()
+
+
+def _check_master(master: str, cores: int | None) -> None:
+    """Raise BadInput if the master that is asked for is none, or something else decides already."""
+    from pyspark import SparkContext
+
+    if not isinstance(master, str) or not re.match(r"(local(\[.+\])?|yarn|(spark|k8s)://.+)$", master):
+        raise BadInput(f"master={master!r}: give a URL such as spark://host:7077, or yarn, k8s://..., local[2]")
+    if cores is not None:
+        raise BadInput("master and cores: give one of them; cores are those of this machine")
+    if "SPARK_REMOTE" in os.environ:
+        raise BadInput("master and SPARK_REMOTE: give one of them; with Spark Connect the server has the master")
+    context = SparkContext._active_spark_context
+    if context is not None and (java is None or java.poll() is None) and context.master != master:
+        raise BadInput(f"a session with the master {context.master} runs already; stop it before you use {master}")
 
 
 def stop() -> None:
@@ -198,10 +219,10 @@ def ended_in_order() -> Iterator[None]:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _start_java(info: Path, cores: int | None, memory: str) -> dict[str, str]:
+def _start_java(info: Path, master: str | None, memory: str) -> dict[str, str]:
     """Start Spark's Java side and return where it listens, as the variables PySpark reads."""
     global java
-    command, environment = _command(info, cores, memory)
+    command, environment = _command(info, master, memory)
     with in_temporary_folder():
         log_path().touch()
     with log_path().open("ab") as log:
@@ -225,7 +246,7 @@ def _start_java(info: Path, cores: int | None, memory: str) -> dict[str, str]:
     return _connection(info.read_bytes())
 
 
-def _command(info: Path, cores: int | None, memory: str) -> tuple[list[str], dict[str, str]]:
+def _command(info: Path, asked: str | None, memory: str) -> tuple[list[str], dict[str, str]]:
     """The command line and the environment of Spark's Java side, which writes to `info` where it listens."""
     import pyspark
 
@@ -233,7 +254,7 @@ def _command(info: Path, cores: int | None, memory: str) -> tuple[list[str], dic
 
     home = os.environ.get("SPARK_HOME", str(Path(pyspark.__file__).parent))
     configuration = os.environ.get("SPARK_CONF_DIR", f"{home}/conf")
-    master = f"local[{cores}]" if cores else os.environ.get("MASTER", "local[*]")
+    master = asked or os.environ.get("MASTER", "local[*]")
     folder = session_folder()
     settings = SETTINGS | {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri(), "spark.local.dir": str(folder)}
     if master.startswith("local"):
@@ -246,7 +267,7 @@ def _command(info: Path, cores: int | None, memory: str) -> tuple[list[str], dic
         command.append(f"-Djava.io.tmpdir={folder}")
     command += [f"-D{name}={value}" for name, value in settings.items()]
     command += ["-cp", os.pathsep.join([configuration, f"{home}/jars/*"]), "org.apache.spark.deploy.SparkSubmit"]
-    command += ["--conf", f"spark.master={master}"] if cores else []
+    command += ["--conf", f"spark.master={master}"] if asked else []
     command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     ours = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(info), "SPARK_HOME": home, "SPARK_CONNECT_MODE": "0"}
     if os.name != "nt":  # Hadoop runs `chmod` for every folder it makes, also where PATH is an environment's own only

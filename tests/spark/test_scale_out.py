@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,7 +16,7 @@ import pyarrow.fs as pafs
 import pytest
 from sparkcluster import LOOPBACK, connect, standalone, why_no_cluster
 
-from kafka_ctl import Unavailable
+from kafka_ctl import BadInput, Unavailable
 from kafka_ctl.history import files, session
 from kafka_ctl.history.files import filesystem
 from kafka_ctl.paths import ROOT
@@ -25,7 +26,7 @@ import json, os, sys
 from pathlib import Path
 from kafka_ctl.history import Workload, generate, import_logs, live, load, load_arrow
 from kafka_ctl.history import questions, simulate, spark, write_logs
-folder, s = Path(sys.argv[1]), spark()
+folder, s = Path(sys.argv[1]), spark(master=sys.argv[2] if sys.argv[2:] else None)
 small = Workload(brokers=(3, 3), topics=(2, 2), rate=6)
 asked = {"clusters": 4, "hours": 1, "workload": small, "buckets": 4}
 written = generate(s, **asked, out=(folder / "data").as_uri())
@@ -59,11 +60,15 @@ print(json.dumps({
 """
 
 
-def run(folder: Path, settings: dict[str, str]) -> dict:
-    """The program in a process that knows Spark's address from the usual settings only."""
+def run(folder: Path, settings: dict[str, str], *master: str) -> dict:
+    """The program in a process that knows Spark's address from `master`, or else from the usual settings only."""
     outside = {n: v for n, v in os.environ.items() if n not in ("MASTER", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")}
     reported = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder)], cwd=ROOT, env=outside | settings, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, str(folder), *master],
+        cwd=ROOT,
+        env=outside | settings,
+        capture_output=True,
+        text=True,
     )
     assert reported.returncode == 0, reported.stderr[-3000:]
     return json.loads(reported.stdout)
@@ -80,12 +85,14 @@ def sound(reported: dict) -> None:
 
 
 @pytest.mark.skipif(why_no_cluster() is not None, reason=str(why_no_cluster()))
-def test_a_standalone_cluster(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["the argument", "the settings"])
+def test_a_standalone_cluster(tmp_path: Path, by: str) -> None:
     """Two workers, each with an executor of its own that has done something."""
     with standalone(tmp_path) as url:
         submit = " ".join(f"--conf {name}={value}" for name, value in LOOPBACK.items())
         submit += " --conf spark.executor.memory=512m pyspark-shell"
-        reported = run(tmp_path, {"MASTER": url, "PYSPARK_SUBMIT_ARGS": submit})
+        named = ({"MASTER": url}, ()) if by == "the settings" else ({}, (url,))
+        reported = run(tmp_path, named[0] | {"PYSPARK_SUBMIT_ARGS": submit}, *named[1])
     sound(reported)
     assert reported["session"] == "pyspark.sql.session"
     assert len({folder for _, folder in reported["where"]}) == 2
@@ -129,6 +136,25 @@ def test_what_is_sent_is_the_package(tmp_path: Path) -> None:
         [sys.executable, "-I", "-c", code, str(path)], cwd=tmp_path, capture_output=True, text=True
     )
     assert int(reported.stdout) > 0, reported.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "remote", "said"),
+    [
+        ({"master": "here"}, None, "master='here': give a URL such as spark://host:7077"),
+        ({"master": "spark://host:7077", "cores": 2}, None, "master and cores: give one of them"),
+        ({"master": "spark://host:7077"}, "sc://127.0.0.1:1", "master and SPARK_REMOTE: give one of them"),
+    ],
+)
+def test_a_master_that_cannot_be_used_is_refused(
+    monkeypatch: pytest.MonkeyPatch, asked: dict, remote: str | None, said: str
+) -> None:
+    if remote:
+        monkeypatch.setenv("SPARK_REMOTE", remote)
+    else:
+        monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    with pytest.raises(BadInput, match=re.escape(said)):
+        session.spark(**asked)
 
 
 def test_without_spark_it_is_reported(tmp_path: Path) -> None:
