@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.display import Rows
-from kafka_ctl.errors import BadInput, UnknownName, short
+from kafka_ctl.brokers.broker import DOWN
+from kafka_ctl.display import Rows, Table, table
+from kafka_ctl.errors import BadInput, Unavailable, UnknownName, short
 from kafka_ctl.incidents.kinds import TABLES, Played, play
 from kafka_ctl.kafka_log.write import EPOCH, NAMES, kafka_log
 from kafka_ctl.lab import story, validate
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.metrics import Shown
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
@@ -94,6 +97,14 @@ class Console:
         self.spent += cost
         return answer
 
+    def metrics(self, broker: int) -> dict[str, Shown]:
+        """The metrics of a broker, as `Lab.metrics`. Raises Unavailable while its process does not answer."""
+        lab = self.look()
+        process = lab.world.brokers.get(broker)
+        if process is not None and (process.state == DOWN or process.paused_since != math.inf):
+            raise Unavailable(f"broker {broker} does not answer")
+        return lab.metrics(broker)
+
     def __getattr__(self, name: str) -> object:
         if name in LOOKS:
             return getattr(self.look(), name)
@@ -125,8 +136,12 @@ class Score(Rows[Part]):
         """The points in percent, rounded to a whole number."""
         return round(100 * sum(part.points for part in self) / sum(part.most for part in self))
 
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n{self.percent} of 100"
+    def table(self) -> Table:
+        """A row for each part, and their sum."""
+        whole = Part(
+            "sum", sum(part.points for part in self), sum(part.most for part in self), f"{self.percent} of 100"
+        )
+        return table(Part._fields, [*self, whole], len(self) + 1)
 
 
 class LogText(str):

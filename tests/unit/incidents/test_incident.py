@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from kafka_ctl import BadInput, UnknownName, on_call
+from kafka_ctl import BadInput, Unavailable, UnknownName, on_call
 from kafka_ctl.incidents.incident import BUDGET, CAUSES, LOGS, LOOK_SECONDS, Incident
 from tests.on_call import KINDS, opened
 
@@ -129,6 +129,15 @@ def test_logs_are_named_and_filtered():
         incident.logs("server", 10**6)
     with pytest.raises(BadInput, match="contains cannot be"):
         incident.logs(contains="(")
+
+
+def test_a_process_that_stands_still_answers_no_question_for_metrics():
+    incident = opened("absent long-pause")
+    (broker,) = [id for id in incident.lab.brokers if f"Broker {id} is missing" in incident.page]
+    with pytest.raises(Unavailable, match=f"broker {broker} does not answer"):
+        incident.lab.metrics(broker)
+    with pytest.raises(UnknownName):
+        incident.lab.metrics(10**6)
 
 
 def test_late_answers_have_fewer_points():
