@@ -19,7 +19,7 @@ LIVING, FROM_LOGS = 19, 14
 class Solve(Exercise):
     """An incident that a learner's function solves: it is given the incident of `seed` and returns (cause, component).
 
-    Every incident is opened anew, so that it can be tried again. With a living cluster the symptom has to be gone, too.
+    Each call opens the incident from its beginning. With a living cluster the symptom has to be gone, too.
     `why` explains a right answer.
     """
 

@@ -173,13 +173,13 @@ class Incident:
 
     @property
     def page(self) -> str:
-        """What is known when the operator is woken: the symptom, what colleagues say, and what is there to use."""
+        """The text that wakes the operator: the symptom, the memories of colleagues, and the tools."""
         played, lab = self._played, self._played.lab
         symptom = TABLES.symptoms[played.kind.symptom].page.format(**played.names)
         ids = ", ".join(map(str, sorted(lab.world.brokers)))
         tools = "Logs and tables only." if self.logs_only else f"A budget of {BUDGET} commands."
         return (
-            f"{_clock_time(self.lab._began)}  {symptom}\n{' '.join(played.told)}\n"
+            f"{_clock_time(self.lab._began)}  {symptom}\n{' '.join(played.remembered)}\n"
             f"Kafka {lab.generation.kafka}, brokers {ids}. {tools}"
         )
 
@@ -269,7 +269,7 @@ class Incident:
         return [*parts, Part("lost since the page", points, 10, reason)]
 
     def solution(self) -> Solution:
-        """What happened, and the proof: the same story without the fault. Raises BadInput before the answer."""
+        """The cause, and the proof: the same story without the fault. Raises BadInput before the answer."""
         if self.score is None:
             raise BadInput("the solution opens after answer(cause=..., component=...)")
         return Solution(self._played, self.seed)
