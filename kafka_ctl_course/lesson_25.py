@@ -23,7 +23,7 @@ class Solve(Exercise):
     `why` explains a right answer.
     """
 
-    kind: ClassVar[str] = "operate"
+    kind: ClassVar[str] = "implement"
     seed: int
     logs_only: bool = False
     why: str
@@ -120,6 +120,15 @@ EXERCISES: tuple[Exercise, ...] = (
 
 GUESSES: dict[str, Guess] = {
     "25.a": Guess(
+        "A colleague says: broker 2 was restarted this evening. Is that the cause?",
+        (
+            ("yes: something changed, and then it broke", "Other things changed, too. Did the symptom begin then?"),
+            ("no: restarts do no harm", "Some do; lesson 13 has one."),
+            ("it depends on when the symptom began", "Compare the times in the logs before you follow a story."),
+        ),
+        2,
+    ),
+    "25.b": Guess(
         "The broker is missing in /brokers/ids, its process runs, and its log has no line since then. What is it?",
         (
             ("it is cut off from ZooKeeper", "Then its ZooKeeper client would write that the session timed out."),
@@ -128,13 +137,13 @@ GUESSES: dict[str, Guess] = {
         ),
         1,
     ),
-    "25.b": Guess(
-        "A colleague says: broker 2 was restarted this evening. Is that the cause?",
+    "25.c": Guess(
+        "The session timeout is 6 s. A process stands still for 5 s. What do clients notice?",
         (
-            ("yes: something changed, and then it broke", "Other things changed, too. Did the symptom begin then?"),
-            ("no: restarts do no harm", "Some do; lesson 13 has one."),
-            ("it depends on when the symptom began", "Compare the times in the logs before you follow a story."),
+            ("another leader is elected", "The session has not expired, so no broker learns of the pause."),
+            ("answers come late, and nothing else", "ZooKeeper hears from the process again before the timeout."),
+            ("nothing", "The leader cannot answer while it stands still."),
         ),
-        2,
+        1,
     ),
 }

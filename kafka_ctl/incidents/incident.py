@@ -304,9 +304,9 @@ class Solution:
         """The commands of the whole run, the learner's among them."""
         return self._played.lab.story
 
-    def player(self) -> Player:
-        """The film of the cluster from the fault on."""
-        return self._played.lab.player("cluster", start=self._played.began, limit=60)
+    def player(self, view: str = "cluster") -> Player:
+        """The film from the fault on; `view` is one of those of `Lab.player`."""
+        return self._played.lab.player(view, start=self._played.began, limit=60)
 
     def __repr__(self) -> str:
         proof = "absent" if self.is_proven else "there all the same"

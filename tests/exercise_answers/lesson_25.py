@@ -16,8 +16,8 @@ def night(incident: Incident) -> tuple[str, object]:
     return cause, component
 
 
-def answered(seed: int, cause: str = "", component: object = None) -> Incident:
-    incident = on_call(seed, logs_only=True)
+def answered(seed: int, cause: str = "", component: object = None, logs_only: bool = True) -> Incident:
+    incident = on_call(seed, logs_only=logs_only)
     found = Operator(incident).diagnose()
     incident.answer(cause or found[0], found[1] if component is None else component)
     return incident
@@ -29,7 +29,7 @@ RIGHT: dict[str, list[Any]] = {
         lambda incident: (incident.lab.heal(), incident.lab.run_for(60), ["cut-from-zookeeper", "104"])[-1],
     ],
     "25.2": [night, lambda incident: ("cut-connection", 105), lambda incident: ("cut-connection", "broker 102")],
-    "25.3": [answered(7)],
+    "25.3": [answered(7), answered(14)],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "25.1": [
@@ -42,12 +42,17 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda incident: incident.lab.disconnect(101, 102), "closed while the incident is open"),
     ],
     "25.2": [
-        (lambda incident: ("slow-follower", 102), "It is another cause"),
+        (lambda incident: ("slow-follower", 102), "You say slow-follower, 102. It is another cause"),
+        (lambda incident: ("throttle", 102), "You say throttle, 102. It is another cause"),
+        (lambda incident: ("cut-connection", 101), "You say cut-connection, 101. The cause is right"),
+        (lambda incident: ("cut-connection", "users"), "You say cut-connection, users. The cause is right"),
         (lambda incident: (incident.lab.heal(), ("cut-connection", 102))[1], "logs and tables only"),
     ],
     "25.3": [
         (on_call(7), "has no answer yet"),
         (answered(7, "acks-1"), "It is another cause"),
+        (answered(19, logs_only=False), "the symptom is still there"),
+        (answered(14, component=104), "the component is not"),
         ("today", "is not an incident"),
     ],
 }
