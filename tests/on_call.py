@@ -117,7 +117,11 @@ class Operator:
         return ("quick-restart", self.broker) if restarted else ("cut-connection", self.broker)
 
     def controllers(self):
-        acting = [id for id in self.processes if self.lab.metrics(id)["ActiveControllerCount"] == 1]
+        acting = [
+            id
+            for id, state in self.processes.items()
+            if state == "running" and self.lab.metrics(id)["ActiveControllerCount"] == 1
+        ]
         named = self.znodes["/controller"][0].decode()
         return "cut-from-zookeeper", next(id for id in acting if f'"brokerid":{id},' not in named)
 

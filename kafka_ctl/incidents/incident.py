@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.display import Rows
-from kafka_ctl.errors import BadInput, UnknownName, short
+from kafka_ctl.brokers.broker import DOWN
+from kafka_ctl.display import Rows, Table, table
+from kafka_ctl.errors import BadInput, Unavailable, UnknownName, short
 from kafka_ctl.incidents.kinds import TABLES, Played, play
 from kafka_ctl.kafka_log.write import EPOCH, NAMES, kafka_log
 from kafka_ctl.lab import story, validate
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.metrics import Shown
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
@@ -94,6 +97,14 @@ class Console:
         self.spent += cost
         return answer
 
+    def metrics(self, broker: int) -> dict[str, Shown]:
+        """The metrics of a broker, as `Lab.metrics`. Raises Unavailable while its process does not answer."""
+        lab = self.look()
+        process = lab.world.brokers.get(broker)
+        if process is not None and (process.state == DOWN or process.paused_since != math.inf):
+            raise Unavailable(f"broker {broker} does not answer")
+        return lab.metrics(broker)
+
     def __getattr__(self, name: str) -> object:
         if name in LOOKS:
             return getattr(self.look(), name)
@@ -125,8 +136,12 @@ class Score(Rows[Part]):
         """The points in percent, rounded to a whole number."""
         return round(100 * sum(part.points for part in self) / sum(part.most for part in self))
 
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n{self.percent} of 100"
+    def table(self) -> Table:
+        """A row for each part, and their sum."""
+        whole = Part(
+            "sum", sum(part.points for part in self), sum(part.most for part in self), f"{self.percent} of 100"
+        )
+        return table(Part._fields, [*self, whole], len(self) + 1)
 
 
 class LogText(str):
@@ -158,13 +173,13 @@ class Incident:
 
     @property
     def page(self) -> str:
-        """What is known when the operator is woken: the symptom, what colleagues say, and what is there to use."""
+        """The text that wakes the operator: the symptom, the memories of colleagues, and the tools."""
         played, lab = self._played, self._played.lab
         symptom = TABLES.symptoms[played.kind.symptom].page.format(**played.names)
         ids = ", ".join(map(str, sorted(lab.world.brokers)))
         tools = "Logs and tables only." if self.logs_only else f"A budget of {BUDGET} commands."
         return (
-            f"{_clock_time(self.lab._began)}  {symptom}\n{' '.join(played.told)}\n"
+            f"{_clock_time(self.lab._began)}  {symptom}\n{' '.join(played.remembered)}\n"
             f"Kafka {lab.generation.kafka}, brokers {ids}. {tools}"
         )
 
@@ -254,7 +269,7 @@ class Incident:
         return [*parts, Part("lost since the page", points, 10, reason)]
 
     def solution(self) -> Solution:
-        """What happened, and the proof: the same story without the fault. Raises BadInput before the answer."""
+        """The cause, and the proof: the same story without the fault. Raises BadInput before the answer."""
         if self.score is None:
             raise BadInput("the solution opens after answer(cause=..., component=...)")
         return Solution(self._played, self.seed)
@@ -289,9 +304,9 @@ class Solution:
         """The commands of the whole run, the learner's among them."""
         return self._played.lab.story
 
-    def player(self) -> Player:
-        """The film of the cluster from the fault on."""
-        return self._played.lab.player("cluster", start=self._played.began, limit=60)
+    def player(self, view: str = "cluster") -> Player:
+        """The film from the fault on; `view` is one of those of `Lab.player`."""
+        return self._played.lab.player(view, start=self._played.began, limit=60)
 
     def __repr__(self) -> str:
         proof = "absent" if self.is_proven else "there all the same"

@@ -1,6 +1,8 @@
 """The kinds of incidents, and how one of them is played from a seed, with its fault and without.
 
 `incidents.txt` has the causes, the symptoms, the noise and the commands of each kind; this file is its only reader.
+
+Separate from `incident.py` because an incident is played without a learner, too: for the proof.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from importlib import resources
 from random import Random
 from typing import NamedTuple
 
-from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.drills.outcome import Watched
 from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.invariants.logs import Acknowledged, acknowledged
@@ -43,7 +45,7 @@ class Kind(NamedTuple):
 
 
 class Symptom(NamedTuple):
-    """What clients or the monitor notice; `fixable` is False for something that is over."""
+    """A sign that clients or the monitor notice; `fixable` is False for something that is over."""
 
     page: str
     fixable: bool
@@ -131,7 +133,7 @@ class Played:
     lab: Lab
     names: dict[str, str]
     """The values of the places in the texts: `{"t": "orders", "p": "0", "l": "2", ...}`."""
-    told: list[str]
+    remembered: list[str]
     """The sentences of a colleague about the noise."""
     watched: Unled
     epoch: int | None
@@ -201,7 +203,7 @@ def _stale(played: Played) -> bool:
     p, asked = played.subject, played.lab.brokers[int(played.names["x"])]
     if p is None or asked.state != "running" or p.leader == NO_LEADER:
         return False
-    known = asked.metadata.get((p.topic, p.partition))  # type: ignore[call-overload]
+    known = asked.metadata.get(TopicPartition(p.topic, p.partition))
     return known is None or known.leader != p.leader
 
 
@@ -236,14 +238,14 @@ def play(seed: int, faulty: bool = True) -> Played:
     """The incident of a seed, up to the page; with `faulty=False` the same story without its fault."""
     rng = Random(seed)
     kind = rng.choice(TABLES.kinds)
-    lab, told = _opened(kind, rng, seed, faulty), list[str]()
+    lab, remembered = _opened(kind, rng, seed, faulty), list[str]()
     noise = rng.sample(TABLES.noise, 2)
     topics = sorted({p.topic for p in lab.partitions()})
     for each in noise:
         names = {"h": str(rng.choice(sorted(lab.brokers))), "n": rng.choice(topics)}
         for line in each.commands:
             _give(lab, _filled(line, names))
-        told.append(each.text.format(**names))
+        remembered.append(each.text.format(**names))
         _give(lab, f"run_for {rng.randint(200, 900)}")
     lab.elect_preferred()
     lab.settle()
@@ -251,7 +253,7 @@ def play(seed: int, faulty: bool = True) -> Played:
     controller = lab.controller
     watched = Unled(lab)
     lab.trace.listeners.append(watched.take)
-    played = Played(kind, lab, names, told, watched, controller and controller.epoch, len(lab.trace))
+    played = Played(kind, lab, names, remembered, watched, controller and controller.epoch, len(lab.trace))
     for mark, line in kind.commands:
         if mark in (ALWAYS, FAULTY if faulty else SOUND):
             _give(lab, _filled(line, names))

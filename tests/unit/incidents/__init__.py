@@ -1,0 +1,1 @@
+"""Answering an incident: looks, commands, the budget, the score."""
