@@ -23,7 +23,7 @@ HEAD = """\
 
 `python -m benchmarks.growing --write {sizes}` wrote this page.
 
-The records are those of the lesson on [large histories](../notebooks/19-large-histories.ipynb): twelve simulated
+The records are those of the lesson on [large histories](../notebooks/23-large-histories.ipynb): twelve simulated
 clusters, which `grow` wrote again under other names until there were so many records. Each figure is the processor
 time of one question in seconds, on all cores together: the lowest of {runs} runs. The last column is the sum as a
 multiple of the sum in the row above, and in brackets the same for the number of records.

@@ -1,6 +1,6 @@
 """Exercises of lesson 02, how a decision reaches the brokers.
 
-Separate from `lesson_18.py` because a lesson has a file; that one asks about the edited cluster, too.
+Separate from `lesson_16.py` because a lesson has a file; that one asks about the edited cluster, too.
 """
 
 from __future__ import annotations

@@ -1,290 +1,194 @@
-"""Exercises of lesson 07, controlled shutdown."""
+"""Exercises of lesson 07, a broker that is back is not in sync."""
 
 from __future__ import annotations
 
-from kafka_ctl.election import controlled_shutdown_leader
-from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
-from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
+from kafka_ctl.latencies import Costs
+from kafka_ctl_course.rolling_restart import Roll, RollingRestart
 
-TITLE = "Controlled shutdown"
+TITLE = "A broker that is back is not in sync"
 OPENING = (
     "lab brokers=4 generation=2.0 seed=7 "
     """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-FOUR = """\
-create_topic late assignment='{"0":[2,1,3]}'
-create_topic followed assignment='{"0":[1,2]}'
-create_topic solo assignment='{"0":[2]}'
-create_topic alone assignment='{"0":[2,3]}'
-settle
-lag 1 late 0
-lag 3 alone 0
-settle
-"""
-"""Broker 2 leads three topics; in `late` replica 1 is out of the ISR, in `alone` replica 3."""
-REJOINED = """\
-create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1]}'
-settle
-lag 2 orders 0
-settle
-catch_up 2
-settle
-"""
-"""The ISR of orders-0 is (1, 3, 2)."""
-PAIR = """\
-create_topic pair assignment='{"0":[1,2]}'
-settle
-produce pair 0 records=3
-lag 2 pair 0
-settle
-produce pair 0 records=2
-"""
-"""Broker 1 is alone in the ISR and has two records that broker 2 lacks."""
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+TWO_COPIES = """create_topic orders assignment='{"0":[1,2]}'\nsettle\n"""
+UNREACHED = OPENING + TOPIC + "disconnect 3 1\nrun_for 20\nkill 2\nsettle\n"
+"""Broker 3 cannot fetch from the leader, broker 2 is down: the ISR is (1)."""
 
 
 # 1: predict
 
 
-def after_the_stop(lab: Lab) -> tuple[int, ...]:
-    """The leaders of the four topics, then how often broker 2 has asked."""
-    leaders = (lab.partition(topic, 0).leader for topic in ("late", "followed", "solo", "alone"))
-    return *leaders, len(lab.trace.slice(kind="broker", action="controlled-shutdown"))
+def after_both(lab: Lab) -> tuple[int, tuple[int, ...]]:
+    """Leader and ISR at the end."""
+    found = lab.partition("orders", 0)
+    return found.leader, found.isr
 
 
-def predict_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
+def predict_wrong(answer: tuple[int, tuple[int, ...]], truth: tuple[int, tuple[int, ...]]) -> str | None:
     """The mistakes of exercise 1."""
-    late, followed, solo, alone, attempts = answer
-    if 2 in answer[:4]:
-        return "After the last attempt broker 2 stops anyway: it leads nothing."
-    if solo != -1:
-        return f"Broker {solo} holds no copy of solo."
-    if alone != -1:
-        return "Replica 3 is not in the ISR of alone, (2,), and a controlled shutdown is never unclean."
-    if late == 1:
-        return "Replica 1 comes next in the assignment of late, but it is not in the ISR, (2, 3)."
-    if followed == -1:
-        return "Broker 2 only follows in followed; the leader, broker 1, stays."
-    if answer[:4] != truth[:4]:
-        return None
-    if attempts == 1:
-        return "The leaders are right. The first answer was remaining=alone-0: the broker asks again after 5 s."
-    if attempts == 4:
-        return "The leaders are right. 3 is the number of attempts, not of repetitions."
+    leader, isr = answer
+    if leader == 1:
+        return "Broker 1 runs. Is it in the ISR one second after its start? Catching up takes 5 s."
+    if leader == 2:
+        return "Broker 2 is dead; a partition whose leader is dead and that cannot elect has leader -1."
+    if not isr:
+        return "The last member of an ISR stays in it: it names the broker that has the data."
+    if 1 in isr:
+        return "Broker 1 left the ISR when it died, and has not caught up."
     return None
 
 
-# 2: compute
+# 2: implement
 
 
-def situations(lab: Lab) -> list[tuple[int, tuple[PartitionView, ...], frozenset[int]]]:
-    """Every broker that runs as the one that asks; alone, and with each of the others leaving, too."""
-    running = [broker for broker, view in lab.brokers.items() if view.state == "running"]
-    found = tuple(lab.partitions())
-    return [(broker, found, frozenset({broker, other})) for broker in running for other in running]
-
-
-def plan(broker: int, partitions: tuple[PartitionView, ...], leaving: frozenset[int]) -> dict[str, int | None]:
-    """The next leader of each partition that this broker leads and that has other replicas."""
-    found = {}
-    for p in partitions:
-        if p.leader == broker and len(p.replicas) > 1:
-            elected = controlled_shutdown_leader(p.replicas, p.isr, frozenset(p.isr), leaving)
-            found[f"{p.topic}-{p.partition}"] = elected.leader if elected else None
-    return found
-
-
-def explain_plan(
-    given: tuple[int, tuple[PartitionView, ...], frozenset[int]], got: object, expected: dict[str, int | None]
-) -> str:
-    """The fault in a plan, in one sentence; None if there is none."""
-    broker, partitions, leaving = given
-    gone = ", ".join(map(str, sorted(leaving)))
-    asked = f"broker {broker} asks, leaving: {gone}."
-    if not isinstance(got, dict):
-        return f"{asked} Your function returned {got!r}; a dictionary is expected, such as {{'orders-0': 2}}."
-    known = {f"{p.topic}-{p.partition}": p for p in partitions}
-    wrong = next(name for name in [*got, *expected] if name not in got or got[name] != expected.get(name, "nothing"))
-    return f"{asked} {_explain_one(broker, leaving, wrong, known.get(wrong), got, expected)}"
-
-
-def _explain_one(
-    broker: int, leaving: frozenset[int], name: str, p: PartitionView | None, got: dict, expected: dict
-) -> str:
-    if p is None:
-        return f"{name!r} is not a partition of this cluster."
-    if name not in got:
-        return f"Broker {broker} leads {name}, which has other replicas, and your plan does not name it."
-    if name not in expected:
-        if p.leader != broker:
-            return f"Broker {broker} does not lead {name}: an election there would change nothing."
-        return (
-            f"{name} has one replica and cannot move. If it counted as remaining, broker {broker} would try three "
-            "times and wait 15 s for it."
-        )
-    leader = got[name]
-    if leader is None:
-        return f"You return no leader for {name}, though replica {expected[name]} is in the ISR {p.isr} and stays."
-    if leader in leaving:
-        return f"You give {name} to broker {leader}, which is leaving: it would be without a leader a moment later."
-    if leader not in p.isr:
-        return f"You give {name} to broker {leader}; a controlled shutdown never chooses outside the ISR {p.isr}."
-    return (
-        f"You give {name} to broker {leader}, the next in the ISR {p.isr} (KAFKA-3670, lesson 05). The walk goes along "
-        f"the assignment {p.replicas}."
-    )
+ROLLS = (
+    Roll("two copies", OPENING + TWO_COPIES),
+    Roll("two copies, and much was missed", OPENING.replace('"boot"', '"catch_up":5,"boot"') + TWO_COPIES),
+    Roll("a follower has fallen behind", OPENING + TWO_COPIES + "lag 2 orders 0\nrun_for 16\n", "catch_up 2"),
+    Roll("a follower has just died", OPENING + TWO_COPIES + "kill 2\nrun_for 1\n", "start 2"),
+    Roll("three copies", OPENING + TOPIC),
+)
 
 
 # 3: operate
 
 
-def left_a_gap(lab: Lab) -> str | None:
-    """True if broker 1 still runs, or pair-0 was without a leader, or has lost records."""
-    found = lab.partition("pair", 0)
-    if lab.brokers[1].state != "down":
-        return "broker 1 has not stopped."
-    if lost := next((v.text for v in lab.violations if v.invariant == "I4"), None):
-        return f"broker 1 has stopped, but {lost}."
-    asked = len(lab.trace.slice(kind="broker", action="controlled-shutdown", broker=1))
-    if found.leader == -1:
-        return f"pair-0 is Offline with ISR {found.isr}; broker 1 asked {asked} times."
-    if lab.brokers[found.leader].state != "running":
-        return f"broker 1 has stopped, and so has broker {found.leader}, which led pair-0."
-    closes = (("fault", "kill"), ("broker", "shutting-down"))
-    ends = [r for r in lab.trace.slice(broker=1) if (r.kind, r.action) in closes]
-    led = lab.trace.slice(kind="broker", action="become-leader", topic="pair", broker=found.leader)
-    gap = led[-1].time_ms - ends[0].time_ms
-    return f"pair-0 was without a leader for {gap / 1000:.1f} s." if gap > 0 else None
-
-
-def asked_in_vain(lab: Lab) -> str | None:
-    """The reply to a controlled shutdown that left pair-0 behind."""
-    if lab.partition("pair", 0).leader != -1:
+def not_whole(lab: Lab) -> str | None:
+    """True if a copy is missing from the ISR."""
+    found: PartitionView = lab.partition("orders", 0)
+    if found.leader >= 0 and set(found.isr) == {1, 2, 3}:
         return None
-    return "Its answers all said remaining=pair-0. What has to be true of replica 2 before one of them is empty?"
+    return f"orders-0 has leader {found.leader} and ISR {found.isr}."
 
-
-# 4: repair
-
-BROKEN = '''
-def receivers(assignment, live, shutting_down):
-    """The brokers that get LeaderAndIsr with the new leader of a partition."""
-    return [broker for broker in assignment if broker in live and broker not in shutting_down]
-'''
-"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="07.1",
-        title="Which brokers lead after the stop?",
+        title="Two brokers, one at a time",
         hints=(
-            "Which other broker holds a copy, is in the ISR, and stays?",
-            "Which topics does the controller not even look at?",
-            "What does a broker do after its last attempt?",
+            "What is the ISR when broker 1 is dead?",
+            "Which process adds broker 1 to the ISR again, and when?",
+            "Which member of the ISR is alive when broker 2 is dead? What does the controller write then?",
         ),
-        story=OPENING + FOUR + "shutdown 2\nsettle\n",
-        ask=after_the_stop,
-        example=(7, 7, 7, 7, 7),
-        parts=("late", "followed", "solo", "alone", "attempts"),
+        story=OPENING.replace('"boot"', '"catch_up":5,"boot"')
+        + TWO_COPIES
+        + "kill 1\nsettle\nstart 1\nrun_for 1\nkill 2\nrun_for 8\n",
+        ask=after_both,
+        example=(7, (7, 8)),
+        parts=("the leader", "the ISR"),
         nobody="-1",
         wrong=(predict_wrong,),
-        why="late moves, followed keeps its leader, solo is left alone, and alone keeps broker 2 for three attempts.",
+        why="Broker 1 ran and was not in the ISR. Broker 2 was its last member, and stays in it.",
     ),
-    Compute(
+    RollingRestart(
         name="07.2",
-        title="The controller's plan",
+        title="Safe to stop?",
         core=True,
+        given='''
+def safe_to_stop(lab, broker):
+    """Whether each partition has another member of its ISR that runs."""
+    for p in lab.partitions():
+        others = [replica for replica in p.isr if replica != broker]
+        if not any(lab.brokers[replica].state == "running" for replica in others):
+            return ...
+    return ...
+''',
         hints=(
-            "There are three groups of partitions on this broker: led, followed, and those with one replica.",
-            "Who of the ISR may lead when two brokers leave?",
-            "Which order decides among those, and what if there is none?",
+            "Say first what has to be true of each partition after the broker has stopped.",
+            "Where is the ISR of now, and not the one of seven seconds ago? `lab.partitions()` reads ZooKeeper.",
+            "What if the other member of the ISR has just died, or is the one that you have just restarted?",
         ),
-        stories={
-            "four topics": OPENING + FOUR,
-            "a replica has joined the ISR again": OPENING + REJOINED,
-            "one broker is dead": OPENING + REJOINED + "kill 3\nsettle\n",
-        },
-        give=situations,
-        truth=plan,
-        explain=explain_plan,
-        why="What your plan gives None is what the answer to the broker lists as remaining.",
+        rolls=ROLLS,
+        why="Every partition kept a member of the ISR that runs, in five rolling restarts.",
     ),
     Operate(
         name="07.3",
-        title="Stop broker 1, and keep pair-0 led",
+        title="An ISR of one",
         core=True,
         hints=(
-            "What would the answer to broker 1 name as remaining?",
-            "What must become true of replica 2, so that it may lead?",
-            "In which order, or at the same time?",
+            "Which of the two missing brokers is up, and cannot fetch?",
+            "What does the leader need from each of them?",
+            "Does any of your commands need the other one first?",
         ),
-        begin=OPENING + PAIR,
-        missing=left_a_gap,
+        begin=UNREACHED,
+        missing=not_whole,
         best=2,
         remarks={
-            "kill": "After `kill` the controller gets no request; it learns of the death when the session ends.",
-            "shutdown": asked_in_vain,
-            "catch_up": "Now replica 2 can join the ISR. Broker 1 has still to be stopped, in good order.",
-            "write_znode": "An unclean election gives a leader at once, without the records that only broker 1 has.",
-            "lag": "The further replica 2 falls behind, the longer broker 1 has to stay.",
+            "heal": "Broker 3 can fetch again and has joined. Broker 2 is still down.",
+            "start 2": "Broker 2 has joined. Broker 3 runs, and still cannot reach broker 1.",
+            "bounce": "Broker 3 comes back and still cannot reach broker 1: its process was never the trouble.",
+            "start 3": "Broker 3 runs again and still cannot reach broker 1: its process was never the trouble.",
+            "kill 1": "Broker 1 was the last member of the ISR: now no replica may lead.",
+            "reassign": "A reassignment waits until its targets are in the ISR, so for the same fetch as you.",
+            "elect_preferred": "Broker 1 is the preferred leader and leads. An election adds no replica to an ISR.",
         },
-        praise={"reassign": "A third replica does it as well, and more data was copied."},
-        why="Replica 2 was in the ISR when the controller looked: pair-0 had a leader all the time.",
-    ),
-    Repair(
-        name="07.4",
-        title="Two leaders during a shutdown",
-        hints=(
-            "Which broker does not know yet that another one leads?",
-            "A broker that shuts down is still live, and answers clients.",
-        ),
-        ticket="KAFKA-7482",
-        occasion="receivers",
-        given=BROKEN,
-        stories={
-            "another replica is down": "kill 3; settle; shutdown 2; settle",
-        },
-        why="The broker that leaves gets the new leader, too, and leads no more.",
+        why="A follower needs to run and to reach the leader; then the leader adds it, in any order.",
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "07.a": Guess(
-        "controlled.shutdown.enable=false, and the process gets SIGTERM. For how long is there no leader?",
+
+def restarted() -> Lab:
+    """Five partitions on three brokers; broker 2 has just been started again, and is in no ISR."""
+    costs = Costs(boot=0.0005, zookeeper_tick=0, catch_up=5)
+    lab = Lab(brokers=3, seed=7, costs=costs, config={"auto.leader.rebalance.enable": False})
+    lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [3, 2], 3: [2, 1], 4: [3, 1]})
+    lab.settle()
+    lab.kill(2)
+    lab.settle()
+    lab.start(2)
+    lab.run_for(0.1)
+    return lab
+
+
+def kill_first(lab: Lab) -> None:
+    """Kill broker 1, and wait until its session is over and the controller has decided."""
+    lab.kill(1)
+    lab.run_for(8)
+
+
+def without_leader(lab: Lab) -> frozenset[str]:
+    """The partitions without a leader."""
+    return frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER)
+
+
+GUESSES: dict[str, Guess | PictureGuess] = {
+    "07.a": PictureGuess(
+        "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
+        "partitions have no leader then?",
+        "partition",
+        restarted,
+        kill_first,
+        without_leader,
+        {
+            "nobody": "Only a member of the ISR may lead, and some ISRs had broker 1 alone.",
+            "partition:orders-1": "Broker 3 is in the ISR of orders-1.",
+            "partition:orders-2": "Broker 3 leads orders-2, and broker 1 has no copy of it.",
+            "partition:orders-4": "Broker 3 leads orders-4 and goes on.",
+        },
+        "A process that runs is not a replica in sync: where broker 1 was alone in the ISR, no replica may lead.",
+    ),
+    "07.b": Guess(
+        "One of its brokers is restarted. Which topic refuses writes with acks=all meanwhile?",
         (
-            ("about 6 s", "Uncontrolled sounds like a crash. But this process still closes its session."),
-            (
-                "1.4 ms",
-                "That is how long the election takes. It begins when the session ends; "
-                "when does the broker stop answering?",
-            ),
-            (
-                "as long as the logs take to close",
-                "It answers nothing any more, and its session is still open. Run on.",
-            ),
-            ("not at all", "Who would have moved the leaders before the end?"),
+            ("two copies, min.insync.replicas=2", "One member is left, and two are wanted. And the two other topics?"),
+            ("three copies, min.insync.replicas=2", "Two members are left, and two are wanted."),
+            ("the first, and three copies with 3", "As many copies as the minimum leave no room for a restart."),
         ),
         2,
     ),
-    "07.b": Guess(
-        "A controlled shutdown ends at the first attempt: remaining=(). Which partitions may be without a leader now?",
-        (
-            ("none", "The answer names what the controller tried to move. Did it try all?"),
-            ("those with one replica", "They cannot move, so the controller does not wait for them."),
-            ("those whose followers are out of sync", "These are named as remaining."),
-        ),
-        1,
-    ),
     "07.c": Guess(
-        "Kafka 0.10, 300 partitions on 3 brokers. Which way to stop one has the shortest time without a leader?",
+        "A follower has been cut off from its leader for two hours. Nothing was written. Kafka 2.4: is it in the ISR?",
         (
-            ("kill", "The controller learns of it only when the session ends, whatever the version."),
-            ("SIGTERM without controlled shutdown", "One failure is handled in one go. Run on."),
-            ("controlled shutdown", "So it is with 6 partitions. Count the requests."),
+            ("no", "It has not fetched for two hours. But what is it missing?"),
+            ("yes", "Its log is as long as the leader's: nothing is missing."),
+            ("it depends on the timeout", "Which timeout? 2.4 asks for something else first."),
         ),
         1,
     ),

@@ -1,253 +1,290 @@
-"""Exercises of lesson 08, failover of the controller."""
+"""Exercises of lesson 08, controlled shutdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kafka_ctl.errors import short
+from kafka_ctl.election import controlled_shutdown_leader
+from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
+from kafka_ctl.lab.view import PartitionView
 
-Case = tuple[int, int]
-Obeyed = tuple[tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
-TITLE = "Failover: epochs, zombies, fencing"
+TITLE = "Controlled shutdown"
 OPENING = (
-    """lab brokers=3 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+    "lab brokers=4 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-ZOMBIE = OPENING.replace("brokers=3", "brokers=4").replace("seed=7", "seed=1")
-STORIES = {
-    "one controller": OPENING + "create_topic orders partitions=3 replication_factor=2\nsettle\n",
-    "a failover": OPENING
-    + "create_topic orders partitions=3 replication_factor=2\nsettle\nkill 2\nsettle\nstart 2\nsettle\n",
-    "a message that is late": ZOMBIE
-    + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-    + "delay 1 3 20\nkill 4\nrun_for 7\npause 1 10\nsettle\n",
-}
-CLEANED = (
-    OPENING
-    + "delete_controller\nsettle\n" * 3
-    + (
-        "delete_znode /controller_epoch\ndelete_controller\nsettle\n"
-        "create_topic new partitions=3 replication_factor=3\nsettle\n"
-    )
-)
-"""`/controller_epoch` was deleted after three failovers; then a topic was created."""
+FOUR = """\
+create_topic late assignment='{"0":[2,1,3]}'
+create_topic followed assignment='{"0":[1,2]}'
+create_topic solo assignment='{"0":[2]}'
+create_topic alone assignment='{"0":[2,3]}'
+settle
+lag 1 late 0
+lag 3 alone 0
+settle
+"""
+"""Broker 2 leads three topics; in `late` replica 1 is out of the ISR, in `alone` replica 3."""
+REJOINED = """\
+create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1]}'
+settle
+lag 2 orders 0
+settle
+catch_up 2
+settle
+"""
+"""The ISR of orders-0 is (1, 3, 2)."""
+PAIR = """\
+create_topic pair assignment='{"0":[1,2]}'
+settle
+produce pair 0 records=3
+lag 2 pair 0
+settle
+produce pair 0 records=2
+"""
+"""Broker 1 is alone in the ISR and has two records that broker 2 lacks."""
 
 
 # 1: predict
 
 
-def epochs(lab: Lab) -> tuple[int, int]:
-    """The controller epoch, and the version of the znode that holds it."""
-    assert lab.controller is not None
-    return lab.controller.epoch, lab.znodes()["/controller_epoch"][1]
+def after_the_stop(lab: Lab) -> tuple[int, ...]:
+    """The leaders of the four topics, then how often broker 2 has asked."""
+    leaders = (lab.partition(topic, 0).leader for topic in ("late", "followed", "solo", "alone"))
+    return *leaders, len(lab.trace.slice(kind="broker", action="controlled-shutdown"))
 
 
-def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
+def predict_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
     """The mistakes of exercise 1."""
-    if answer == (5, 4):
-        return "So it is in 2.0, which creates the znode with 1. 2.4 creates it with 0 and raises it at once."
-    if answer[0] == 4:
-        return "Four were deleted, and the first controller counts, too."
-    if answer[0] == 1:
-        return "Each election raises the epoch, also when the same broker wins again."
-    if answer[0] == 0:
-        return "Deleting `/controller` leaves `/controller_epoch` alone; and no controller has epoch 0."
+    late, followed, solo, alone, attempts = answer
+    if 2 in answer[:4]:
+        return "After the last attempt broker 2 stops anyway: it leads nothing."
+    if solo != -1:
+        return f"Broker {solo} holds no copy of solo."
+    if alone != -1:
+        return "Replica 3 is not in the ISR of alone, (2,), and a controlled shutdown is never unclean."
+    if late == 1:
+        return "Replica 1 comes next in the assignment of late, but it is not in the ISR, (2, 3)."
+    if followed == -1:
+        return "Broker 2 only follows in followed; the leader, broker 1, stays."
+    if answer[:4] != truth[:4]:
+        return None
+    if attempts == 1:
+        return "The leaders are right. The first answer was remaining=alone-0: the broker asks again after 5 s."
+    if attempts == 4:
+        return "The leaders are right. 3 is the number of attempts, not of repetitions."
     return None
 
 
-# 2: the fence
+# 2: compute
 
 
-def cases() -> Iterator[Case]:
-    """Epochs below, equal and above the newest that was seen."""
-    yield from ((asked, newest) for newest in range(6) for asked in range(7))
+def situations(lab: Lab) -> list[tuple[int, tuple[PartitionView, ...], frozenset[int]]]:
+    """Every broker that runs as the one that asks; alone, and with each of the others leaving, too."""
+    running = [broker for broker, view in lab.brokers.items() if view.state == "running"]
+    found = tuple(lab.partitions())
+    return [(broker, found, frozenset({broker, other})) for broker in running for other in running]
 
 
-def ask(plugins: Plugins, case: Case) -> bool:
-    """One case, through the plug."""
-    return plugins.rule("fence", usual)(*case)
+def plan(broker: int, partitions: tuple[PartitionView, ...], leaving: frozenset[int]) -> dict[str, int | None]:
+    """The next leader of each partition that this broker leads and that has other replicas."""
+    found = {}
+    for p in partitions:
+        if p.leader == broker and len(p.replicas) > 1:
+            elected = controlled_shutdown_leader(p.replicas, p.isr, frozenset(p.isr), leaving)
+            found[f"{p.topic}-{p.partition}"] = elected.leader if elected else None
+    return found
 
 
-def usual(request_epoch: int, newest_seen: int) -> bool:
-    """The result of a broker's check."""
-    return request_epoch >= newest_seen
+def explain_plan(
+    given: tuple[int, tuple[PartitionView, ...], frozenset[int]], got: object, expected: dict[str, int | None]
+) -> str:
+    """The fault in a plan, in one sentence; None if there is none."""
+    broker, partitions, leaving = given
+    gone = ", ".join(map(str, sorted(leaving)))
+    asked = f"broker {broker} asks, leaving: {gone}."
+    if not isinstance(got, dict):
+        return f"{asked} Your function returned {got!r}; a dictionary is expected, such as {{'orders-0': 2}}."
+    known = {f"{p.topic}-{p.partition}": p for p in partitions}
+    wrong = next(name for name in [*got, *expected] if name not in got or got[name] != expected.get(name, "nothing"))
+    return f"{asked} {_explain_one(broker, leaving, wrong, known.get(wrong), got, expected)}"
 
 
-def explain(case: Case, got: bool, expected: bool) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
-    asked, newest = case
-    if asked == newest:
-        return "Equal is not old: a controller sends many requests with one epoch, and only the first would be obeyed."
-    if asked > newest:
-        return "This is how a broker hears of a new controller: by a request with a higher epoch."
-    return f"A controller with epoch {newest} exists; one with epoch {asked} was replaced and does not know it yet."
-
-
-def obeyed(lab: Lab) -> Obeyed:
-    """The partitions that each broker leads, and the violated invariants."""
-    leads = tuple((id, tuple(sorted(map(str, broker.leads)))) for id, broker in lab.brokers.items())
-    return leads, tuple(sorted({violation.invariant for violation in lab.violations}))
-
-
-def in_words(outcome: Obeyed) -> str:
-    """The same as text."""
-    leads, broken = outcome
-    leading = ", ".join(f"broker {id} leads {' '.join(what) or 'nothing'}" for id, what in leads)
-    return leading + (f", and {', '.join(broken)} broken" if broken else "")
-
-
-# 4: operate
-
-
-def disobeyed(lab: Lab) -> str | None:
-    """True if the brokers still do not know what they lead."""
-    wanted = {f"{p.topic}-{p.partition}": p.leader for p in lab.partitions() if p.topic == "new"}
-    if len(wanted) < 3:
-        return "the topic new is not whole any more."
-    known = {str(tp) for broker in lab.brokers.values() for tp in broker.leads}
-    missing = [name for name in wanted if name not in known]
-    if not missing:
-        return None
-    if lab.controller is None:
-        return f"no broker acts as the controller, and no broker leads {', '.join(missing)}."
-    return f"the controller has epoch {lab.controller.epoch}, and no broker leads {', '.join(missing)}."
-
-
-def written(lab: Lab) -> str:
-    """The reply to a learner who wrote an epoch or made a new controller."""
-    znode = lab.znodes().get("/controller_epoch")
-    if znode is not None and not znode[0].isdigit():
+def _explain_one(
+    broker: int, leaving: frozenset[int], name: str, p: PartitionView | None, got: dict, expected: dict
+) -> str:
+    if p is None:
+        return f"{name!r} is not a partition of this cluster."
+    if name not in got:
+        return f"Broker {broker} leads {name}, which has other replicas, and your plan does not name it."
+    if name not in expected:
+        if p.leader != broker:
+            return f"Broker {broker} does not lead {name}: an election there would change nothing."
         return (
-            f"/controller_epoch holds {short(znode[0].decode(errors='replace'))}, which is not a number: each broker "
-            "that is elected fails to read it and gives up, and the next one tries."
+            f"{name} has one replica and cannot move. If it counted as remaining, broker {broker} would try three "
+            "times and wait 15 s for it."
         )
-    if any(each.name == "delete_controller" for each in lab.commands[len(CLEANED.splitlines()) - 1 :]):
-        return "The next controller adds one to what it reads. The brokers have seen epoch 4."
-    return "The controller keeps the epoch that it was elected with; it does not read the znode again."
+    leader = got[name]
+    if leader is None:
+        return f"You return no leader for {name}, though replica {expected[name]} is in the ISR {p.isr} and stays."
+    if leader in leaving:
+        return f"You give {name} to broker {leader}, which is leaving: it would be without a leader a moment later."
+    if leader not in p.isr:
+        return f"You give {name} to broker {leader}; a controlled shutdown never chooses outside the ISR {p.isr}."
+    return (
+        f"You give {name} to broker {leader}, the next in the ISR {p.isr} (KAFKA-3670, lesson 05). The walk goes along "
+        f"the assignment {p.replicas}."
+    )
 
 
-# 3: repair
+# 3: operate
+
+
+def left_a_gap(lab: Lab) -> str | None:
+    """True if broker 1 still runs, or pair-0 was without a leader, or has lost records."""
+    found = lab.partition("pair", 0)
+    if lab.brokers[1].state != "down":
+        return "broker 1 has not stopped."
+    if lost := next((v.text for v in lab.violations if v.invariant == "I4"), None):
+        return f"broker 1 has stopped, but {lost}."
+    asked = len(lab.trace.slice(kind="broker", action="controlled-shutdown", broker=1))
+    if found.leader == -1:
+        return f"pair-0 is Offline with ISR {found.isr}; broker 1 asked {asked} times."
+    if lab.brokers[found.leader].state != "running":
+        return f"broker 1 has stopped, and so has broker {found.leader}, which led pair-0."
+    closes = (("fault", "kill"), ("broker", "shutting-down"))
+    ends = [r for r in lab.trace.slice(broker=1) if (r.kind, r.action) in closes]
+    led = lab.trace.slice(kind="broker", action="become-leader", topic="pair", broker=found.leader)
+    gap = led[-1].time_ms - ends[0].time_ms
+    return f"pair-0 was without a leader for {gap / 1000:.1f} s." if gap > 0 else None
+
+
+def asked_in_vain(lab: Lab) -> str | None:
+    """The reply to a controlled shutdown that left pair-0 behind."""
+    if lab.partition("pair", 0).leader != -1:
+        return None
+    return "Its answers all said remaining=pair-0. What has to be true of replica 2 before one of them is empty?"
+
+
+# 4: repair
 
 BROKEN = '''
-def at_startup(states):
-    """The replicas that a new controller moves to Online, and those that it moves to Offline."""
-    online = [replica for replica, state in states.items() if state == "OnlineReplica"]
-    return online, []
+def receivers(assignment, live, shutting_down):
+    """The brokers that get LeaderAndIsr with the new leader of a partition."""
+    return [broker for broker in assignment if broker in live and broker not in shutting_down]
 '''
 """The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="08.1",
-        title="Four elections",
+        title="Which brokers lead after the stop?",
         hints=(
-            "What is counted, controllers or brokers? Was there one before the first deletion?",
-            "Which of two znodes was deleted, and which was written?",
-            "In 2.0 the new znode gets epoch 1 at its creation. Here the first controller writes it twice.",
+            "Which other broker holds a copy, is in the ISR, and stays?",
+            "Which topics does the controller not even look at?",
+            "What does a broker do after its last attempt?",
         ),
-        story=OPENING.replace("2.0", "2.4") + "delete_controller\nsettle\n" * 4,
-        ask=epochs,
-        example=(7, 7),
-        parts=("the controller epoch", "the version of `/controller_epoch`"),
+        story=OPENING + FOUR + "shutdown 2\nsettle\n",
+        ask=after_the_stop,
+        example=(7, 7, 7, 7, 7),
+        parts=("late", "followed", "solo", "alone", "attempts"),
+        nobody="-1",
         wrong=(predict_wrong,),
-        why="Each controller raises the epoch by one write. A fenced write names the version that it expects.",
+        why="late moves, followed keeps its leader, solo is left alone, and alone keeps broker 2 for three attempts.",
     ),
-    Implement(
+    Compute(
         name="08.2",
-        title="Which controller does a broker obey?",
+        title="The controller's plan",
         core=True,
         hints=(
-            "Which two epochs meet when one controller sends its second request?",
-            "Write down when a broker refuses, then turn it round.",
+            "There are three groups of partitions on this broker: led, followed, and those with one replica.",
+            "Who of the ISR may lead when two brokers leave?",
+            "Which order decides among those, and what if there is none?",
         ),
-        what="rules",
-        occasion="fence",
-        arguments="request_epoch, newest_seen",
-        usual=usual,
-        ask=ask,
-        cases=cases,
-        stories=STORIES,
-        outcome=obeyed,
-        describe=in_words,
-        explain=explain,
-        why="Old is refused, equal and new are obeyed; the newest epoch that was seen is remembered.",
-    ),
-    Repair(
-        name="08.3",
-        title="A failover leaves a dead leader in place",
-        hints=(
-            "Which broker did the new controller never see alive?",
-            "Which move takes a replica out of the ISR, and makes its leader -1?",
-        ),
-        ticket="KAFKA-3143",
-        occasion="startup",
-        given=BROKEN,
-        why="What is not there when a controller begins goes Offline, as if it had just died: elections follow.",
+        stories={
+            "four topics": OPENING + FOUR,
+            "a replica has joined the ISR again": OPENING + REJOINED,
+            "one broker is dead": OPENING + REJOINED + "kill 3\nsettle\n",
+        },
+        give=situations,
+        truth=plan,
+        explain=explain_plan,
+        why="What your plan gives None is what the answer to the broker lists as remaining.",
     ),
     Operate(
-        name="08.4",
-        title="A controller that no broker obeys",
+        name="08.3",
+        title="Stop broker 1, and keep pair-0 led",
         core=True,
         hints=(
-            "What do the brokers answer to the controller's requests? See the trace, or their logs.",
-            "With which number do they compare, and where do they keep it?",
-            "How does a controller come by its epoch? From where does it read, and when?",
+            "What would the answer to broker 1 name as remaining?",
+            "What must become true of replica 2, so that it may lead?",
+            "In which order, or at the same time?",
         ),
-        begin=CLEANED,
-        missing=disobeyed,
+        begin=OPENING + PAIR,
+        missing=left_a_gap,
         best=2,
         remarks={
-            "write_znode": written,
-            "delete_controller": written,
-            "bounce": "This broker has forgotten the epoch that it had seen; the others have not.",
-            "create_topic": "The next request is refused like the last one.",
-            "elect_preferred": "The election happens in ZooKeeper; the brokers refuse to hear of it.",
+            "kill": "After `kill` the controller gets no request; it learns of the death when the session ends.",
+            "shutdown": asked_in_vain,
+            "catch_up": "Now replica 2 can join the ISR. Broker 1 has still to be stopped, in good order.",
+            "write_znode": "An unclean election gives a leader at once, without the records that only broker 1 has.",
+            "lag": "The further replica 2 falls behind, the longer broker 1 has to stay.",
         },
-        praise={
-            "delete_controller": "The new controller's epoch is no longer below what the brokers have seen.",
-            "bounce": "A broker that starts has seen no epoch yet.",
+        praise={"reassign": "A third replica does it as well, and more data was copied."},
+        why="Replica 2 was in the ISR when the controller looked: pair-0 had a leader all the time.",
+    ),
+    Repair(
+        name="08.4",
+        title="Two leaders during a shutdown",
+        hints=(
+            "Which broker does not know yet that another one leads?",
+            "A broker that shuts down is still live, and answers clients.",
+        ),
+        ticket="KAFKA-7482",
+        occasion="receivers",
+        given=BROKEN,
+        stories={
+            "another replica is down": "kill 3; settle; shutdown 2; settle",
         },
-        why="ZooKeeper decides which controller is elected; the epoch that each broker "
-        "remembers decides which one is obeyed.",
+        why="The broker that leaves gets the new leader, too, and leads no more.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "08.a": Guess(
-        "The controller's process stands still for ten seconds, longer than its session. What happens?",
+        "controlled.shutdown.enable=false, and the process gets SIGTERM. For how long is there no leader?",
         (
+            ("about 6 s", "Uncontrolled sounds like a crash. But this process still closes its session."),
             (
-                "Nothing: it is only slow",
-                "ZooKeeper cannot tell slow from dead; it counts the time since the last ping.",
+                "1.4 ms",
+                "That is how long the election takes. It begins when the session ends; "
+                "when does the broker stop answering?",
             ),
-            ("There are two controllers for a while", "One by its own memory, one by `/controller`."),
-            ("Brokers stop until it is back", "They do not wait for a controller: a leader goes on leading."),
-        ),
-        1,
-    ),
-    "08.b": Guess(
-        "A request of the controller that was replaced arrives late. What does the broker do?",
-        (
-            ("It obeys: that controller was elected", "It was. The broker has heard of another one since."),
-            ("It asks ZooKeeper who is right", "Brokers do not ask ZooKeeper before they obey."),
-            ("It refuses: the epoch is old", "A number in the request is all it needs."),
+            (
+                "as long as the logs take to close",
+                "It answers nothing any more, and its session is still open. Run on.",
+            ),
+            ("not at all", "Who would have moved the leaders before the end?"),
         ),
         2,
     ),
-    "08.c": Guess(
-        "Three failovers; then an administrator deletes the znodes /controller_epoch and "
-        "/controller. Which controller is obeyed?",
+    "08.b": Guess(
+        "A controlled shutdown ends at the first attempt: remaining=(). Which partitions may be without a leader now?",
         (
-            ("the new controller, as usual", "It is elected and healthy. Which epoch does it have?"),
-            ("nobody", "The brokers remember a number that ZooKeeper has forgotten."),
-            ("the old controller", "It has resigned when /controller went."),
+            ("none", "The answer names what the controller tried to move. Did it try all?"),
+            ("those with one replica", "They cannot move, so the controller does not wait for them."),
+            ("those whose followers are out of sync", "These are named as remaining."),
+        ),
+        1,
+    ),
+    "08.c": Guess(
+        "Kafka 0.10, 300 partitions on 3 brokers. Which way to stop one has the shortest time without a leader?",
+        (
+            ("kill", "The controller learns of it only when the session ends, whatever the version."),
+            ("SIGTERM without controlled shutdown", "One failure is handled in one go. Run on."),
+            ("controlled shutdown", "So it is with 6 partitions. Count the requests."),
         ),
         1,
     ),

@@ -1,366 +1,253 @@
-"""Exercises of lesson 09, topics and where their replicas go."""
+"""Exercises of lesson 09, failover of the controller."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterator
 
-from kafka_ctl.assignment import alternating, assign
-from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, failed, not_callable
-from kafka_ctl.exercises.implement import decoded
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
-Followers = Callable[[int, list[int], dict[int, str], int], Sequence[int]]
-TITLE = "Topics and where their replicas go"
+Case = tuple[int, int]
+Obeyed = tuple[tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
+TITLE = "Failover: epochs, zombies, fencing"
 OPENING = (
-    "lab brokers={} generation=2.0 seed=7 "
-    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
+    """lab brokers=3 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
+    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
+ZOMBIE = OPENING.replace("brokers=3", "brokers=4").replace("seed=7", "seed=1")
+STORIES = {
+    "one controller": OPENING + "create_topic orders partitions=3 replication_factor=2\nsettle\n",
+    "a failover": OPENING
+    + "create_topic orders partitions=3 replication_factor=2\nsettle\nkill 2\nsettle\nstart 2\nsettle\n",
+    "a message that is late": ZOMBIE
+    + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+    + "delay 1 3 20\nkill 4\nrun_for 7\npause 1 10\nsettle\n",
+}
+CLEANED = (
+    OPENING
+    + "delete_controller\nsettle\n" * 3
+    + (
+        "delete_znode /controller_epoch\ndelete_controller\nsettle\n"
+        "create_topic new partitions=3 replication_factor=3\nsettle\n"
+    )
+)
+"""`/controller_epoch` was deleted after three failovers; then a topic was created."""
 
 
 # 1: predict
 
-SIX = json.dumps(assign([1, 2, 3, 4], 6, 2), separators=(",", ":"))
-"""The assignment by Kafka's rule of six partitions with two replicas on four brokers, from the first broker on."""
+
+def epochs(lab: Lab) -> tuple[int, int]:
+    """The controller epoch, and the version of the znode that holds it."""
+    assert lab.controller is not None
+    return lab.controller.epoch, lab.znodes()["/controller_epoch"][1]
 
 
-def predict_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
+def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
     """The mistakes of exercise 1."""
-    if answer == (1, 2):
-        return "That is partition 0. From partition 4 on, the second round, the distance has grown by one."
-    if answer == (4, 1):
-        return "That is partition 3. Partitions are numbered from 0."
-    if answer == (1, 4):
-        return "The leader is right. The distance grows by one with each round; yours has grown by two."
-    if answer and answer[0] != truth[0]:
-        return "The leader of partition p is at place p of the row of brokers; after the last one comes the first."
-    if len(answer) != len(truth):
-        return "Each partition has two replicas."
+    if answer == (5, 4):
+        return "So it is in 2.0, which creates the znode with 1. 2.4 creates it with 0 and raises it at once."
+    if answer[0] == 4:
+        return "Four were deleted, and the first controller counts, too."
+    if answer[0] == 1:
+        return "Each election raises the epoch, also when the same broker wins again."
+    if answer[0] == 0:
+        return "Deleting `/controller` leaves `/controller_epoch` alone; and no controller has epoch 0."
     return None
 
 
-# 2: place
+# 2: the fence
 
 
-class Size(NamedTuple):
-    """A topic that is to be placed."""
-
-    brokers: int
-    partitions: int
-    replication_factor: int
+def cases() -> Iterator[Case]:
+    """Epochs below, equal and above the newest that was seen."""
+    yield from ((asked, newest) for newest in range(6) for asked in range(7))
 
 
-SIZES = (Size(6, 30, 3), Size(5, 20, 2), Size(4, 12, 3))
+def ask(plugins: Plugins, case: Case) -> bool:
+    """One case, through the plug."""
+    return plugins.rule("fence", usual)(*case)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place(Exercise):
-    """`place(brokers, partitions, replication_factor)`, plugged in as `rules["assignment"]`; then each broker dies.
-
-    Any assignment is right in which leaders are even, before and after each death.
-    """
-
-    kind: ClassVar[str] = "implement"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Create a topic of each size, look, and kill each broker in turn."""
-        if not callable(answer):
-            return not_callable(answer)
-        plugins = Plugins(rules={"assignment": answer})
-        for size in SIZES:
-            story = OPENING.format(size.brokers) + (
-                f"create_topic orders partitions={size.partitions} "
-                f"replication_factor={size.replication_factor}\nsettle\n"
-            )
-            for dead in range(size.brokers + 1):
-                text = story + (f"kill {dead}\nsettle\n" if dead else "")
-                if (verdict := _played(text, plugins, partial(uneven, size=size, dead=dead))) is not None:
-                    return verdict
-        return Verdict(True, self.why)
+def usual(request_epoch: int, newest_seen: int) -> bool:
+    """The result of a broker's check."""
+    return request_epoch >= newest_seen
 
 
-def _played(text: str, plugins: Plugins, look: Callable[[Lab], str | None]) -> Verdict | None:
-    """The fault at the end of a story with the learner's function in it; None when there is none."""
-    try:
-        with Lab.replay(text, **plugins.given) as lab:
-            problem = look(lab)
-    except PluginFailed as error:
-        return Verdict(False, decoded(error))
-    except KafkaCtlError as error:
-        return Verdict(False, f"The topic cannot be created: {str(error).removeprefix('line 2: ')}")
-    return None if problem is None else Verdict(False, problem, text, plugins)
+def explain(case: Case, got: bool, expected: bool) -> str:
+    """The fault in an answer, in one sentence; None if there is none."""
+    asked, newest = case
+    if asked == newest:
+        return "Equal is not old: a controller sends many requests with one epoch, and only the first would be obeyed."
+    if asked > newest:
+        return "This is how a broker hears of a new controller: by a request with a higher epoch."
+    return f"A controller with epoch {newest} exists; one with epoch {asked} was replaced and does not know it yet."
 
 
-def uneven(lab: Lab, size: Size, dead: int) -> str | None:
-    """The fault in an assignment, with broker `dead` down (0 for none), in one sentence; None if there is none."""
-    asked = f"{size.partitions} partitions, {size.replication_factor} replicas, {size.brokers} brokers"
-    found = lab.partitions()
-    if len(found) != size.partitions:
-        return f"{asked}: your assignment has {len(found)} partitions."
-    for p in found:
-        if len(p.replicas) != size.replication_factor:
-            return f"{asked}: partition {p.partition} has the replicas {list(p.replicas)}."
-    leads = Counter(p.leader for p in found)
-    alive = {id: leads[id] for id in lab.brokers if id != dead}
-    least, most = min(alive, key=lambda id: alive[id]), max(alive, key=lambda id: alive[id])
-    difference = alive[most] - alive[least]
-    if not dead and difference > 1:
-        return (
-            f"{asked}: broker {most} leads {alive[most]} and broker {least} leads {alive[least]}. The first replica of "
-            "each list is the preferred leader: are the first ones taken in turn?"
-        )
-    if leads[-1]:
-        return f"{asked}: when broker {dead} died, {leads[-1]} partitions had no leader."
-    if dead and difference > 2:
-        return (
-            f"{asked}: after broker {dead} died, broker {most} leads {alive[most]} and broker {least} leads "
-            f"{alive[least]}. Which brokers come second in the lists that broker {dead} was first in?"
-        )
-    return None
+def obeyed(lab: Lab) -> Obeyed:
+    """The partitions that each broker leads, and the violated invariants."""
+    leads = tuple((id, tuple(sorted(map(str, broker.leads)))) for id, broker in lab.brokers.items())
+    return leads, tuple(sorted({violation.invariant for violation in lab.violations}))
 
 
-# 3: racks
-
-Racks = Mapping[int, str]
-
-
-class Room(NamedTuple):
-    """Brokers with their racks, and a topic to place on them."""
-
-    racks: Racks
-    partitions: int
-    replication_factor: int
-    even: bool
-
-
-EVEN = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
-ROOMS = (
-    Room(EVEN, 30, 3, True),
-    Room(EVEN, 30, 4, False),
-    Room({1: "a", 2: "b", 3: "b", 4: "b", 5: "c"}, 20, 3, False),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Racked(Exercise):
-    """`followers(leader, others, rack_of, wanted)`: the brokers that get the other copies of one partition.
-
-    It is called for every partition of a new topic, with `others` in the order of Kafka's rule. Right is what spans as
-    many racks as possible; then each rack is switched off.
-    """
-
-    kind: ClassVar[str] = "repair"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Create a topic in each room, look at its racks, and switch each rack off."""
-        if not callable(answer):
-            return not_callable(answer)
-        for room in ROOMS:
-            if (problem := refused(answer, room)) is not None:
-                return Verdict(False, problem)
-            plugins = Plugins(rules={"assignment": ruled(answer, room)})
-            story = OPENING.format(f"'{json.dumps(room.racks)}'") + (
-                f"create_topic orders partitions={room.partitions} "
-                f"replication_factor={room.replication_factor}\nsettle\n"
-            )
-            for rack in ("", *sorted(set(room.racks.values()))):
-                kills = "".join(f"kill {id}\n" for id in room.racks if room.racks[id] == rack)
-                text = story + (kills + "settle\n" if rack else "")
-                if (verdict := _played(text, plugins, partial(crowded, room=room, rack=rack))) is not None:
-                    return verdict
-        return Verdict(True, self.why)
-
-
-def calls(room: Room) -> Iterator[tuple[int, list[int], dict[int, str], int]]:
-    """The input of `followers` for each partition: leaders and the order of the others are those of Kafka's rule.
-
-    The row of brokers alternates racks; the order is the one of the rule on this row without racks.
-    """
-    row = alternating(list(room.racks), room.racks)
-    for places in assign(range(len(row)), room.partitions, len(row)).values():
-        leader, *others = (row[place] for place in places)
-        yield leader, others, dict(room.racks), room.replication_factor - 1
-
-
-def refused(followers: Followers, room: Room) -> str | None:
-    """The fault in a function that does not return so many other brokers, in one sentence; None if there is none."""
-    for leader, others, rack_of, wanted in calls(room):
-        asked = f"followers(leader={leader}, others={others}, ..., wanted={wanted})"
-        try:
-            chosen: object = followers(leader, list(others), rack_of, wanted)
-        except Exception as error:  # whatever a learner's code can do
-            return f"{asked} {failed(error)}."
-        if not isinstance(chosen, list | tuple):
-            return f"{asked} returned {short(chosen)}; a list of brokers is expected."
-        if len(chosen) != wanted:
-            few = len(chosen) < wanted
-            more = "When every rack has a copy, may one have a second? Skip a broker, do not stop." if few else ""
-            return f"{asked} returned {short(chosen)}, so {len(chosen)} brokers. {more}".rstrip()
-        if len({*chosen}) != wanted or not {*chosen} <= {*others}:
-            return f"{asked} returned {short(chosen)}; so many different brokers of `others` are expected."
-    return None
-
-
-def ruled(followers: Followers, room: Room) -> Callable[..., dict[int, list[int]]]:
-    """The assignment rule that asks `followers`."""
-    return lambda *asked: {n: [call[0], *followers(*call)] for n, call in enumerate(calls(room))}
-
-
-def crowded(lab: Lab, room: Room, rack: str) -> str | None:
-    """The fault in the racks of an assignment, with one rack off (`""` for none); None if there is none."""
-    number = len(set(room.racks.values()))
-    asked = f"{room.replication_factor} replicas, {number} racks"
-    found = lab.partitions()
-    short_of = [p for p in found if len({room.racks[id] for id in p.replicas}) < min(number, room.replication_factor)]
-    if short_of:
-        first = short_of[0]
-        return (
-            f"{asked}: {len(short_of)} of {len(found)} partitions have two copies in one rack while another rack has "
-            f"none; the first is partition {first.partition}, {list(first.replicas)} in racks "
-            f"{' '.join(room.racks[id] for id in first.replicas)}."
-        )
-    if lost := [p.partition for p in found if p.leader < 0]:
-        return f"{asked}: with rack {rack} off, partition {lost[0]} has no leader."
-    holds = Counter(id for p in found for id in p.replicas)
-    if room.even and max(holds.values()) - min(holds.values()) > 3:
-        most, least = max(holds, key=lambda id: holds[id]), min(holds, key=lambda id: holds[id])
-        return (
-            f"{asked}: broker {most} holds {holds[most]} replicas and broker {least} {holds[least]}, though the "
-            "racks are even. `others` has an order: take the first that fits."
-        )
-    return None
+def in_words(outcome: Obeyed) -> str:
+    """The same as text."""
+    leads, broken = outcome
+    leading = ", ".join(f"broker {id} leads {' '.join(what) or 'nothing'}" for id, what in leads)
+    return leading + (f", and {', '.join(broken)} broken" if broken else "")
 
 
 # 4: operate
 
 
-def unused(lab: Lab) -> str | None:
-    """True if broker 4 still has less than two replicas in sync, or a partition another number of them."""
-    if moving := lab.reassignments():
-        return f"{len(moving)} partitions are still moving."
-    found = [p for p in lab.partitions() if p.topic == "orders"]
-    if len(found) != 6:
-        return f"orders has {len(found)} partitions; it had six, and keys depend on that number."
-    if wrong := [p for p in found if len(p.replicas) != 2]:
-        return f"partition {wrong[0].partition} has the replicas {list(wrong[0].replicas)}; two were asked for."
-    held = sum(4 in p.isr for p in found)
-    return None if held >= 2 else f"broker 4 holds {held} replica{'s' * (held != 1)} of orders."
+def disobeyed(lab: Lab) -> str | None:
+    """True if the brokers still do not know what they lead."""
+    wanted = {f"{p.topic}-{p.partition}": p.leader for p in lab.partitions() if p.topic == "new"}
+    if len(wanted) < 3:
+        return "the topic new is not whole any more."
+    known = {str(tp) for broker in lab.brokers.values() for tp in broker.leads}
+    missing = [name for name in wanted if name not in known]
+    if not missing:
+        return None
+    if lab.controller is None:
+        return f"no broker acts as the controller, and no broker leads {', '.join(missing)}."
+    return f"the controller has epoch {lab.controller.epoch}, and no broker leads {', '.join(missing)}."
 
+
+def written(lab: Lab) -> str:
+    """The reply to a learner who wrote an epoch or made a new controller."""
+    znode = lab.znodes().get("/controller_epoch")
+    if znode is not None and not znode[0].isdigit():
+        return (
+            f"/controller_epoch holds {short(znode[0].decode(errors='replace'))}, which is not a number: each broker "
+            "that is elected fails to read it and gives up, and the next one tries."
+        )
+    if any(each.name == "delete_controller" for each in lab.commands[len(CLEANED.splitlines()) - 1 :]):
+        return "The next controller adds one to what it reads. The brokers have seen epoch 4."
+    return "The controller keeps the epoch that it was elected with; it does not read the znode again."
+
+
+# 3: repair
+
+BROKEN = '''
+def at_startup(states):
+    """The replicas that a new controller moves to Online, and those that it moves to Offline."""
+    online = [replica for replica, state in states.items() if state == "OnlineReplica"]
+    return online, []
+'''
+"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="09.1",
-        title="The second round",
+        title="Four elections",
         hints=(
-            "Which partition is the first of the second round, with four brokers?",
-            "What changes there, the leader's place or the distance of the follower?",
-            "In the table of five brokers, compare partitions 0 and 5.",
+            "What is counted, controllers or brokers? Was there one before the first deletion?",
+            "Which of two znodes was deleted, and which was written?",
+            "In 2.0 the new znode gets epoch 1 at its creation. Here the first controller writes it twice.",
         ),
-        story=OPENING.format(4) + f"create_topic orders assignment='{SIX}'\nsettle\n",
-        ask=lambda lab: lab.partition("orders", 4).replicas,
-        example=(7, 8),
+        story=OPENING.replace("2.0", "2.4") + "delete_controller\nsettle\n" * 4,
+        ask=epochs,
+        example=(7, 7),
+        parts=("the controller epoch", "the version of `/controller_epoch`"),
         wrong=(predict_wrong,),
-        why="Partition 4 begins the second round: leader 1 again, and its follower one place further.",
+        why="Each controller raises the epoch by one write. A fenced write names the version that it expects.",
     ),
-    Place(
+    Implement(
         name="09.2",
-        title="Your own assignment, and each broker dies",
+        title="Which controller does a broker obey?",
         core=True,
         hints=(
-            "Write down the lists that begin with broker 1. Who comes second in them?",
-            "Let the distance of the followers depend on the round, `p // len(brokers)`.",
-            "A distance is 1 to `len(brokers) - 1`, never 0: that would be the leader again.",
+            "Which two epochs meet when one controller sends its second request?",
+            "Write down when a broker refuses, then turn it round.",
         ),
-        why="Leaders are even, and what a dead broker led goes to all the others, for three sizes and every broker.",
+        what="rules",
+        occasion="fence",
+        arguments="request_epoch, newest_seen",
+        usual=usual,
+        ask=ask,
+        cases=cases,
+        stories=STORIES,
+        outcome=obeyed,
+        describe=in_words,
+        explain=explain,
+        why="Old is refused, equal and new are obeyed; the newest epoch that was seen is remembered.",
     ),
-    Racked(
+    Repair(
         name="09.3",
-        title="A rule that forgot the racks",
+        title="A failover leaves a dead leader in place",
         hints=(
-            "Which racks have a copy already? The leader has one, too.",
-            "Skip a broker whose rack has a copy; do not stop at it.",
-            "What if each rack has a copy and some are still wanted? Then the skipped brokers may come.",
+            "Which broker did the new controller never see alive?",
+            "Which move takes a replica out of the ISR, and makes its leader -1?",
         ),
-        why="Every partition spans as many racks as it can, and no rack that goes off takes a partition with it.",
+        ticket="KAFKA-3143",
+        occasion="startup",
+        given=BROKEN,
+        why="What is not there when a controller begins goes Offline, as if it had just died: elections follow.",
     ),
     Operate(
         name="09.4",
-        title="A broker that stays empty",
+        title="A controller that no broker obeys",
         core=True,
         hints=(
-            "What does the new broker lack: leaderships, or copies?",
-            "Who may change `/brokers/topics/orders`? Not the controller of its own accord.",
-            "`lab.execute_reassignment({('orders', 0): [1, 4]})` moves one replica of one partition.",
+            "What do the brokers answer to the controller's requests? See the trace, or their logs.",
+            "With which number do they compare, and where do they keep it?",
+            "How does a controller come by its epoch? From where does it read, and when?",
         ),
-        begin=OPENING.format(3)
-        + "create_topic orders partitions=6 replication_factor=2\nsettle\nadd_broker 4\nsettle\n",
-        missing=unused,
-        best=1,
+        begin=CLEANED,
+        missing=disobeyed,
+        best=2,
         remarks={
-            "add_partitions": "New partitions may use broker 4. The old ones stay, and keys change their partition.",
-            "elect_preferred": "An election chooses among the brokers that hold a copy, and broker 4 holds none.",
-            "bounce": "A broker that starts gets the replicas that ZooKeeper names for it: none.",
-            "delete_controller": "A new controller reads the same assignment from ZooKeeper. It places nothing.",
-            "generate_reassignment": "This prints a plan; it has not been executed.",
-            "create_topic": "A new topic may use broker 4; `orders` stays where it is.",
+            "write_znode": written,
+            "delete_controller": written,
+            "bounce": "This broker has forgotten the epoch that it had seen; the others have not.",
+            "create_topic": "The next request is refused like the last one.",
+            "elect_preferred": "The election happens in ZooKeeper; the brokers refuse to hear of it.",
         },
         praise={
-            "generate_reassignment": (
-                "The generator ignores the current placement: it copied half of the replicas. Three copies "
-                "would have been enough."
-            ),
+            "delete_controller": "The new controller's epoch is no longer below what the brokers have seen.",
+            "bounce": "A broker that starts has seen no epoch yet.",
         },
-        why="An administrator has to ask for every move; the controller then carries it out (lesson 11).",
+        why="ZooKeeper decides which controller is elected; the epoch that each broker "
+        "remembers decides which one is obeyed.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "09.a": Guess(
-        "30 partitions on 6 brokers, so each leads 5. Broker 1 dies. How many brokers take over its 5 partitions?",
+        "The controller's process stands still for ten seconds, longer than its session. What happens?",
         (
             (
-                "1",
-                "So it looks in the first rows of a topic's description: 1,2,3. Look at the rows of the second round.",
+                "Nothing: it is only slow",
+                "ZooKeeper cannot tell slow from dead; it counts the time since the last ping.",
             ),
-            ("2, as many as there are followers", "Each partition has two followers, but they are not the same two."),
-            ("5", "The distance of the followers grows with each round, so each list is another one."),
+            ("There are two controllers for a while", "One by its own memory, one by `/controller`."),
+            ("Brokers stop until it is back", "They do not wait for a controller: a leader goes on leading."),
         ),
-        2,
+        1,
     ),
     "09.b": Guess(
-        "Five brokers are in rack a, one is in rack b. 60 partitions, two replicas each. How many has the lone one?",
+        "A request of the controller that was replaced arrives late. What does the broker do?",
         (
-            ("20", "So it would be if 120 replicas were shared by six. But racks come first."),
-            ("36", "Which partition may do without a copy in rack b?"),
-            ("60", "Each partition needs a copy in each rack, and rack b is one broker."),
+            ("It obeys: that controller was elected", "It was. The broker has heard of another one since."),
+            ("It asks ZooKeeper who is right", "Brokers do not ask ZooKeeper before they obey."),
+            ("It refuses: the epoch is old", "A number in the request is all it needs."),
         ),
         2,
     ),
     "09.c": Guess(
-        "A fourth broker joins three. The topic has 12 replicas. How many has the new broker after ten minutes?",
+        "Three failovers; then an administrator deletes the znodes /controller_epoch and "
+        "/controller. Which controller is obeyed?",
         (
-            ("3", "Databases that rebalance would do so. What would start it here?"),
-            ("0", "No administrator has asked for it."),
-            ("some leaders, no followers", "A leader needs a copy, too."),
-        ),
-        1,
-    ),
-    "09.d": Guess(
-        "A key's partition is its hash modulo the number of partitions. 4 become 8. Which share of the keys stays?",
-        (
-            ("all: only new keys go to new partitions", "The producer knows no old keys, it computes."),
-            ("half", "hash % 8 is hash % 4, or that and 4."),
-            ("a quarter", "That would be 16 partitions."),
+            ("the new controller, as usual", "It is elected and healthy. Which epoch does it have?"),
+            ("nobody", "The brokers remember a number that ZooKeeper has forgotten."),
+            ("the old controller", "It has resigned when /controller went."),
         ),
         1,
     ),

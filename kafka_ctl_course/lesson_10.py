@@ -1,335 +1,367 @@
-"""Exercises of lesson 10, deleting topics."""
+"""Exercises of lesson 10, topics and where their replicas go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple
 
-from kafka_ctl.controller.deletion import next_move
-from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.assignment import alternating, assign
+from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, failed, not_callable
+from kafka_ctl.exercises.implement import decoded
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
-from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
-from kafka_ctl_course.figures.deletion import facts
 
-Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
-End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
-TITLE = "Deleting topics"
+Followers = Callable[[int, list[int], dict[int, str], int], Sequence[int]]
+TITLE = "Topics and where their replicas go"
 OPENING = (
     "lab brokers={} generation=2.0 seed=7 "
     """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
 )
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-STUCK = OPENING.format(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
-"""Broker 1 is down, so the deletion of orders cannot end."""
-LEFT = (
-    OPENING.format(4)
-    + TOPIC
-    + """create_topic audit assignment='{"0":[1,2,3]}'\nsettle\nslow 4 8\n"""
-    + """reassign '{"orders-0":[1,2,4]}'\nrun_for 0.1\ndelete_topic orders\nsettle\nheal\nsettle\n"""
-)
-"""A topic was deleted while it moved: its request for a reassignment is left over."""
 
 
 # 1: predict
 
-
-def states(lab: Lab) -> dict[int, str]:
-    """The state of each replica, by broker."""
-    return {r.broker: str(r.state) for r in lab.replicas()}
+SIX = json.dumps(assign([1, 2, 3, 4], 6, 2), separators=(",", ":"))
+"""The assignment by Kafka's rule of six partitions with two replicas on four brokers, from the first broker on."""
 
 
-def predict_wrong(answer: dict[int, str], truth: dict[int, str]) -> str | None:
+def predict_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
     """The mistakes of exercise 1."""
-    if set(answer) != set(truth):
-        return f"One state for each of the brokers {', '.join(map(str, truth))} is asked for."
-    if answer[1] == INELIGIBLE:
-        return "So it was meant. In 2.0 this move of a replica that is Offline is refused, and 2.4 takes it back."
-    if answer[1] == STARTED:
-        return "A broker that is down is sent no request, so nothing has started there."
-    if answer[1] != truth[1]:
-        return "Broker 1 had left before: which state has a replica whose broker is down?"
-    if OFFLINE in (answer[2], answer[3]):
-        return "The deletion begins on every live broker: it does not wait until all are there."
-    if "NonExistentReplica" in (answer[2], answer[3]):
-        return "A replica is forgotten only when all of the topic are deleted, and broker 1 has not answered."
-    if answer != truth:
-        return "Brokers 2 and 3 live and have answered: their copies are deleted."
+    if answer == (1, 2):
+        return "That is partition 0. From partition 4 on, the second round, the distance has grown by one."
+    if answer == (4, 1):
+        return "That is partition 3. Partitions are numbered from 0."
+    if answer == (1, 4):
+        return "The leader is right. The distance grows by one with each round; yours has grown by two."
+    if answer and answer[0] != truth[0]:
+        return "The leader of partition p is at place p of the row of brokers; after the last one comes the first."
+    if len(answer) != len(truth):
+        return "Each partition has two replicas."
     return None
 
 
-SHORT = {
-    short: str(state)
-    for state in ReplicaState
-    for short in (
-        str(state),
-        str(state).removesuffix("Replica"),
-        str(state).removeprefix("Replica"),
-        str(state).removeprefix("ReplicaDeletion"),
-    )
-}
-"""The states by the names that lessons and logs use: Offline, Successful, DeletionSuccessful."""
+# 2: place
 
 
-# 2: the next move
+class Size(NamedTuple):
+    """A topic that is to be placed."""
+
+    brokers: int
+    partitions: int
+    replication_factor: int
 
 
-def cases() -> Iterator[Case]:
-    """Three replicas in any of five states, with broker 1 alive and dead, halted and not."""
-    for each in product((ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE), repeat=3):
-        found = {(0, broker): state.value for broker, state in zip((1, 2, 3), each, strict=True)}
-        for alive in ({1, 2, 3}, {2, 3}):
-            yield from ((found, frozenset(alive), halted) for halted in (False, True))
+SIZES = (Size(6, 30, 3), Size(5, 20, 2), Size(4, 12, 3))
 
 
-def ask(plugins: Plugins, case: Case) -> str:
-    """One case, through the plug."""
-    return plugins.rule("deletion", next_move)(*case)
+@dataclass(frozen=True, kw_only=True)
+class Place(Exercise):
+    """`place(brokers, partitions, replication_factor)`, plugged in as `rules["assignment"]`; then each broker dies.
+
+    Any assignment is right in which leaders are even, before and after each death.
+    """
+
+    kind: ClassVar[str] = "implement"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Create a topic of each size, look, and kill each broker in turn."""
+        if not callable(answer):
+            return not_callable(answer)
+        plugins = Plugins(rules={"assignment": answer})
+        for size in SIZES:
+            story = OPENING.format(size.brokers) + (
+                f"create_topic orders partitions={size.partitions} "
+                f"replication_factor={size.replication_factor}\nsettle\n"
+            )
+            for dead in range(size.brokers + 1):
+                text = story + (f"kill {dead}\nsettle\n" if dead else "")
+                if (verdict := _played(text, plugins, partial(uneven, size=size, dead=dead))) is not None:
+                    return verdict
+        return Verdict(True, self.why)
 
 
-def explain(case: Case, got: str, expected: str) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
-    found, alive, halted = case
-    left = [f"broker {broker}" for (_, broker), state in found.items() if state != SUCCESSFUL.value]
-    if got == "complete":
-        dead = any(broker not in alive for (_, broker), state in found.items() if state != SUCCESSFUL.value)
-        more = " When it returns, it has a copy of a topic that no controller knows (KAFKA-10548)." if dead else ""
-        return f"The copy on {left[0]} is not deleted, and you delete the znodes.{more}"
-    if expected == "complete":
-        return "Every replica is deleted; no other answer will come, so the topic would stay."
-    if got == "start" and halted:
-        return "Its deletion is halted: a broker is down or has failed. Starting again asks the same once more."
-    if got == "start":
-        return "An answer is still on its way: a replica is in ReplicaDeletionStarted."
-    return "Nothing is halted and no answer is on its way: this deletion would never start."
+def _played(text: str, plugins: Plugins, look: Callable[[Lab], str | None]) -> Verdict | None:
+    """The fault at the end of a story with the learner's function in it; None when there is none."""
+    try:
+        with Lab.replay(text, **plugins.given) as lab:
+            problem = look(lab)
+    except PluginFailed as error:
+        return Verdict(False, decoded(error))
+    except KafkaCtlError as error:
+        return Verdict(False, f"The topic cannot be created: {str(error).removeprefix('line 2: ')}")
+    return None if problem is None else Verdict(False, problem, text, plugins)
 
 
-STORIES = {
-    "a deletion": OPENING.format(3) + TOPIC + "delete_topic orders\nsettle\n",
-    "several partitions": OPENING.format(3)
-    + "create_topic orders partitions=3 replication_factor=2\nsettle\ndelete_topic orders\nsettle\n",
-    "one broker down": STUCK,
-    "and up again": STUCK + "start 1\nsettle\n",
-    "a new controller": STUCK + "delete_controller\nsettle\nstart 1\nsettle\n",
-}
-
-
-def ended(lab: Lab) -> End:
-    """The remains of the topic, and the violated invariants."""
-    found = facts(lab, "orders")
-    copies = tuple((copy.name, copy.state, copy.records is not None) for copy in found.copies)
-    return found.in_zookeeper, found.marked, copies, tuple(sorted({v.invariant for v in lab.violations}))
-
-
-def in_words(outcome: End) -> str:
-    """The same as text."""
-    there, marked, copies, broken = outcome
-    state = f"the topic {'in ZooKeeper' if there else 'gone from ZooKeeper'}"
-    state += ", still marked" if marked else ""
-    kept = [f"{name} ({state})" for name, state, on_disk in copies if on_disk]
-    state += f", copies on disk: {', '.join(kept) or 'none'}"
-    return state + (f", and {', '.join(broken)} broken" if broken else "")
-
-
-# 3 and 4: operate
-
-
-def not_deleted(lab: Lab) -> str | None:
-    """True if something of the topic is left, or an invariant broken."""
-    found = facts(lab, "orders")
-    if broken := [v for v in lab.violations if v.invariant in ("I4", "I16")]:
-        there = "the topic is there again" if found.in_zookeeper else "the topic is gone"
-        return f"{there}, but {broken[-1].invariant} is broken: {broken[-1].text}."
-    if found.in_zookeeper:
-        on_disk = [copy.name for copy in found.copies if copy.records is not None]
-        return f"/brokers/topics/orders is still there; copies on disk: {', '.join(on_disk) or 'none'}."
-    if found.marked:
-        return "the mark under /admin/delete_topics is still there."
+def uneven(lab: Lab, size: Size, dead: int) -> str | None:
+    """The fault in an assignment, with broker `dead` down (0 for none), in one sentence; None if there is none."""
+    asked = f"{size.partitions} partitions, {size.replication_factor} replicas, {size.brokers} brokers"
+    found = lab.partitions()
+    if len(found) != size.partitions:
+        return f"{asked}: your assignment has {len(found)} partitions."
+    for p in found:
+        if len(p.replicas) != size.replication_factor:
+            return f"{asked}: partition {p.partition} has the replicas {list(p.replicas)}."
+    leads = Counter(p.leader for p in found)
+    alive = {id: leads[id] for id in lab.brokers if id != dead}
+    least, most = min(alive, key=lambda id: alive[id]), max(alive, key=lambda id: alive[id])
+    difference = alive[most] - alive[least]
+    if not dead and difference > 1:
+        return (
+            f"{asked}: broker {most} leads {alive[most]} and broker {least} leads {alive[least]}. The first replica of "
+            "each list is the preferred leader: are the first ones taken in turn?"
+        )
+    if leads[-1]:
+        return f"{asked}: when broker {dead} died, {leads[-1]} partitions had no leader."
+    if dead and difference > 2:
+        return (
+            f"{asked}: after broker {dead} died, broker {most} leads {alive[most]} and broker {least} leads "
+            f"{alive[least]}. Which brokers come second in the lists that broker {dead} was first in?"
+        )
     return None
 
 
-def not_moved(lab: Lab) -> str | None:
-    """True if audit is not yet on brokers 1, 2 and 4, or a request is left."""
-    found = lab.partition("audit", 0)
-    if (3 in found.replicas) or set(found.isr) != {1, 2, 4}:
-        request = "/admin/reassign_partitions" in lab.znodes()
-        where = f"audit-0 has the replicas {list(found.replicas)} and the ISR {list(found.isr)}"
-        return f"{where}; /admin/reassign_partitions is {'there' if request else 'not there'}."
+# 3: racks
+
+Racks = Mapping[int, str]
+
+
+class Room(NamedTuple):
+    """Brokers with their racks, and a topic to place on them."""
+
+    racks: Racks
+    partitions: int
+    replication_factor: int
+    even: bool
+
+
+EVEN = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
+ROOMS = (
+    Room(EVEN, 30, 3, True),
+    Room(EVEN, 30, 4, False),
+    Room({1: "a", 2: "b", 3: "b", 4: "b", 5: "c"}, 20, 3, False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Racked(Exercise):
+    """`followers(leader, others, rack_of, wanted)`: the brokers that get the other copies of one partition.
+
+    It is called for every partition of a new topic, with `others` in the order of Kafka's rule. Right is what spans as
+    many racks as possible; then each rack is switched off.
+    """
+
+    kind: ClassVar[str] = "repair"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Create a topic in each room, look at its racks, and switch each rack off."""
+        if not callable(answer):
+            return not_callable(answer)
+        for room in ROOMS:
+            if (problem := refused(answer, room)) is not None:
+                return Verdict(False, problem)
+            plugins = Plugins(rules={"assignment": ruled(answer, room)})
+            story = OPENING.format(f"'{json.dumps(room.racks)}'") + (
+                f"create_topic orders partitions={room.partitions} "
+                f"replication_factor={room.replication_factor}\nsettle\n"
+            )
+            for rack in ("", *sorted(set(room.racks.values()))):
+                kills = "".join(f"kill {id}\n" for id in room.racks if room.racks[id] == rack)
+                text = story + (kills + "settle\n" if rack else "")
+                if (verdict := _played(text, plugins, partial(crowded, room=room, rack=rack))) is not None:
+                    return verdict
+        return Verdict(True, self.why)
+
+
+def calls(room: Room) -> Iterator[tuple[int, list[int], dict[int, str], int]]:
+    """The input of `followers` for each partition: leaders and the order of the others are those of Kafka's rule.
+
+    The row of brokers alternates racks; the order is the one of the rule on this row without racks.
+    """
+    row = alternating(list(room.racks), room.racks)
+    for places in assign(range(len(row)), room.partitions, len(row)).values():
+        leader, *others = (row[place] for place in places)
+        yield leader, others, dict(room.racks), room.replication_factor - 1
+
+
+def refused(followers: Followers, room: Room) -> str | None:
+    """The fault in a function that does not return so many other brokers, in one sentence; None if there is none."""
+    for leader, others, rack_of, wanted in calls(room):
+        asked = f"followers(leader={leader}, others={others}, ..., wanted={wanted})"
+        try:
+            chosen: object = followers(leader, list(others), rack_of, wanted)
+        except Exception as error:  # whatever a learner's code can do
+            return f"{asked} {failed(error)}."
+        if not isinstance(chosen, list | tuple):
+            return f"{asked} returned {short(chosen)}; a list of brokers is expected."
+        if len(chosen) != wanted:
+            few = len(chosen) < wanted
+            more = "When every rack has a copy, may one have a second? Skip a broker, do not stop." if few else ""
+            return f"{asked} returned {short(chosen)}, so {len(chosen)} brokers. {more}".rstrip()
+        if len({*chosen}) != wanted or not {*chosen} <= {*others}:
+            return f"{asked} returned {short(chosen)}; so many different brokers of `others` are expected."
     return None
 
 
-def removed_mark(lab: Lab) -> str:
-    """The reply to a learner who deleted the mark."""
-    memory = lab.controller_memory()
-    if memory is not None and "orders" in memory.deleting:
-        return "The controller does not watch the mark itself: the topic is still in topicsToBeDeleted, in memory."
-    return "The mark is the request. By the time of the deletion the request was gone."
+def ruled(followers: Followers, room: Room) -> Callable[..., dict[int, list[int]]]:
+    """The assignment rule that asks `followers`."""
+    return lambda *asked: {n: [call[0], *followers(*call)] for n, call in enumerate(calls(room))}
 
 
-def executed(lab: Lab) -> str:
-    """The reply to a learner who executed a plan that was not carried out."""
-    if "/admin/reassign_partitions" not in lab.znodes():
-        return "When you asked, the old request was still there, and the tool wrote nothing. It is gone now: ask again."
-    if b"audit" not in lab.znodes()["/admin/reassign_partitions"][0]:
-        return "The tool wrote nothing: There is an existing assignment running."
-    return (
-        "The plan is in ZooKeeper, and the controller has not noticed: its watch of this znode was used up when the "
-        "znode was deleted."
-    )
+def crowded(lab: Lab, room: Room, rack: str) -> str | None:
+    """The fault in the racks of an assignment, with one rack off (`""` for none); None if there is none."""
+    number = len(set(room.racks.values()))
+    asked = f"{room.replication_factor} replicas, {number} racks"
+    found = lab.partitions()
+    short_of = [p for p in found if len({room.racks[id] for id in p.replicas}) < min(number, room.replication_factor)]
+    if short_of:
+        first = short_of[0]
+        return (
+            f"{asked}: {len(short_of)} of {len(found)} partitions have two copies in one rack while another rack has "
+            f"none; the first is partition {first.partition}, {list(first.replicas)} in racks "
+            f"{' '.join(room.racks[id] for id in first.replicas)}."
+        )
+    if lost := [p.partition for p in found if p.leader < 0]:
+        return f"{asked}: with rack {rack} off, partition {lost[0]} has no leader."
+    holds = Counter(id for p in found for id in p.replicas)
+    if room.even and max(holds.values()) - min(holds.values()) > 3:
+        most, least = max(holds, key=lambda id: holds[id]), min(holds, key=lambda id: holds[id])
+        return (
+            f"{asked}: broker {most} holds {holds[most]} replicas and broker {least} {holds[least]}, though the "
+            "racks are even. `others` has an order: take the first that fits."
+        )
+    return None
 
 
-AGAIN = "The next controller reads the mark, starts again, and waits for the same broker."
+# 4: operate
 
-# 5: repair
 
-BROKEN = '''
-def waits(asked, queued, moving):
-    """The topics whose deletion waits for their move; `asked` are to be deleted now, `queued` were so before."""
-    return [topic for topic in queued if topic in moving]
-'''
-"""The function that learners get."""
+def unused(lab: Lab) -> str | None:
+    """True if broker 4 still has less than two replicas in sync, or a partition another number of them."""
+    if moving := lab.reassignments():
+        return f"{len(moving)} partitions are still moving."
+    found = [p for p in lab.partitions() if p.topic == "orders"]
+    if len(found) != 6:
+        return f"orders has {len(found)} partitions; it had six, and keys depend on that number."
+    if wrong := [p for p in found if len(p.replicas) != 2]:
+        return f"partition {wrong[0].partition} has the replicas {list(wrong[0].replicas)}; two were asked for."
+    held = sum(4 in p.isr for p in found)
+    return None if held >= 2 else f"broker 4 holds {held} replica{'s' * (held != 1)} of orders."
+
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="10.1",
-        title="Where the three replicas are",
+        title="The second round",
         hints=(
-            "Who can answer a request, and who cannot?",
-            "Is there anything that lets brokers 2 and 3 wait for broker 1?",
-            "Broker 1 was down before the deletion began. Which state has its replica had since?",
+            "Which partition is the first of the second round, with four brokers?",
+            "What changes there, the leader's place or the distance of the follower?",
+            "In the table of five brokers, compare partitions 0 and 5.",
         ),
-        story=STUCK,
-        ask=states,
-        example={1: "NewReplica", 2: "NewReplica", 3: "NewReplica"},
-        names=SHORT,
+        story=OPENING.format(4) + f"create_topic orders assignment='{SIX}'\nsettle\n",
+        ask=lambda lab: lab.partition("orders", 4).replicas,
+        example=(7, 8),
         wrong=(predict_wrong,),
-        why="The live ones delete at once, so one copy is left: the one that cannot be reached.",
+        why="Partition 4 begins the second round: leader 1 again, and its follower one place further.",
     ),
-    Implement(
+    Place(
         name="10.2",
-        title="What next?",
+        title="Your own assignment, and each broker dies",
         core=True,
         hints=(
-            "Begin with the one case in which the znodes may be deleted.",
-            "When is it useless to send anything now? There are two reasons.",
-            "`alive` is a set of brokers. Does the answer need it?",
+            "Write down the lists that begin with broker 1. Who comes second in them?",
+            "Let the distance of the followers depend on the round, `p // len(brokers)`.",
+            "A distance is 1 to `len(brokers) - 1`, never 0: that would be the leader again.",
         ),
-        what="rules",
-        occasion="deletion",
-        arguments="states, alive, halted",
-        usual=next_move,
-        ask=ask,
-        cases=cases,
-        stories=STORIES,
-        outcome=ended,
-        describe=in_words,
-        explain=explain,
-        why="All deleted: complete. Halted, or an answer on its way: wait. Otherwise: start.",
+        why="Leaders are even, and what a dead broker led goes to all the others, for three sizes and every broker.",
     ),
-    Operate(
+    Racked(
         name="10.3",
-        title="A deletion that is stuck",
-        core=True,
+        title="A rule that forgot the racks",
         hints=(
-            "Which answer is the controller waiting for?",
-            "Can anything else give this answer?",
-            "One command is enough.",
+            "Which racks have a copy already? The leader has one, too.",
+            "Skip a broker whose rack has a copy; do not stop at it.",
+            "What if each rack has a copy and some are still wanted? Then the skipped brokers may come.",
         ),
-        begin=STUCK,
-        missing=not_deleted,
-        best=1,
-        remarks={
-            "delete_znode /admin/delete_topics/orders": removed_mark,
-            "delete_controller": AGAIN,
-            "bounce": AGAIN,
-            "elect_preferred": "No replica of this topic may lead any more.",
-            "reassign": "The controller takes the request out again: the topic is to be deleted.",
-        },
-        praise={"delete_controller": "The new controller started over; broker 1 was needed anyway."},
-        why="The controller waited for the answer of one broker, and nothing else can give it.",
+        why="Every partition spans as many racks as it can, and no rack that goes off takes a partition with it.",
     ),
     Operate(
         name="10.4",
-        title="A request that outlived its topic",
+        title="A broker that stays empty",
+        core=True,
         hints=(
-            "`lab.execute_reassignment({('audit', 0): [1, 2, 4]})` prints an answer. What does it say?",
-            "Where is the old request, and who ought to take it out? Look at `lab.znodes()`.",
-            "When is `/admin/reassign_partitions` read, if it has not changed?",
+            "What does the new broker lack: leaderships, or copies?",
+            "Who may change `/brokers/topics/orders`? Not the controller of its own accord.",
+            "`lab.execute_reassignment({('orders', 0): [1, 4]})` moves one replica of one partition.",
         ),
-        begin=LEFT,
-        missing=not_moved,
-        best=2,
+        begin=OPENING.format(3)
+        + "create_topic orders partitions=6 replication_factor=2\nsettle\nadd_broker 4\nsettle\n",
+        missing=unused,
+        best=1,
         remarks={
-            "execute_reassignment": executed,
-            "delete_znode": "The old request is gone. The move of audit has not been requested yet.",
-            "reassign": "The request of orders is still there, and so a second one is not accepted.",
-            "create_topic": "A new topic of this name is a new topic; the old request does not move it.",
-            "delete_controller": "The request of orders is gone now. The move of audit has not been requested yet.",
-            "bounce": "The move of audit has not been requested yet.",
+            "add_partitions": "New partitions may use broker 4. The old ones stay, and keys change their partition.",
+            "elect_preferred": "An election chooses among the brokers that hold a copy, and broker 4 holds none.",
+            "bounce": "A broker that starts gets the replicas that ZooKeeper names for it: none.",
+            "delete_controller": "A new controller reads the same assignment from ZooKeeper. It places nothing.",
+            "generate_reassignment": "This prints a plan; it has not been executed.",
+            "create_topic": "A new topic may use broker 4; `orders` stays where it is.",
         },
         praise={
-            "delete_controller": "A new controller reads the request, finds no such partition, and takes it out.",
-            "bounce": "Another controller came; it read the request and took it out.",
+            "generate_reassignment": (
+                "The generator ignores the current placement: it copied half of the replicas. Three copies "
+                "would have been enough."
+            ),
         },
-        why="Look for moves before you delete a topic: the controller deletes it and leaves the request.",
-    ),
-    Repair(
-        name="10.5",
-        title="One move, two topics that cannot be used",
-        hints=(
-            "Over which topic does the start of broker 4 fail? It is gone; why is its move still there?",
-            "When is a topic in `asked`, and when in `queued`?",
-        ),
-        ticket="LINKEDIN-14",
-        occasion="waiting",
-        given=BROKEN,
-        stories={
-            "one topic moves, another is deleted": """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; """
-            """reassign '{"orders-0":[1,4]}'; run_for 0.1; delete_topic audit; settle; heal; settle""",
-        },
-        why="So orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
+        why="An administrator has to ask for every move; the controller then carries it out (lesson 11).",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "10.a": Guess(
-        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
+        "30 partitions on 6 brokers, so each leads 5. Broker 1 dies. How many brokers take over its 5 partitions?",
         (
-            ("3: it waits until all can delete", "All or nothing would need a process that asks all of them first."),
-            ("1", "Live brokers delete at once; the controller waits for the others."),
-            ("0", "Broker 1 is down. Which process should have deleted its copy?"),
+            (
+                "1",
+                "So it looks in the first rows of a topic's description: 1,2,3. Look at the rows of the second round.",
+            ),
+            ("2, as many as there are followers", "Each partition has two followers, but they are not the same two."),
+            ("5", "The distance of the followers grows with each round, so each list is another one."),
         ),
-        1,
+        2,
     ),
     "10.b": Guess(
-        "The deletion is stuck. An administrator removes the request's znode. Later broker 1 returns. The topic is ...",
+        "Five brokers are in rack a, one is in rack b. 60 partitions, two replicas each. How many has the lone one?",
         (
-            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
-            ("deleted", "The controller has had it in memory all the time."),
-            ("stuck as before", "The one that was waited for is here now."),
+            ("20", "So it would be if 120 replicas were shared by six. But racks come first."),
+            ("36", "Which partition may do without a copy in rack b?"),
+            ("60", "Each partition needs a copy in each rack, and rack b is one broker."),
+        ),
+        2,
+    ),
+    "10.c": Guess(
+        "A fourth broker joins three. The topic has 12 replicas. How many has the new broker after ten minutes?",
+        (
+            ("3", "Databases that rebalance would do so. What would start it here?"),
+            ("0", "No administrator has asked for it."),
+            ("some leaders, no followers", "A leader needs a copy, too."),
         ),
         1,
     ),
-    "10.c": Guess(
-        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
-        (
-            ("5: broker 1 has them", "It has them when it starts. Whom will it follow?"),
-            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
-            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
-        ),
-        2,
-    ),
     "10.d": Guess(
-        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
+        "A key's partition is its hash modulo the number of partitions. 4 become 8. Which share of the keys stays?",
         (
-            ("waits until the move has ended", "So says a comment in the source. Look at the order of two calls."),
-            ("is refused", "The tool looks whether the topic exists, at nothing else."),
-            ("goes through at once", "The check comes before the topic is on the list that is checked."),
+            ("all: only new keys go to new partitions", "The producer knows no old keys, it computes."),
+            ("half", "hash % 8 is hash % 4, or that and 4."),
+            ("a quarter", "That would be 16 partitions."),
         ),
-        2,
+        1,
     ),
 }

@@ -1,298 +1,318 @@
-"""Exercises of lesson 15, records, high watermark, acks."""
+"""Exercises of lesson 15, locks, event queue, pipelining."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.errors import KafkaCtlError, short
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
 from kafka_ctl.exercises.implement import Implement
-from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
+from kafka_ctl.trace.timing import timing
 
-Case = tuple[dict[int, int], tuple[int, ...], int]
-Result = tuple[tuple[tuple[str | None, float], ...], tuple[str, ...]]
-TITLE = "Records, high watermark, acks"
+Case = tuple[list[str], int]
+Outcome = tuple[tuple[tuple[str, int], ...], float]
+TITLE = "Locks, event queue, pipelining"
 CONFIG = '"auto.leader.rebalance.enable":false'
 OPENING = (
-    f"lab brokers=3 generation=2.4 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+    f"lab brokers=4 generation=2.0 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+KILLED = "create_topic orders partitions={} replication_factor=3\nsettle\nkill 1\nsettle\n"
 STORIES = {
-    "all are in sync": OPENING + TOPIC + "produce orders 0 records=2\nsettle\n",
-    "broker 3 is slow, then the others die": OPENING
-    + TOPIC
-    + "produce orders 0\nsettle\nslow 3 0.2\nproduce orders 0 records=2\nkill 1\nkill 2\nsettle\n",
-    "broker 3 has left the ISR": OPENING + TOPIC + "lag 3 orders 0\nsettle\nproduce orders 0 records=2\nsettle\n",
-    "the leader is alone in the ISR": OPENING
-    + TOPIC
-    + "lag 2 orders 0\nlag 3 orders 0\nsettle\nproduce orders 0 records=2\nsettle\n",
+    "a broker that leads 30 partitions dies": OPENING + KILLED.format(120),
+    "a window of three": OPENING.replace(CONFIG, f'{CONFIG},"zookeeper.max.in.flight.requests":3') + KILLED.format(24),
+    "Kafka 0.10, one at a time": OPENING.replace("2.0", "0.10") + KILLED.format(12),
 }
-REFUSED = (
-    OPENING.replace("brokers=3", "brokers=4").replace(CONFIG, f'{CONFIG},"min.insync.replicas":2')
-    + """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=2\nkill 2\nsettle\n"""
-    + "produce orders 0\n"
-)
-"""Two copies, two wanted: broker 2 is beyond repair, and every write is refused."""
 
 
 # 1: predict
 
 
-def contents(lab: Lab) -> tuple[str, ...]:
-    """The logs of the three replicas as text."""
-    return tuple(log.content for log in lab.log("orders", 0))
+def round_trips(lab: Lab) -> int:
+    """Round trips to ZooKeeper from the end of the session to the first request to a broker."""
+    found = timing(lab.trace, "expired")
+    first = min(sent for sent, _ in found.requests)
+    return len({at for at in found.operations if at <= first})
 
 
-def spaced(answer: object) -> object:
-    """The same logs with one space between two parts, also beside a bar."""
-    if isinstance(answer, tuple):
-        return tuple(map(spaced, answer))
-    return " ".join(answer.replace("|", " | ").split()) if isinstance(answer, str) else answer
-
-
-def predict_wrong(answer: tuple[str, ...], truth: tuple[str, ...]) -> str | None:
+def predict_wrong(answer: int, truth: int) -> str | None:
     """The mistakes of exercise 1."""
-    if any(each.count("|") != 1 for each in answer):
-        return "Each log has one bar, where its high watermark is."
-    logs = [each.split() for each in answer]
-    if any("3@0" in each for each in logs):
-        return "You have a third record; two were sent, with the values 1 and 2."
-    if any(each == ["|"] for each in logs[1:]):
-        return "With an empty follower the answer would be that of acks=1. Whom did the leader wait for?"
-    if any({*each} != {"|", "1@0", "2@0"} for each in logs):
-        return "Two records, 1 and 2, were written in leader epoch 0: 1@0 and 2@0, on each disk."
-    if logs[0] != ["1@0", "2@0", "|"]:
-        return "The producer has its answer, so both records of the leader are below its high watermark."
-    if any(each[-1] == "|" for each in logs[1:]):
-        return (
-            "A follower has the records, but what tells it that they are safe? A fetch is answered with the high "
-            "watermark from *before* that fetch."
-        )
+    if answer == 62:
+        return "So it is one by one, in 0.10. How many operations share a round trip here?"
+    if answer in (60, 90, 120, 213, 214):
+        return "That is a number of operations; those of one phase share round trips, ten at a time."
+    if answer in (2, 3, 4):
+        return "A window of ten: thirty reads need three round trips, thirty writes three more. And what comes before?"
+    if answer == 6:
+        return "Three to read, three to write. How does the controller find out who has gone?"
+    if answer in (1, 7):
+        return "The reads have to be answered before anything is decided, and decided before anything is written."
     return None
 
 
 # 2: implement
 
 
-def usual(ends: dict[int, int], isr: tuple[int, ...], leader: int) -> int:
-    """As far as every member of the ISR reaches."""
-    return min(ends[broker] for broker in isr)
+def usual(operations: list[str], window: int) -> list[list[str]]:
+    """So many at a time."""
+    return [operations[n : n + window] for n in range(0, len(operations), window)]
 
 
 def cases() -> Iterator[Case]:
-    """Every ISR that has the leader, and ends from nothing to all that it has."""
-    for isr in ((1, 2, 3), (1, 3, 2), (1, 2), (1, 3), (1,)):
-        for second, third in product((-1, 0, 1, 3), repeat=2):
-            yield {1: 3, 2: second, 3: third}, isr, 1
+    """Lists around the multiples of a window."""
+    for window in (1, 2, 10):
+        yield from (([f"get /{n}" for n in range(number)], window) for number in (1, 2, 9, 10, 11, 20, 21, 60))
 
 
-def ask(plugins: Plugins, case: Case) -> int:
-    """One case, through the plug; below the log's beginning is nothing."""
-    return max(plugins.rule("high_watermark", usual)(*case), 0)
+def ask(plugins: Plugins, case: Case) -> list[int]:
+    """The number of operations that are sent together."""
+    return [len(each) for each in plugins.rule("pipeline", usual)(*case)]
 
 
-def explain(case: Case, got: int, expected: int) -> str:
-    """The fault in a high watermark, in one sentence; None if there is none."""
-    ends, isr, leader = case
-    if got > expected:
-        late = min(isr, key=lambda broker: ends[broker])
-        if all(ends[broker] < got for broker in ends if broker != leader):
-            return f"No broker but the leader has all below {got}: this is acks=1 under another name."
-        return (
-            f"Broker {late} is in the ISR and its log ends at {max(ends[late], 0)}: it may be elected without the "
-            f"records up to {got} that you call safe."
-        )
-    if isr == (leader,):
-        return "The leader is a member of the ISR, too: alone in it, it waits for no other broker."
-    if held := [broker for broker in ends if broker not in isr and ends[broker] < expected]:
-        return f"You wait for broker {held[0]}, which is not in the ISR {isr}: a dead replica would stop all producers."
-    return f"Every member of the ISR {isr} has more: all reach {expected}."
+def explain(case: Case, got: list[int], expected: list[int]) -> str:
+    """The fault in the numbers of operations sent together, in one sentence; None if there is none."""
+    operations, window = case
+    if max(got) > window:
+        return f"{max(got)} operations are in flight together; the window is {window}. Kafka holds a semaphore of it."
+    return f"{len(got)} round trips; {len(expected)} are enough for {len(operations)} operations, {window} at a time."
 
 
-def result(lab: Lab) -> Result:
-    """The outcome of each produce request, its time in ms, and the violated invariants."""
-    sent = {r.detail: r.time_ms for r in lab.trace.slice(kind="request", action="Produce")}
-    answers = lab.trace.slice(kind="response", action="Produce", actor="producer")
-    first = [next((ms for text, ms in sent.items() if _values(text) == _values(r.detail)), 0.0) for r in answers]
-    took = tuple((r.error, round(r.time_ms - ms, 1)) for r, ms in zip(answers, first, strict=True))
-    return took, tuple(sorted({violation.invariant for violation in lab.violations}))
+def outcome(lab: Lab) -> Outcome:
+    """The leaders, and the time at which the last leader or follower had taken over."""
+    taken = [r.time_ms for r in lab.trace if r.action in ("become-leader", "become-follower")]
+    return tuple((f"{p.topic}-{p.partition}", p.leader) for p in lab.partitions()), round(max(taken, default=0.0), 1)
 
 
-def _values(detail: str | None) -> str:
-    return (detail or "").split(" acks=")[0]
-
-
-def in_words(found: Result) -> str:
+def in_words(found: Outcome) -> str:
     """The same as text."""
-    took, broken = found
-    outcome = ", ".join(f"{error or 'acknowledged'} after {ms} ms" for error, ms in took) or "nothing produced"
-    return outcome + (f"; {', '.join(broken)} broken" if broken else "")
+    return f"the last broker informed at {found[1]} ms"
 
 
 # 4: operate
 
-
-def refused(lab: Lab) -> str | None:
-    """True if a write is refused, or acknowledged with fewer than two copies."""
-    if any(each.name in ("start", "bounce") and each.args[:1] == (2,) for each in lab.commands):
-        return "broker 2 is beyond repair: in this exercise it cannot be started."
-    outcome = lab.produce("orders", 0)
-    if outcome is None or not outcome.acknowledged:
-        return f"a write with acks=all is answered with {outcome.error if outcome else 'nothing'}."
-    lost = next((v.text for v in lab.violations if v.invariant == "I4"), None)
-    if lost:
-        return f"writes are possible, but {lost}."
-    running = {id for id, view in lab.brokers.items() if view.state == "running"}
-    copies = [
-        log.broker
-        for log in lab.log("orders", 0)
-        if log.broker in running and outcome.values[0] in [entry.value for entry in log.entries]
-    ]
-    return None if len(copies) >= 2 else f"a write is acknowledged, with one copy, on broker {copies[0]}."
+KNOWN = {
+    "generation": "0.10",
+    "pipelined": None,
+    "partitions": 120,
+    "zookeeper_round_trip": 0.005,
+    "window": 10,
+    "session_timeout": 6000,
+    "retries": 3,
+    "stop": "shutdown",
+}
+"""The settings that may be changed, with their values; `pipelined` is None for the generation's own."""
+GRACE = 300
+"""Milliseconds until the process is killed."""
 
 
-CONFIGURED = (
-    "To ask for fewer copies is no second copy: the next failure would take what was acknowledged. Here a broker reads "
-    "a topic's settings only when its copy is made."
-)
+@dataclass(frozen=True, kw_only=True)
+class GracePeriod(Exercise):
+    """A broker gets 300 ms to stop; the answer is a dictionary of what is changed, of `KNOWN`.
+
+    Any change is right with which the answer comes, and the last new leader knows of it, within that time.
+    """
+
+    kind: ClassVar[str] = "operate"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Stop a broker in a cluster with these changes, and look at two times."""
+        if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
+            return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
+        changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
+        if not changed:
+            return Verdict(False, "Nothing is changed yet, and so the answer takes some 900 ms.")
+        try:
+            with _cluster(KNOWN | answer) as lab:
+                answered, informed = _stopped(lab, str((KNOWN | answer)["stop"]))
+        except (KafkaCtlError, ValueError, TypeError) as error:
+            return Verdict(False, f"This cluster cannot be: {error}")
+        text = f"answered after {answered:.0f} ms, the last new leader informed after {informed:.0f} ms"
+        if max(answered, informed) > GRACE:
+            return Verdict(False, f"With {_listed(changed)}: {text}. {_remark(changed)}".rstrip())
+        fewer = "" if len(changed) == 1 else " One change would have been enough."
+        return Verdict(True, f"{_listed(changed)}: {text}.{fewer} {self.why}")
+
+
+def _cluster(given: dict[str, Any]) -> Lab:
+    generation = Generation(given["generation"])
+    if given["pipelined"] is not None:
+        generation = generation.but(pipelined=given["pipelined"])
+    lab = Lab(
+        brokers=4,
+        generation=generation,
+        seed=7,
+        costs=Costs(boot=0.0005, zookeeper_tick=0, zookeeper_round_trip=given["zookeeper_round_trip"]),
+        config={
+            "auto.leader.rebalance.enable": False,
+            "zookeeper.max.in.flight.requests": given["window"],
+            "zookeeper.session.timeout.ms": given["session_timeout"],
+            "controlled.shutdown.max.retries": given["retries"],
+        },
+    )
+    lab.create_topic("orders", partitions=given["partitions"], replication_factor=3)
+    lab.settle()
+    return lab
+
+
+def _stopped(lab: Lab, how: str) -> tuple[float, float]:
+    """Milliseconds until the broker may end, and until the last new leader knows that it leads."""
+    start, began = len(lab.trace), lab.now * 1000
+    if how == "kill":
+        lab.kill(1)
+        lab.settle()
+        return 0.0, max(timing(lab.trace, "expired", start).leaders.values()) + lab.trace.slice(
+            start=start, action="expired"
+        )[0].time_ms - began
+    if how != "shutdown":
+        raise ValueError(f"stop is shutdown or kill, not {short(how)}")
+    lab.shutdown(1)
+    lab.settle()
+    answer = lab.trace.slice(start=start, kind="response", action="ControlledShutdown")[-1].time_ms
+    leaders = timing(lab.trace, "ControlledShutdown", start)
+    return answer - began, max(leaders.leaders.values()) + leaders.moment - began
+
+
+def _listed(changed: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in changed.items())
+
+
+def _remark(changed: dict[str, object]) -> str:
+    """The facts about a change that is not enough."""
+    remarks = {
+        "stop": "The controller is not asked, so there is no answer to wait for; but there "
+        "is no leader before the session ends.",
+        "window": "Before 1.1 there is no window: one operation at a time.",
+        "retries": "The first attempt succeeds. A retry would take 5 s more.",
+        "session_timeout": "No session has to expire here: the broker says that it leaves.",
+        "partitions": "Each partition that it leads takes some round trips. How many fit into 300 ms?",
+        "zookeeper_round_trip": "A smaller round trip helps. How many are made, one after the other?",
+        "generation": "Which of the two rewrites made it fast?",
+    }
+    if changed.get("pipelined") is False:
+        return "Without pipelining a newer controller waits for each operation as 0.10 does."
+    return next((remarks[name] for name in changed if name in remarks), "")
+
 
 # 3: repair
 
 BROKEN = '''
-def cut(high_watermark, end, shared):
-    """Where a new follower cuts its log, which ends at `end`.
-
-    Up to `shared` it has the leader's records, by leader epochs; that is None until the leader has answered.
-    """
-    return high_watermark
+def next_round(asked, refused):
+    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
+    return asked
 '''
 """The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="15.1",
-        title="Three logs",
+        title="How many round trips?",
         core=True,
         hints=(
-            "Which set does the leader wait for before it answers?",
-            "A follower learns the high watermark from the answer to a fetch. To which fetch?",
-            "When does the next fetch of a follower leave in Kafka 2.0?",
+            "Write down the phases: what has to be known before the next can begin?",
+            "Which operations of one phase can share a round trip, and how many of them?",
+            "Thirty by ten, twice. And what does the controller read before it knows who has gone?",
         ),
-        story=OPENING.replace("2.4", "2.0") + TOPIC + "produce orders 0 records=2\n",
-        ask=contents,
-        example=("7@7 |", "7@7 |", "7@7 |"),
-        parts=("broker 1", "broker 2", "broker 3"),
+        story=OPENING + KILLED.format(120),
+        ask=round_trips,
+        example=77,
         wrong=(predict_wrong,),
-        read=spaced,
-        why="The leader knows that both records are safe; the followers have them, and do not know it yet.",
+        why="Two to learn who has gone, three to read thirty states, three to write them: 1.6 ms.",
     ),
     Implement(
         name="15.2",
-        title="Your own high watermark",
-        core=True,
+        title="Your own pipeline",
         hints=(
-            "Say in one sentence who must have a record before it is committed.",
-            "`ends` has every assigned replica. Which of them count?",
-            "Does the leader count? Try an ISR that is the leader alone.",
+            "What does `range(0, 25, 10)` give?",
+            "The answers come back in the order of the operations: what must you not change?",
+            "The last list may be shorter than the window.",
         ),
         what="rules",
-        occasion="high_watermark",
-        arguments="ends, isr, leader",
+        occasion="pipeline",
+        arguments="operations, window",
         usual=usual,
         ask=ask,
         cases=cases,
         stories=STORIES,
-        outcome=result,
+        outcome=outcome,
         describe=in_words,
         explain=explain,
-        why="As far as every member of the ISR reaches, the leader among them: every "
-        "replica that may be elected has these records.",
+        why="A window full at a time, in order: as many operations as one by one, and a tenth of the waiting.",
     ),
     Repair(
         name="15.3",
-        title="Safe, and gone after two restarts",
+        title="Elected twice",
         hints=(
-            "What did the follower throw away when it came back, before its leader had answered?",
-            "Two cases: `shared` is None, or a number. What is certain in each of them?",
+            "How many of the four writes were refused?",
+            "What becomes of a partition that is elected a second time?",
         ),
-        ticket="KAFKA-1211",
-        occasion="truncate",
+        ticket="KAFKA-8286",
+        occasion="retry",
         given=BROKEN,
         stories={
-            "only the old leader has a record": "produce orders 0 records=2; run_for 2; pause 2 3; pause 3 3; "
-            "produce orders 0 acks=1; run_for 0.2; kill 1; run_for 8; produce orders 0; settle; start 1; settle",
-            "a follower restarts early": "produce orders 0 records=2; bounce 2; settle",
-            "an unclean election": """create_topic audit assignment='{"0":[1,2]}' """
-            """config='{"unclean.leader.election.enable":"true"}'; settle; kill 2; settle; """
-            "produce audit 0 records=3; settle; kill 1; settle; start 2; settle; produce audit 0; settle; start 1; "
-            "settle",
+            "several writes are refused": """create_topic bills assignment='{"0":[1,2,3],"1":[1,2,3]}'; settle; """
+            "lag 3 bills 0; lag 3 bills 1; settle; catch_up 3; run_for 0.1991; shutdown 1 wait=false; settle",
         },
-        why="A follower asks its leader where their logs part, by leader epochs (KIP-101), and cuts off no more.",
+        why="Only what was refused is elected again; the leader epochs of the others rise once.",
     ),
-    Operate(
+    GracePeriod(
         name="15.4",
-        title="Every write is refused",
+        title="300 milliseconds to stop",
+        core=True,
         hints=(
-            "How many members has the ISR, and how many are wanted?",
-            "Which running broker could have the second copy?",
-            "A reassignment may replace one replica and keep the other.",
+            "What does the broker wait for? Thirty partitions, times how many operations?",
+            "Which of the two rewrites takes these waits away?",
+            "There is more than one way: think of the distance to ZooKeeper, too.",
         ),
-        begin=REFUSED,
-        missing=refused,
-        best=1,
-        remarks={
-            "write_znode": CONFIGURED,
-            "elect_preferred": "Broker 1 leads already; an election adds no replica to an ISR.",
-            "delete_controller": "A new controller finds the same ISR, (1), and the same replicas, 1 and 2.",
-            "add_partitions": "Other partitions may take records; those of orders-0 are still refused.",
-            "add_broker": "A new broker has no replica before one is assigned to it.",
-            "kill 1": "Broker 1 had the only copy that was left.",
-            "catch_up": "Broker 2 does not lag; its process is gone.",
-        },
-        why="A write needs members of the ISR, and members need brokers that run: give the partition another one.",
+        why="What has to be waited for is the number of operations one after the other, times the round trip.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "15.a": Guess(
-        "Two records, acks=all. The producer has its answer. Which high watermark does follower 2 have?",
+        "Kafka 0.10 needs 13.5 ms until the new leaders know. How long with the event queue, without pipelining?",
         (
-            ("2", "It has both records. How would it know that they are safe?"),
-            ("0", "The leader knows; a follower learns it with a later fetch."),
-            ("1", "That would be one record of two."),
-            ("it depends on acks", "What a producer waits for changes nothing between leader and followers."),
+            ("about half", "That is what the release notes of 0.11 suggest. What has the controller to wait for?"),
+            ("13.5 ms", "One thread or several: each waits for one operation of ZooKeeper after the other."),
+            ("20 ms", "One thread instead of several sounds slower. Did the several work at the same time?"),
+            ("2.3 ms", "That is 2.0. Which of its two changes is this?"),
         ),
         1,
     ),
     "15.b": Guess(
-        "Replication factor 3, ISR (1, 2), min.insync.replicas 1, acks=all. How many copies does an answer prove?",
+        "How many operations of ZooKeeper does pipelining save?",
         (
-            ("1", "The minimum is not the number that is waited for."),
-            ("2", "All members of the ISR, as it is at that moment."),
-            ("3", "Then a dead replica would stop all producers."),
+            ("9 of 10", "Ten share a round trip. Are they fewer for that?"),
+            ("half", "Each state is still read once and written once."),
+            ("none", "The same operations, fewer waits."),
         ),
-        1,
+        2,
     ),
     "15.c": Guess(
-        "A follower stops fetching; replica.lag.time.max.ms is 30000 (2.5). How does a write with acks=all end?",
+        "0.10 answers the leaving broker after 37 ms: all moved. How many of 30 new leaders know that they lead?",
         (
-            ("acknowledged after 15 s", "The limit is 30 s, and the leader looks every half of it."),
-            ("acknowledged after 45 s", "The leader could, after 45 s. How long does a producer wait?"),
-            ("with a timeout", "The producer gives up after 30 s, before the leader does."),
+            ("all 30", "All are moved in ZooKeeper. Have the brokers been notified?"),
+            ("all but a few", "One request at a time, there and back, for each partition and broker."),
+            ("about a third", "The others have their request in a queue."),
+            ("none", "The first requests left with the first election."),
         ),
         2,
     ),
     "15.d": Guess(
-        "Broker 1 leads and has lost ZooKeeper. A producer writes to it with acks=1. What happens?",
+        "A broker with 60 leaders leaves; meanwhile an administrator creates a "
+        "topic. In which is its leader known last?",
         (
-            ("It is answered in 1 ms", "To answer a producer needs no session."),
-            ("It is refused", "A session makes a broker visible to the controller. What tells it not to lead?"),
-            ("It hangs for 30 s", "So it is with acks=all: its follower fetches no more."),
+            ("0.10, with the lock", "The lock is given back after each partition."),
+            ("the queue without pipelining", "The new topic waits until the whole shutdown is done."),
+            ("2.0, queue and pipelining", "It waits for the whole shutdown, too. How long does that take?"),
         ),
-        0,
+        1,
     ),
 }

@@ -1,351 +1,255 @@
-"""Exercises of lesson 16, timing wheel and purgatory."""
+"""Exercises of lesson 16, the bug museum."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from kafka_ctl.brokers.purgatory import PURGE_INTERVAL, DelayedOperation
-from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
-from kafka_ctl.errors import BadInput, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain
-from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
+from kafka_ctl.brokers.process import RUNNING
+from kafka_ctl.errors import KafkaCtlError, short
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.museum import find
+from kafka_ctl_course import lesson_02
 
-TITLE = "Timing wheel and purgatory"
-CLOCK, DELAY = 7, 450
-
-
-# 1: predict
-
-
-@dataclass(frozen=True, kw_only=True)
-class Places(Exercise):
-    """The places of a task of 450 ms one after the other, when the clock shows 7: pairs (level, bucket)."""
-
-    kind: ClassVar[str] = "predict"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Turn a wheel, and compare."""
-        given = plain(answer)
-        if not isinstance(given, tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in given):
-            return Verdict(False, f"{short(answer)} is not a list of pairs. An answer looks like [(7, 8), (7, 9)].")
-        truth = _places(CLOCK)
-        if given == truth:
-            return Verdict(True, self.why)
-        return Verdict(False, f"You say {list(given)!r}. {_misplaced(given, truth)}")
+TITLE = "The bug museum"
+OPENING = """lab brokers=3 generation=2.4 seed=1 changes='{"resets_dead_leader":false}'\n"""
+DEAD = (
+    """lab brokers=3 generation=2.0 seed=1\ncreate_topic orders assignment='{"0":[2,1]}'\n"""
+    """create_topic alone assignment='{"0":[3]}'\nsettle\n"""
+    "kill 3\nsettle\nkill 2\nrun_for 1\n"
+)
+"""alone-0 has no leader, as its only broker is dead; the leader of orders-0 has just died, and no process knows."""
+EDITED = lesson_02.OPENING + lesson_02.ONE + lesson_02.EDIT + lesson_02.TAKEOVER
+"""ZooKeeper and all metadata name broker 2 as the leader, and broker 2 has not been made one."""
+ACKNOWLEDGED = (
+    """lab brokers=3 generation=0.10 seed=7 config='{"auto.leader.rebalance.enable":false}'\n"""
+    """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=2\n"""
+)
+"""Two records that both replicas have; the follower does not know yet that they are safe."""
+MOST = 4
+"""Commands of a story of one's own, at most; time that passes is not counted."""
 
 
-def _places(clock: int) -> tuple[tuple[int, int], ...]:
-    wheel = TimingWheel()
-    wheel.advance(clock)
-    task = wheel.add(DELAY)
-    wheel.advance(clock + DELAY)
-    return tuple((level, bucket) for level, bucket, _ in task.places)
+# 1: an acknowledged record
 
 
-def _misplaced(given: tuple[tuple[int, int], ...], truth: tuple[tuple[int, int], ...]) -> str:
-    levels = [level for level, _ in given]
-    if given == _places(0):
-        return "That is for clock 0. The task is due at 457 now; buckets are counted from time 0, not from the clock."
-    if sorted(given) == sorted(truth):
-        return "It moves from the coarse wheel to the fine one; yours goes up again."
-    if levels == [3, 1]:
-        return "At 400 the bucket of level 3 expires, and 57 ms are left. The finest wheel reaches 20 ms."
-    if levels == [1]:
-        return "457 is 450 ms ahead, and the finest wheel has 20 buckets of 1 ms."
-    if levels == [3]:
-        return "Level 3 has buckets of 400 ms. Where is the task when that bucket has expired, at 400?"
-    wrong = next((n for n, (mine, its) in enumerate(zip(given, truth, strict=False), 1) if mine != its), len(truth) + 1)
-    return f"Look again at place {wrong}: level, then (due time // width of a bucket) % 20."
+def safe(lab: Lab) -> str | None:
+    """The leader that still has every acknowledged record; None once it has not."""
+    if any(violation.invariant == "I4" for violation in lab.violations):
+        return None
+    leader = lab.partition("orders", 0).leader
+    return f"every acknowledged record is there. {f'Broker {leader} leads' if leader >= 0 else 'No broker leads'}."
 
 
-# 2: implement
+# 3: leaders that do not lead
 
 
-ASKED = 20_000
-"""Calls after which a wheel turns no further: the right function is asked some 300 times."""
+def unaware(lab: Lab) -> set[tuple[str, int]]:
+    """The partitions whose leader runs and does not lead them."""
+    leads = {id: view.leads for id, view in lab.brokers.items() if view.state == RUNNING}
+    return {p[:2] for p in lab.partitions() if p.leader in leads and p[:2] not in leads[p.leader]}
 
 
-class Turned:
-    """A wheel that was turned with a learner's `place`: how late each task ran, and how many buckets were polled."""
-
-    def __init__(self, function: Callable[..., tuple[int, int]]) -> None:
-        self.function, self.asked = function, 0
-        draw, wheel = random.Random(7), TimingWheel(place=self._ask)
-        self.late: dict[Task, int] = {}
-        for _ in range(100):
-            wheel.add(draw.randrange(1, 500))
-            self._advance(wheel, wheel.now + 3)
-        self._advance(wheel, wheel.now + 1000)
-        self.polled, self.left = wheel.polled, wheel.size
-
-    def _ask(self, *given: int) -> tuple[int, int]:
-        self.asked += 1
-        if self.asked > ASKED:
-            raise BadInput(f"your function was asked {ASKED:,} times for 100 tasks: too many are put into one bucket")
-        return self.function(*given)
-
-    def _advance(self, wheel: TimingWheel, until: int) -> None:
-        for time in range(wheel.now + 1, until + 1):
-            for task in wheel.advance(time):
-                self.late[task] = time - task.expiration
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placing(Exercise):
-    """A function in the place of `place` in a wheel that turns; judged by when tasks run, not by what it returns."""
-
-    kind: ClassVar[str] = "implement"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Turn a wheel with a hundred tasks."""
-        if not callable(answer):
-            return not_callable(answer)
-        usual = Turned(place)
-        try:
-            turned = Turned(answer)
-        except BadInput as error:
-            more = ""
-            if "polled" in str(error):
-                more = " An expiration is a point in time, counted from 0: neither a distance nor a number of ticks."
-            return Verdict(False, f"{error}.{more}")
-        late = {task: ms for task, ms in turned.late.items() if ms > 0}
-        if late or turned.left:
-            return Verdict(False, _too_late(late, turned.left))
-        if turned.polled > usual.polled:
-            times = (
-                f"{turned.polled / usual.polled:.0f} times the work" if turned.polled > 1.5 * usual.polled else "more"
+def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int]]) -> str:
+    """The fault in the partitions that were found, in one sentence; None if there is none."""
+    (lab,) = given
+    text = f"you return {short(got)}. "
+    if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) and len(each) == 2 for each in got):
+        return f"{text}A list of pairs is asked for, such as ('orders', 0)."
+    if len(set(got)) < len(got):
+        return f"{text}A partition is in it twice."
+    if extra := [each for each in got if each not in expected]:
+        leaders = [p.leader for p in lab.partitions() if p[:2] == extra[0]]
+        if not leaders:
+            return f"{text}There is no partition {extra[0]!r}."
+        (leader,) = leaders
+        if leader < 0:
+            return (
+                f"{text}{extra[0][0]}-{extra[0][1]} has no leader in ZooKeeper: that "
+                "is known, and no leader is unaware."
             )
-            return Verdict(
-                False,
-                f"All tasks run in time. But {turned.polled} buckets are polled, {times}; {usual.polled} are enough: "
-                "which tasks should share a bucket?",
-            )
-        return Verdict(True, self.why)
-
-
-def _too_late(late: dict[Task, int], left: int) -> str:
-    if not late:
-        return f"{left} of 100 tasks never run."
-    task, worst = max(late.items(), key=lambda pair: pair[1])
-    where = task.places[-1]
+        if lab.brokers[leader].state != RUNNING:
+            return f"{text}Broker {leader} is dead. It is not unaware; its death has not been noticed yet."
+        return f"{text}Broker {leader} does lead {extra[0][0]}-{extra[0][1]}."
+    (topic, partition), *_ = (each for each in expected if each not in got)
     return (
-        f"{len(late)} of 100 tasks run late, by up to {worst} ms: what is due at {task.expiration} lay in a bucket "
-        f"that expires at {where.expires}. A bucket may wake too early, never too late."
+        f"{text}There are more: is {topic}-{partition} among what its leader leads (`leads`)? "
+        "What it says of leaders (`metadata`) is something else."
     )
 
 
-# 3: repair
-
-STEPS = ("try", "watch", "timer")
-"""The acts of a broker with a request that may have to wait."""
-
-
-class _Waiting(DelayedOperation):
-    """Something that can be completed once the event has happened."""
-
-    def __init__(self) -> None:
-        super().__init__(30, "request")
-        self.event, self.tries = False, 0
-
-    def try_complete(self) -> bool:
-        self.tries += 1
-        return self.event and self.force_complete()
+# 4: a story of one's own
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order(Exercise):
-    """The steps in their order, as a list of words: *try*, *watch* and *timer*, each as often as is needed."""
-
-    kind: ClassVar[str] = "repair"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Let the event happen before every step, after the last one, and never."""
-        steps = plain(answer)
-        if not isinstance(steps, tuple) or not steps or any(step not in STEPS for step in steps):
-            return Verdict(False, f"{short(answer)} is not a list of steps; these are {', '.join(STEPS)}.")
-        for moment in range(len(steps) + 1):
-            if not _walked(steps, moment):
-                where = f"between {steps[moment - 1]!r} and {steps[moment]!r}" if 0 < moment < len(steps) else (
-                    "before the first step" if not moment else "after the last step"
-                )  # fmt: skip
-                return Verdict(False, f"The event happens {where}, and goes unnoticed: {_unnoticed(steps)}")
-        if not _walked(steps, None):
-            return Verdict(False, "The event never happens, and the request waits without an end: nothing ends it.")
-        if steps.index("timer") < len(steps) - 1 - steps[::-1].index("try"):
-            return Verdict(False, "Nothing is lost. But what completes at once has been put into the timer in vain.")
-        if steps[0] != "try":
-            return Verdict(True, f"Nothing is lost. Only: what completes at once was put on a list in vain. {self.why}")
-        more = " Fewer tries are enough." if steps.count("try") > 2 else ""
-        return Verdict(True, self.why + more)
-
-
-def _walked(steps: Sequence[str], moment: int | None) -> bool:
-    """True if a request ends that is treated so, if the event happens before step `moment`; not before its timeout."""
-    timer, operation, watched = TimingWheel(), _Waiting(), False
-    for number, step in enumerate(steps):
-        if number == moment:
-            operation.event = True
-            if watched:
-                operation.try_complete()
-        if operation.is_completed:
-            return True
-        if step == "try":
-            operation.try_complete()
-        elif step == "watch":
-            watched = True
-        else:
-            operation._pending = timer.add(operation.delay, operation.expire)
-    if moment == len(steps):
-        operation.event = True
-        if watched:
-            operation.try_complete()
-    if moment is None:
-        timer.advance(100)
-    return operation.is_completed
-
-
-def _unnoticed(steps: Sequence[str]) -> str:
-    if "watch" not in steps:
-        return "a thread that learns of an event looks at the watch lists, and the request is on none."
-    if "timer" in steps:
-        return "it was not on a list yet. It waits for its timeout, and is answered with an error, 30 s too late."
-    return "it was not on a list yet, and it waits without an end."
-
-
-# 4: operate
-
-KNOWN = {"purge_interval": PURGE_INTERVAL, "partitions": 50, "wait": 500, "requests": 5000}
-"""The settings that may be changed: the interval, partitions in a fetch, its `fetch.wait.max.ms`, fetches."""
-MOST = 10_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gauges(Exercise):
-    """A dictionary of changes with which PurgatorySize stays below 10,000."""
+class OwnStory(Exercise):
+    """Commands after `opening` that break an invariant with its generation, and none with `sound`."""
 
     kind: ClassVar[str] = "operate"
+    opening: str
+    sound: str
     why: str
 
     def judge(self, answer: object) -> Verdict:
-        """Let the fetches come, with these changes."""
-        if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
-            return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
-        changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
-        if not changed:
-            return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 49,050.")
-        if changed.get("requests"):
-            return Verdict(False, "Clients send as many fetches as they like. After a restart it only starts over.")
-        if isinstance(answer.get("partitions"), int) and answer["partitions"] > KNOWN["partitions"]:
-            return Verdict(False, "More partitions in a fetch: then it is on more lists.")
+        """Play the story twice."""
+        if not isinstance(answer, str) or not answer.strip():
+            return Verdict(False, f"{short(answer)} is not a story; give its commands as text, one a line.")
+        lines = [line for line in answer.splitlines() if line.strip()]
+        given = [line for line in lines if line.split()[0] not in ("settle", "run_for", "step")]
+        if len(given) > MOST:
+            return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
+        text = self.opening + "\n".join(lines) + "\n"
         try:
-            given: dict[str, Any] = KNOWN | answer
-            found = fetch_load(**given)
-        except BadInput as error:
-            return Verdict(False, f"This cannot be: {error}")
-        changes = ", ".join(f"{name}={value}" for name, value in changed.items())
-        measured = f"{changes}: PurgatorySize rises to {found.peak:,}, and {found.delayed} requests wait."
-        if found.peak >= MOST:
-            return Verdict(False, f"With {measured} {_remark(changed, found)}".rstrip())
-        return Verdict(True, f"{measured} {self.why}")
+            with Lab.replay(text) as broken:
+                broken.settle()
+                with broken.fork(generation=self.sound) as sound:
+                    return self._compared(broken, sound, text)
+        except KafkaCtlError as error:
+            return Verdict(False, f"The story cannot be played: {error}")
+
+    def _compared(self, broken: Lab, sound: Lab, text: str) -> Verdict:
+        if sound.violations:
+            first = sound.violations[0]
+            return Verdict(
+                False, f"It breaks {first.invariant} with the fix, too: {first.text}. So it is not this field.", text
+            )
+        if not broken.violations:
+            return Verdict(False, f"Every invariant holds, with the bug as well. {_not_reached(broken)}", text)
+        first = broken.violations[0]
+        return Verdict(True, f"It breaks {first.invariant}: {first.text}. {self.why}", text)
 
 
-def _remark(changed: dict[str, int], found: FetchLoad) -> str:
-    if changed.get("purge_interval", 0) > PURGE_INTERVAL:
-        return "Between two purges there is more to collect now."
-    if "wait" in changed:
-        return "Nothing waits: each fetch is completed within a millisecond."
-    return "Each completed fetch stays on the lists of its other partitions until the next purge."
+def _not_reached(lab: Lab) -> str:
+    """The conditions of the bug that a story did not have."""
+    if not lab.trace.slice(kind="replica", target="OfflineReplica"):
+        return "No replica went Offline in it, so no replica had to leave an ISR."
+    led = next((p for p in lab.partitions() if p.leader >= 0), None)
+    if led is not None:
+        return f"{led.topic}-{led.partition} is led by {led.leader}: another member of its ISR was alive."
+    return "Which replicas were in the ISR when the last one died?"
 
+
+# 2: repair
+
+BROKEN = '''
+def next_leader(assignment, isr, live, shutting_down):
+    """Leader and ISR when a broker is about to stop; None if there is no leader."""
+    staying = [broker for broker in isr if broker not in shutting_down]
+    fit = [broker for broker in staying if broker in live]
+    return (fit[0], staying) if fit else None
+'''
+"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
-    Places(
+    Operate(
         name="16.1",
-        title="Three places",
+        title="Lose an acknowledged record",
         core=True,
         hints=(
-            "When is the task due? Buckets are counted from time 0.",
-            "Which is the finest wheel that reaches 450 ms ahead: 20, 400 or 8,000 ms?",
-            "When a bucket expires, how much is left, and which wheel reaches that?",
+            "Which broker has all records, and which one may lead without them?",
+            "One way needs a follower that is behind, and a default of Kafka 0.10; another one needs only haste.",
         ),
-        why="It is due at 457: bucket 1 of 400 ms, then 440 is bucket 2 of 20 ms, then 457 is bucket 17 of 1 ms.",
+        begin=ACKNOWLEDGED,
+        missing=safe,
+        best=2,
+        most=3,
+        remarks={
+            "kill 1": "Broker 2 was in sync: it has what was acknowledged.",
+            "kill 2": "Broker 1 leads on, and what it acknowledges now is on its disk alone.",
+            "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
+            "bounce": "The follower came back and copied everything again. From which broker?",
+            "delete_topic": "What was deleted on request is not lost.",
+        },
+        why="An acknowledgement counts the replicas in sync at that moment. Unclean election (KIP-106) and a follower "
+        "that shortens its log (KIP-101) both forget that.",
     ),
-    Placing(
+    Repair(
         name="16.2",
-        title="Which bucket?",
+        title="After restarts one broker leads everything",
+        hints=(
+            "What did broker 2 do when it left, and who led then?",
+            "Which list was walked along: the assignment, or the ISR?",
+        ),
+        ticket="KAFKA-3670",
+        what="elections",
+        occasion="controlled_shutdown",
+        given=BROKEN,
+        stories={
+            "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
+            "a member of the ISR has no session": "disconnect 3 zookeeper; run_for 30; shutdown 2; settle",
+        },
+        why="With the order of the assignment each partition goes to its own next replica.",
+    ),
+    Compute(
+        name="16.3",
+        title="Leaders that do not lead",
         core=True,
         hints=(
-            "Divide by the width of a bucket. From which zero is time counted?",
-            "When does the bucket begin? It expires at its beginning, in milliseconds.",
-            "Print level, bucket and expiration for delays of 19, 20 and 21, and look at the step.",
+            "`lab.partitions()` has ZooKeeper's leader, `lab.brokers[3].leads` what the broker itself leads.",
+            "A pair can be compared with a TopicPartition; a partition's first two fields are such a pair.",
+            "Three cases are none: leader -1, a leader that is down, a leader that leads.",
         ),
-        why="Tasks that are due within the same tick share a bucket, and it wakes when that tick begins.",
+        stories={
+            "back before it was noticed": find("KAFKA-7235a").commands,
+            "without the bug": find("KAFKA-7235a").commands.replace("generation=2.0", "generation=2.4"),
+            "dead leaders": DEAD,
+            "edited by hand, and a new controller": EDITED,
+        },
+        give=lambda lab: [(lab,)],
+        truth=unaware,
+        explain=explain_unaware,
+        why="A cluster whose ZooKeeper is healthy can be dead: ask the brokers.",
     ),
-    Order(
-        name="16.3",
-        title="A request that hangs now and then",
-        hints=(
-            "Write down what another thread could do between any two of the steps.",
-            "An event is noticed by those who are on a watch list at that moment. Who is not?",
-            "What has to be looked at again, once the request is on the list?",
-        ),
-        why="After it is on the list nothing is missed, and what happened before is found by the second try.",
-    ),
-    Gauges(
+    OwnStory(
         name="16.4",
-        title="A gauge of 49,050, and no request waits",
+        title="An exhibit of your own",
         hints=(
-            "What is on the lists, if nothing waits?",
-            "What takes completed requests off the other lists, and when?",
-            "One number decides how many may be completed before the lists are cleaned.",
+            "A leader that leaves the ISR leads no more: that is what was fixed.",
+            "When does the last member of an ISR leave it?",
+            "A topic with one replica makes it short.",
         ),
-        why="The lists hold what was completed since the last purge, once for each partition of a fetch.",
+        opening=OPENING,
+        sound="2.4",
+        why="A story of this length is what the next person wants to find in a bug report.",
     ),
 )
-
 GUESSES: dict[str, Guess] = {
     "16.a": Guess(
-        "A request may wait 30 s and is answered after 3 ms. How often is its timer touched?",
+        "Broker 2 has been elected, broker 1 is leaving. What does broker 1 believe, and for how long?",
         (
-            ("twice", "Put in, and taken out."),
-            ("3 times, once a millisecond", "No thread looks at every millisecond."),
-            ("4 times, once a level", "It would be, if it stayed to the end."),
-            ("30,000 times", "That is a clock that asks each timer. A wheel asks only buckets that expire."),
-        ),
-        0,
-    ),
-    "16.b": Guess(
-        "A wheel of 20 buckets, 1 ms each; the clock shows 0. Where does a timer of 20 ms go?",
-        (
-            ("bucket 0 of this wheel", "20 modulo 20 is 0. But that is the bucket of now."),
-            ("bucket 20 of this wheel", "The buckets are 0 to 19."),
-            ("bucket 1 of a second wheel", "This wheel reaches 19 ms; the next one has buckets of 20 ms."),
-            ("bucket 0 of a second wheel", "That one begins at 0, and its time is the whole first wheel."),
-        ),
-        2,
-    ),
-    "16.c": Guess(
-        "With buckets of 100 ms instead of 1 ms, when do timers run?",
-        (
-            ("late, by up to 99 ms", "Other timers are late. When does a bucket expire, at its end?"),
-            ("early, by up to 99 ms", "A bucket expires at its beginning, with all that is in it."),
-            ("in time", "A bucket has one moment of expiration for all its tasks."),
+            ("that broker 2 leads, at once", "What would have informed it? It was left out of the request."),
+            (
+                "that it leads, until it closes its connections",
+                "No request reaches it, and it goes on answering clients.",
+            ),
+            ("nothing: it forgets what it leads", "It has no reason to: no request has made it stop."),
+            ("that it leads, until its session expires", "It closes its connections before its session."),
         ),
         1,
     ),
-    "16.d": Guess(
-        "PurgatorySize is 8,964 and no request waits. What is it?",
+    "16.b": Guess(
+        "How long must the controller stand still, so that it misses the restart of broker 3?",
         (
-            ("a leak", "So people report it. Does the number stay below some limit?"),
-            ("8,964 clients that wait", "That is what the name suggests. There is another gauge for those."),
-            ("completed requests on other lists", "Each list is cleaned when a thread goes through it."),
-            ("a broken gauge", "It counts what it says: the length of all watch lists."),
+            ("about 1 ms", "The time between two children lists of `/brokers/ids`: one without 3, one with it."),
+            ("50 ms, as long as a process takes to start", "`bounce` starts it at once; the rest is two round trips."),
+            ("6 s, the session timeout", "No session expires here: the broker closes its session and opens another."),
         ),
-        2,
+        0,
+    ),
+    "16.c": Guess(
+        "Kafka 2.0 sends ten writes at once. With that, and no fence, are late writes still possible?",
+        (
+            (
+                "no, all writes are out before another controller is elected",
+                "With twelve partitions. And with many more?",
+            ),
+            ("yes, with more partitions", "A window moves the limit; the next run shows where to."),
+            ("no, brokers refuse what an old controller sends", "Brokers do. These writes go to ZooKeeper."),
+        ),
+        1,
     ),
 }

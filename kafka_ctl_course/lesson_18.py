@@ -1,254 +1,235 @@
-"""Exercises of lesson 18, the bug museum."""
+"""Exercises of lesson 18, Produce, Fetch and requests that wait. The wire is imported where it is used."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
+from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.brokers.process import RUNNING
-from kafka_ctl.errors import KafkaCtlError, short
+from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
-from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.museum import find
-from kafka_ctl_course import lesson_02
+from kafka_ctl_course.hand_requests import fetch_body
 
-TITLE = "The bug museum"
-OPENING = """lab brokers=3 generation=2.4 seed=1 changes='{"resets_dead_leader":false}'\n"""
-DEAD = (
-    """lab brokers=3 generation=2.0 seed=1\ncreate_topic orders assignment='{"0":[2,1]}'\n"""
-    """create_topic alone assignment='{"0":[3]}'\nsettle\n"""
-    "kill 3\nsettle\nkill 2\nrun_for 1\n"
+Ends = tuple[int, int, int]
+Fields = tuple[int, int, int, int]
+TITLE = "Produce, Fetch and requests that wait"
+OPENING = (
+    "lab brokers=3 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false,"replica.lag.time.max.ms":86400000}' """
+    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-"""alone-0 has no leader, as its only broker is dead; the leader of orders-0 has just died, and no process knows."""
-EDITED = lesson_02.OPENING + lesson_02.ONE + lesson_02.EDIT + lesson_02.TAKEOVER
-"""ZooKeeper and all metadata name broker 2 as the leader, and broker 2 has not been made one."""
-ACKNOWLEDGED = (
-    """lab brokers=3 generation=0.10 seed=7 config='{"auto.leader.rebalance.enable":false}'\n"""
-    """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=2\n"""
+UNREAD = OPENING + (
+    """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0 records=2\nsettle\nlag 3 orders 0\n"""
+    "produce orders 0 records=3 wait=false\nrun_for 60\n"
 )
-"""Two records that both replicas have; the follower does not know yet that they are safe."""
-MOST = 4
-"""Commands of a story of one's own, at most; time that passes is not counted."""
+"""Follower 3 stands still, and stays in the ISR for a day."""
+RECORDS = 5
+FIELDS = ("replica_id", "isolation_level", "session_id", "session_epoch")
+END, FETCHED = 9, 7
+WRITERS = {2: "A", 3: "A", 4: "B", 8: "B"}
+"""By offset the producer whose transaction a record belongs to."""
+MARKER = 6
+"""The offset of the marker with which A commits."""
 
 
-# 1: an acknowledged record
+# 1: predict
 
 
-def safe(lab: Lab) -> str | None:
-    """The leader that still has every acknowledged record; None once it has not."""
-    if any(violation.invariant == "I4" for violation in lab.violations):
-        return None
-    leader = lab.partition("orders", 0).leader
-    return f"every acknowledged record is there. {f'Broker {leader} leads' if leader >= 0 else 'No broker leads'}."
+def ends(lab: Lab) -> Ends:
+    """The offsets up to which a follower, a consumer and a consumer of committed records may read."""
+    from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
+    from kafka_ctl.wire.transactions import marker, transactions
+
+    log = Log([Entry(0, number) for number in range(END)], min(END, FETCHED))
+    written = {
+        offset: write_batch([Record(0, 0, None, b"")], producer=ord(name), attributes=TRANSACTIONAL)
+        for offset, name in WRITERS.items()
+    }
+    written[MARKER] = marker(ord("A"), 0, True, 0)
+    known = transactions(log, {offset: read_batch(data) for offset, data in written.items()})
+    return log.end, log.high_watermark, known.last_stable(log.high_watermark)
 
 
-# 3: leaders that do not lead
+def ends_wrong(answer: Ends, truth: Ends) -> str | None:
+    """The mistakes of exercise 1."""
+    follower, consumer, committed = answer
+    if follower == FETCHED:
+        return "A follower has to fetch what is not committed yet: how else would the high watermark rise?"
+    if consumer == END:
+        return "A consumer does not get what one follower still lacks."
+    if committed == min(WRITERS):
+        return "Producer A's transaction has its marker, and both followers have the marker."
+    if committed == FETCHED:
+        return (
+            "Producer B's transaction is open. Records behind its first one are not given out, also those of other "
+            "producers."
+        )
+    if committed == max(WRITERS):
+        return "Look for the first record of producer B, not for its last."
+    return None
 
 
-def unaware(lab: Lab) -> set[tuple[str, int]]:
-    """The partitions whose leader runs and does not lead them."""
-    leads = {id: view.leads for id, view in lab.brokers.items() if view.state == RUNNING}
-    return {p[:2] for p in lab.partitions() if p.leader in leads and p[:2] not in leads[p.leader]}
+# 2: the fields of a Fetch request
 
 
-def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int]]) -> str:
-    """The fault in the partitions that were found, in one sentence; None if there is none."""
-    (lab,) = given
-    text = f"you return {short(got)}. "
-    if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) and len(each) == 2 for each in got):
-        return f"{text}A list of pairs is asked for, such as ('orders', 0)."
-    if len(set(got)) < len(got):
-        return f"{text}A partition is in it twice."
-    if extra := [each for each in got if each not in expected]:
-        leaders = [p.leader for p in lab.partitions() if p[:2] == extra[0]]
-        if not leaders:
-            return f"{text}There is no partition {extra[0]!r}."
-        (leader,) = leaders
-        if leader < 0:
-            return (
-                f"{text}{extra[0][0]}-{extra[0][1]} has no leader in ZooKeeper: that "
-                "is known, and no leader is unaware."
-            )
-        if lab.brokers[leader].state != RUNNING:
-            return f"{text}Broker {leader} is dead. It is not unaware; its death has not been noticed yet."
-        return f"{text}Broker {leader} does lead {extra[0][0]}-{extra[0][1]}."
-    (topic, partition), *_ = (each for each in expected if each not in got)
-    return (
-        f"{text}There are more: is {topic}-{partition} among what its leader leads (`leads`)? "
-        "What it says of leaders (`metadata`) is something else."
-    )
+def requests(lab: Lab) -> list[tuple[bytes]]:
+    """Fetch requests of a follower and of consumers, with different client ids."""
+    from kafka_ctl.wire.client import request
+
+    bodies = {
+        "consumer": fetch_body("orders", {0: 7}),
+        "": fetch_body("orders", {0: 7}, committed=True, session=(0, 0)),
+        "broker-3-fetcher-0": fetch_body("orders", {0: 7, 1: 9}, replica=3, session=(70_000, 12)),
+        None: fetch_body("orders", {}, committed=True, session=(2**31 - 1, 1), forgotten=[4]),
+        "caf\u00e9": fetch_body("orders", {0: 0}, replica=1001, session=(9, 1)),
+    }
+    return [(request("Fetch", 8, body, client_id=client),) for client, body in bodies.items()]
 
 
-# 4: a story of one's own
+def fields_of(data: bytes) -> Fields:
+    """The reader, the records that it may see, and the session."""
+    from kafka_ctl.wire.codec import decode_message
+    from kafka_ctl.wire.schema import api_key, message_type
+
+    body = decode_message(message_type(api_key("Fetch"), 8), data[4:])[1]
+    replica, level, session, epoch = (int(body[name]) for name in FIELDS)
+    return replica, level, session, epoch
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnStory(Exercise):
-    """Commands after `opening` that break an invariant with its generation, and none with `sound`."""
-
-    kind: ClassVar[str] = "operate"
-    opening: str
-    sound: str
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Play the story twice."""
-        if not isinstance(answer, str) or not answer.strip():
-            return Verdict(False, f"{short(answer)} is not a story; give its commands as text, one a line.")
-        lines = [line for line in answer.splitlines() if line.strip()]
-        given = [line for line in lines if line.split()[0] not in ("settle", "run_for", "step")]
-        if len(given) > MOST:
-            return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
-        text = self.opening + "\n".join(lines) + "\n"
-        try:
-            with Lab.replay(text) as broken:
-                broken.settle()
-                with broken.fork(generation=self.sound) as sound:
-                    return self._compared(broken, sound, text)
-        except KafkaCtlError as error:
-            return Verdict(False, f"The story cannot be played: {error}")
-
-    def _compared(self, broken: Lab, sound: Lab, text: str) -> Verdict:
-        if sound.violations:
-            first = sound.violations[0]
-            return Verdict(
-                False, f"It breaks {first.invariant} with the fix, too: {first.text}. So it is not this field.", text
-            )
-        if not broken.violations:
-            return Verdict(False, f"Every invariant holds, with the bug as well. {_not_reached(broken)}", text)
-        first = broken.violations[0]
-        return Verdict(True, f"It breaks {first.invariant}: {first.text}. {self.why}", text)
+def explain_fields(given: tuple[bytes], got: object, expected: Fields) -> str:
+    """The first field that was read wrongly."""
+    (data,) = given
+    size = int.from_bytes(data[12:14], "big", signed=True)
+    client = f"the request whose client id has length {size}"
+    if not isinstance(got, tuple) or len(got) != len(FIELDS):
+        return f"for {client} your function returned {short(got)}; {', '.join(FIELDS)} are asked for."
+    number = next(place for place, pair in enumerate(zip(got, expected, strict=True)) if pair[0] != pair[1])
+    mine, right = got[number], expected[number]
+    if isinstance(mine, int) and right < 0 and mine in (2**32 + right, 2**8 + right):
+        return f"for {client} {FIELDS[number]} is {mine}: it has a sign, and all its bits are set. {right} is meant."
+    if size < 0:
+        return f"for {client} {FIELDS[number]} is {mine!r}. Length -1 means that there is no client id, and no letters."
+    return f"for {client} {FIELDS[number]} is {mine!r}, not {right}. Count the bytes of all fields before it."
 
 
-def _not_reached(lab: Lab) -> str:
-    """The conditions of the bug that a story did not have."""
-    if not lab.trace.slice(kind="replica", target="OfflineReplica"):
-        return "No replica went Offline in it, so no replica had to leave an ISR."
-    led = next((p for p in lab.partitions() if p.leader >= 0), None)
-    if led is not None:
-        return f"{led.topic}-{led.partition} is led by {led.leader}: another member of its ISR was alive."
-    return "Which replicas were in the ISR when the last one died?"
+# 3: operate
 
 
-# 2: repair
+def unread(lab: Lab) -> str | None:
+    """The records of orders-0 that a consumer still lacks; None if it can read all."""
+    partition = lab.partition("orders", 0)
+    if partition.leader not in lab.brokers or lab.brokers[partition.leader].state != RUNNING:
+        return "orders-0 has no leader that runs, so no client can read."
+    log = next(one for one in lab.log("orders", 0) if one.broker == partition.leader)
+    if log.end < RECORDS:
+        return f"the leader's log ends at {log.end}: records are gone that the producer had written."
+    if log.high_watermark < log.end:
+        return f"the log ends at {log.end}, and the high watermark is {log.high_watermark}: a consumer gets no more."
+    return None
 
-BROKEN = '''
-def next_leader(assignment, isr, live, shutting_down):
-    """Leader and ISR when a broker is about to stop; None if there is no leader."""
-    staying = [broker for broker in isr if broker not in shutting_down]
-    fit = [broker for broker in staying if broker in live]
-    return (fit[0], staying) if fit else None
-'''
-"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
-    Operate(
+    Predict(
         name="18.1",
-        title="Lose an acknowledged record",
-        core=True,
+        title="Three readers of one log",
         hints=(
-            "Which broker has all records, and which one may lead without them?",
-            "One way needs a follower that is behind, and a default of Kafka 0.10; another one needs only haste.",
+            "Three offsets of the leader decide: log end, high watermark, last stable offset.",
+            "The high watermark is the lowest offset that a member of the ISR asks for.",
+            "Which transaction has no marker below the high watermark, and where is its first record?",
         ),
-        begin=ACKNOWLEDGED,
-        missing=safe,
-        best=2,
-        most=3,
-        remarks={
-            "kill 1": "Broker 2 was in sync: it has what was acknowledged.",
-            "kill 2": "Broker 1 leads on, and what it acknowledges now is on its disk alone.",
-            "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
-            "bounce": "The follower came back and copied everything again. From which broker?",
-            "delete_topic": "What was deleted on request is not lost.",
-        },
-        why="An acknowledgement counts the replicas in sync at that moment. Unclean election (KIP-106) and a follower "
-        "that shortens its log (KIP-101) both forget that.",
-    ),
-    Repair(
-        name="18.2",
-        title="After restarts one broker leads everything",
-        hints=(
-            "What did broker 2 do when it left, and who led then?",
-            "Which list was walked along: the assignment, or the ISR?",
-        ),
-        ticket="KAFKA-3670",
-        what="elections",
-        occasion="controlled_shutdown",
-        given=BROKEN,
-        stories={
-            "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
-            "a member of the ISR has no session": "disconnect 3 zookeeper; run_for 30; shutdown 2; settle",
-        },
-        why="With the order of the assignment each partition goes to its own next replica.",
+        story=OPENING,
+        ask=ends,
+        example=(1, 1, 1),
+        parts=("the follower's", "the consumer's", "the one of committed records"),
+        wrong=(ends_wrong,),
+        why="A follower reads to the log end, a consumer to the high watermark, `read_committed` to the last stable "
+        "offset.",
     ),
     Compute(
-        name="18.3",
-        title="Leaders that do not lead",
+        name="18.2",
+        title="Whose fetch is it?",
         core=True,
         hints=(
-            "`lab.partitions()` has ZooKeeper's leader, `lab.brokers[3].leads` what the broker itself leads.",
-            "A pair can be compared with a TopicPartition; a partition's first two fields are such a pair.",
-            "Three cases are none: leader -1, a leader that is down, a leader that leads.",
+            "In front are length (4), API key (2), version (2), correlation id (4): the client id begins at byte 12.",
+            "A client id is its length in two bytes and then that many bytes; -1 means none.",
+            "`int.from_bytes(data[a:b], 'big', signed=True)`; replica_id, max_wait, min_bytes, max_bytes have 4 bytes "
+            "each, isolation_level 1, session_id and session_epoch 4.",
         ),
-        stories={
-            "back before it was noticed": find("KAFKA-7235a").commands,
-            "without the bug": find("KAFKA-7235a").commands.replace("generation=2.0", "generation=2.4"),
-            "dead leaders": DEAD,
-            "edited by hand, and a new controller": EDITED,
-        },
-        give=lambda lab: [(lab,)],
-        truth=unaware,
-        explain=explain_unaware,
-        why="A cluster whose ZooKeeper is healthy can be dead: ask the brokers.",
+        stories={"five requests": OPENING},
+        give=requests,
+        truth=fields_of,
+        explain=explain_fields,
+        why="replica_id tells a follower from a consumer; isolation_level says which consumer; the session says how "
+        "much of the request was left out.",
+        shows_story=False,
     ),
-    OwnStory(
-        name="18.4",
-        title="An exhibit of your own",
+    Operate(
+        name="18.3",
+        title="Written, and not to be read",
+        core=True,
         hints=(
-            "A leader that leaves the ISR leads no more: that is what was fixed.",
-            "When does the last member of an ISR leave it?",
-            "A topic with one replica makes it short.",
+            "`lab.log('orders', 0)` shows where each log ends, and each high watermark.",
+            "The high watermark is the lowest log end in the ISR. Which member holds it back?",
+            "That follower may catch up, or leave the ISR.",
         ),
-        opening=OPENING,
-        sound="2.4",
-        why="A story of this length is what the next person wants to find in a bug report.",
+        begin=UNREAD,
+        missing=unread,
+        best=1,
+        remarks={
+            "produce": "More records do not help: the high watermark waits for follower 3.",
+            "elect_preferred": "Broker 1 leads already.",
+            "delete_controller": "A controller does not touch high watermarks.",
+            "kill 1": "The new leader waits for the same follower.",
+            "shutdown 1": "The new leader waits for the same follower.",
+        },
+        praise={
+            "kill": "A consumer waited for the session timeout, and there is one copy less.",
+            "shutdown": "There is one copy less now.",
+        },
+        why="A consumer reads below the high watermark, and that is what the slowest member of the ISR has.",
     ),
 )
+
 GUESSES: dict[str, Guess] = {
     "18.a": Guess(
-        "Broker 2 has been elected, broker 1 is leaving. What does broker 1 believe, and for how long?",
+        "A leader appends your batch and later gives it to a consumer. Which of its bytes has the leader changed?",
         (
-            ("that broker 2 leads, at once", "What would have informed it? It was left out of the request."),
-            (
-                "that it leads, until it closes its connections",
-                "No request reaches it, and it goes on answering clients.",
-            ),
-            ("nothing: it forgets what it leads", "It has no reason to: no request has made it stop."),
-            ("that it leads, until its session expires", "It closes its connections before its session."),
+            ("none", "Two batches cannot both have offset 0."),
+            ("base offset and leader epoch", "The checksum does not cover these two, so it stays right."),
+            ("these two, and the checksum", "The checksum begins behind them: it would cost time to compute it again."),
+            ("all: it is written again", "The broker would have to unpack every record. It reads the header only."),
         ),
         1,
     ),
     "18.b": Guess(
-        "How long must the controller stand still, so that it misses the restart of broker 3?",
+        "A follower fetches 1,000 partitions in a fetch session, and nothing happens. How long is its next request?",
         (
-            ("about 1 ms", "The time between two children lists of `/brokers/ids`: one without 3, one with it."),
-            ("50 ms, as long as a process takes to start", "`bounce` starts it at once; the rest is two round trips."),
-            ("6 s, the session timeout", "No session expires here: the broker closes its session and opens another."),
+            ("about 24,000 bytes", "So it was before 1.1.0: 24 bytes for each partition, again and again."),
+            ("about 4,000 bytes: only the numbers", "Both sides know the numbers, too."),
+            ("less than 100 bytes", "It names nothing: the session has all of it."),
         ),
-        0,
+        2,
     ),
     "18.c": Guess(
-        "Kafka 2.0 sends ten writes at once. With that, and no fence, are late writes still possible?",
+        "A follower, a consumer and a `read_committed` consumer wait for records. A producer writes one in a "
+        "transaction. Who is answered at once?",
         (
-            (
-                "no, all writes are out before another controller is elected",
-                "With twelve partitions. And with many more?",
-            ),
-            ("yes, with more partitions", "A window moves the limit; the next run shows where to."),
-            ("no, brokers refuse what an old controller sends", "Brokers do. These writes go to ZooKeeper."),
+            ("all three", "Two of them must not see a record that might be lost."),
+            ("the follower", "It waits for an append. Without its copy the high watermark cannot rise."),
+            ("follower and consumer", "The consumer waits for the high watermark: the follower has no copy yet."),
+            ("none of them before the commit", "Then the record would have no copy before the commit."),
+        ),
+        1,
+    ),
+    "18.d": Guess(
+        "A transaction is open since offset 0. Another producer, without transactions, writes record 1. Does a "
+        "`read_committed` consumer get record 1?",
+        (
+            ("yes: it belongs to no transaction", "Order matters: it would get record 0 after record 1."),
+            ("no", "It reads up to the last stable offset, and that is 0."),
+            ("yes, and record 0 later", "A consumer reads a partition in order."),
         ),
         1,
     ),

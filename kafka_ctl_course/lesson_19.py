@@ -1,226 +1,300 @@
-"""Exercises of lesson 19, large histories. Their checks need no Spark: a small table, a lab, a workload."""
+"""Exercises of lesson 19, crashes, disks and addresses."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
+from kafka_ctl.brokers.process import RUNNING
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.answers import SECONDS
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.view import LogDirView
+from kafka_ctl_course.script_options import BROKERS, LIST, ZOOKEEPER, options
 
-Row = tuple[str | int, ...]
-TITLE = "Large histories"
-CRASH = """\
-lab brokers=3 generation=2.0 seed=7 config='{"zookeeper.session.timeout.ms":18000}' costs='{"zookeeper_tick":0}'
-create_topic orders assignment='{"0":[1,2,3]}'
-settle
-kill 1
-settle
-"""
-"""A leader that is not the controller dies; the session timeout is 18 s."""
+Answer = tuple[str, ...]
+Configured = tuple[str, str | None, str]
+TITLE = "Crashes, disks and addresses"
+OPENING = (
+    "lab brokers=3 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+LOADED = OPENING + (
+    """create_topic orders assignment='{"0":[1,2,3],"1":[2,1,3]}'\nsettle\n"""
+    "produce orders 0 records=8 size=134217728\nsettle\n"
+)
+"""One GiB in orders-0 that no broker has flushed."""
+FULL = OPENING + (
+    """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=30 size=1000000\nsettle\n"""
+)
+"""Both copies of orders-0 lie in /d0 of their brokers."""
+SCRIPTS = (
+    "kafka-topics",
+    "kafka-console-producer",
+    "kafka-console-consumer",
+    "kafka-consumer-groups",
+    "kafka-preferred-replica-election",
+)
+AWAY = 5.0
+"""Seconds that broker 1 may need from its start until it is in every ISR."""
+NAME = "kafka-1.example.org"
 
 
-def outage(lab: Lab) -> int:
-    """Whole seconds from the death of the leader until another one leads."""
-    killed = lab.trace.slice(action="kill")[0]
-    led = lab.trace.slice(start=killed.seq, action="become-leader", topic="orders")[0]
-    return round((led.time_ms - killed.time_ms) / 1000)
+# 1: predict
 
 
-def outage_wrong(answer: int, truth: int) -> str | None:
+def options_of(lab: Lab) -> Answer:
+    """The option of each script in 2.0.1."""
+    return tuple(options(script, "2.0.1")[0] for script in SCRIPTS)
+
+
+def options_wrong(answer: Answer, truth: Answer) -> str | None:
     """The mistakes of exercise 1."""
-    hints = {
-        6: "6 s is the session timeout of the clusters above. Which part of an outage changes with it?",
-        24: "The old timeout is not waited for as well: there is one session, with one timeout.",
-        9: "ZooKeeper waits for the whole timeout after the last heartbeat.",
-        0: "A broker that crashes says nothing, and no process knows until its session ends.",
-        12: "12 s is by how much it grows.",
-    }
-    return hints.get(answer)
+    topics, producer, consumer, groups, preferred = answer
+    if topics == BROKERS:
+        return "kafka-topics works on znodes in 2.0: it has no client. Since 2.2 it can ask a broker."
+    if producer == BROKERS:
+        return "The producer kept its old option until 2.5."
+    if ZOOKEEPER in (consumer, groups):
+        return "Offsets in ZooKeeper belonged to the old consumer, which 2.0 has removed."
+    if preferred != ZOOKEEPER:
+        return "That script writes a znode. Which option reaches it?"
+    if LIST in (topics, consumer, groups):
+        return f"{LIST} is the option of the old producer, and of no other of these scripts."
+    return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Condition(Exercise):
-    """A condition in SQL about the columns of a small table; `truth` says which rows it should keep.
+def with_dashes(answer: object) -> object:
+    """The same options with the dashes in front."""
+    if isinstance(answer, (list, tuple)):
+        return tuple(f"--{each.lstrip('-')}" if isinstance(each, str) else each for each in answer)
+    return answer
 
-    `wrong` says something about a row that is kept or left out wrongly.
+
+# 2: what a broker registers
+
+
+def configurations(lab: Lab) -> list[Configured]:
+    """`listeners`, `advertised.listeners` and the machine's full name."""
+    return [
+        ("PLAINTEXT://10.0.0.5:9092", None, NAME),
+        ("PLAINTEXT://:9092", None, NAME),
+        ("PLAINTEXT://0.0.0.0:9092", "PLAINTEXT://kafka.example.com:29092", NAME),
+        ("PLAINTEXT://0.0.0.0:9092", None, NAME),
+        ("PLAINTEXT://10.0.0.5:9092", "PLAINTEXT://:29092", NAME),
+        ("PLAINTEXT://localhost:9092", None, NAME),
+        ("PLAINTEXT://:9092", "PLAINTEXT://0.0.0.0:9092", NAME),
+    ]
+
+
+def registered(listeners: str, advertised: str | None, name: str) -> str | None:
+    """The address that a broker registers; None if it does not start.
+
+    Kafka 2.0.1: server/KafkaConfig.scala, advertisedListeners, validateValues; server/KafkaServer.scala,
+    createBrokerInfo
     """
-
-    kind: ClassVar[str] = "implement"
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    truth: Callable[..., bool]
-    wrong: Mapping[Row, str]
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Ask a table in memory."""
-        if not isinstance(answer, str) or not answer.strip():
-            return Verdict(False, f"{short(answer)} is not a condition; give it as text, such as 'partition = 3'.")
-        with sqlite3.connect(":memory:") as table:
-            table.execute(f"CREATE TABLE hurt ({', '.join(self.columns)})")
-            marks = ", ".join("?" for _ in self.columns)
-            table.executemany(f"INSERT INTO hurt VALUES ({marks})", self.rows)
-            ends = time.monotonic() + SECONDS
-            table.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
-            try:
-                kept = table.execute(f"SELECT * FROM hurt WHERE ({answer})").fetchall()
-            except sqlite3.Error as error:
-                return Verdict(False, f"{short(answer)} cannot be asked: {error}. Columns: {', '.join(self.columns)}.")
-        for row in self.rows:
-            if (row in kept) != self.truth(*row):
-                what = "keeps" if row in kept else "leaves out"
-                named = ", ".join(f"{name}={value}" for name, value in zip(self.columns, row, strict=True))
-                return Verdict(False, f"It {what} the row with {named}. {self.wrong.get(row, '')}".rstrip())
-        return Verdict(True, self.why)
+    host, _, port = (advertised or listeners).partition("://")[2].rpartition(":")
+    return None if host == "0.0.0.0" else f"{host or name}:{port}"
 
 
-# 3: compute
-
-Changes = tuple[tuple[int, int], ...]
-OUTAGES = {
-    "a broker dies twice": "kill 1\nrun_for 20\nstart 1\nsettle\nkill 1\nrun_for 9\nstart 1\nsettle\n",
-    "a broker never returns": "kill 1\nrun_for 30\n",
-    "two controllers write that there is no leader": "kill 1\nsettle\ndelete_controller\nrun_for 30\nstart 1\nsettle\n",
-}
-"""Commands after the creation of a topic with one replica for each partition."""
-ALONE = """lab brokers=3 generation=2.4 seed=7\ncreate_topic orders assignment='{"0":[1],"1":[2]}'\nsettle\n"""
-
-
-def history(lab: Lab) -> list[tuple[Changes, int]]:
-    """Of each partition: when its `state` znode was written, in ms, with which leader; and when the lab ended."""
-    written: dict[str, list[tuple[int, int]]] = {}
-    for record in lab.trace.slice(kind="zk"):
-        if record.path is not None and record.path.endswith("/state") and record.detail is not None:
-            written.setdefault(record.path, []).append((round(record.time_ms), json.loads(record.detail)["leader"]))
-    return [(tuple(changes), round(lab.now * 1000)) for changes in written.values()]
+def explain_registered(given: Configured, got: object, expected: str | None) -> str:
+    """The fault in an address, in one sentence."""
+    listeners, advertised, name = given
+    asked = f"with listeners {listeners} and advertised.listeners {advertised} you return {short(got)}. "
+    if expected is None:
+        return f"{asked}No client can reach 0.0.0.0, and a broker that would have to advertise it does not start."
+    if not isinstance(got, str) or ":" not in got:
+        return f"{asked}Host and port are asked for, as in {name}:9092."
+    host, _, port = got.rpartition(":")
+    if "/" in host:
+        return f"{asked}The name of the listener stands before `://`; a client gets host and port."
+    if not host:
+        return f"{asked}Where no host is configured, the broker takes the full name of its machine."
+    if advertised is not None and port != expected.rpartition(":")[2]:
+        return f"{asked}advertised.listeners counts, where there is one."
+    return f"{asked}Which host is configured for clients? Where there is none, it is {name}."
 
 
-def without_leader(changes: Changes, end: int) -> tuple[int, int]:
-    """The time without a leader in all, and the longest interval."""
-    spans, since = [0], None
-    for at, leader in (*changes, (end, 0)):
-        if since is not None and leader >= 0:
-            spans.append(at - since)
-        since = (at if since is None else since) if leader < 0 else None
-    return sum(spans), max(spans)
+# 3: operate: a restart
 
 
-def explain_outage(given: tuple[Changes, int], got: object, expected: tuple[int, int]) -> str:
-    """The fault in the times that a function found."""
-    changes, end = given
-    text = f"of {changes} up to {end} your function returns {short(got)}. "
-    if not isinstance(got, tuple) or len(got) != 2:
-        return f"{text}Two numbers are asked for: all of the time, and the longest interval."
-    if got == expected[::-1]:
-        return f"{text}The sum comes first."
-    if changes[-1][1] < 0 and got[0] < expected[0]:
-        return f"{text}The last interval is open: it counts up to `end`."
-    if got[0] < expected[0]:
-        return f"{text}A leader of -1 can be written twice. When did the interval begin?"
-    return f"{text}It is too much: when does an interval end?" if got != expected else text
+def not_patched(lab: Lab) -> str | None:
+    """The fault of a restart of broker 1."""
+    if not any(p.topic == "orders" for p in lab.partitions()):
+        return "the topic orders is gone."
+    if down := [id for id, view in lab.brokers.items() if view.state != RUNNING]:
+        return f"broker {down[0]} is not running."
+    starts = lab.trace.slice(kind="broker", broker=1, action="start")
+    if len(starts) < 2:
+        return "broker 1 is still the process that ran before."
+    if missing := [f"{p.topic}-{p.partition}" for p in lab.partitions() if 1 not in p.isr]:
+        return f"broker 1 is not in the ISR of {', '.join(missing)}."
+    began = starts[-1].time_ms
+    back = max([began, *(r.time_ms for r in lab.trace.slice(kind="broker", broker=1, action="caught-up"))])
+    took = (back - began) / 1000
+    if took > AWAY:
+        return f"broker 1 needed {took:.1f} s from its start until it was in every ISR; {AWAY:g} are allowed."
+    return None
 
+
+# 4: operate: a copy moves to the other disk
+
+
+def copies(lab: Lab) -> dict[int, LogDirView]:
+    """The copies of orders-0 by broker."""
+    return {each.broker: each for each in lab.log_dirs() if (each.topic, each.partition) == ("orders", 0)}
+
+
+def not_moved(lab: Lab) -> str | None:
+    """The fault of a move within broker 1."""
+    partition = lab.partition("orders", 0)
+    if sorted(partition.replicas) != [1, 2] or sorted(partition.isr) != [1, 2]:
+        return f"orders-0 has replicas {partition.replicas} and ISR {partition.isr}; both copies are to stay."
+    copy = copies(lab)[1]
+    if copy.future:
+        return f"the copy on broker 1 is still on its way to {copy.future}."
+    if copy.path != "/d1":
+        return "the copy on broker 1 still lies in /d0."
+    if any(b"io.max.bytes" in data for data, *_ in lab.znodes().values()):
+        return "the copy lies in /d1, and the limit is still set: the next move will be slow, too."
+    return None
+
+
+def about_plan(lab: Lab) -> str:
+    """The remark on a plan, by what it did."""
+    paths = {broker: copy.path for broker, copy in copies(lab).items()}
+    if paths.get(1) == "/d1":
+        return "`lab.verify_reassignment(plan)` removes a limit when the move is done."
+    if paths.get(2) == "/d1":
+        return "`log_dirs` has the order of `replicas`: that was the copy on broker 2."
+    return "Does the plan name /d1 for broker 1?"
+
+
+PLAN = json.dumps(
+    {
+        "version": 1,
+        "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d1", "any"]}],
+    }
+)
+"""A plan that moves a copy to another directory of its broker."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="19.1",
-        title="Half of what?",
+        title="Which option?",
         hints=(
-            "What do all wait for after a crash?",
-            "Where is the steep part of the curve, and which setting has this value?",
+            "What does each script talk to: a broker, or ZooKeeper?",
+            "Scripts that write znodes take --zookeeper in 2.0.",
+            "One of the clients still has the name of 0.8 for the same thing.",
         ),
-        story=CRASH,
-        ask=outage,
-        example=2.5,
-        wrong=(outage_wrong,),
-        why="A crash costs the session timeout, whatever it is; the elections are milliseconds.",
-    ),
-    Condition(
-        name="19.2",
-        title="Ask it in SQL",
-        core=True,
-        hints=("Compare `intervals` with a number.", "At least twice: is twice enough?"),
-        columns=("history", "topic", "partition", "intervals"),
-        rows=(
-            ("cluster-1", "orders", 0, 1),
-            ("cluster-1", "orders", 1, 2),
-            ("cluster-1", "orders", 2, 3),
-            ("cluster-2", "clicks", 4, 7),
-            ("cluster-2", "clicks", 0, 1),
-        ),
-        truth=lambda history, topic, partition, intervals: intervals >= 2,
-        wrong={
-            ("cluster-1", "orders", 0, 1): "Once is not twice.",
-            ("cluster-1", "orders", 1, 2): "Twice is at least twice.",
-            ("cluster-1", "orders", 2, 3): "At least twice, so more often as well.",
-        },
-        why="The same text goes to Spark: `hurt.where(condition)`.",
+        story=OPENING,
+        ask=options_of,
+        example=(BROKERS, ZOOKEEPER, LIST, LIST, LIST),
+        parts=SCRIPTS,
+        read=with_dashes,
+        wrong=(options_wrong,),
+        why="A script that works on znodes takes --zookeeper, a client brokers; the producer kept --broker-list.",
     ),
     Compute(
-        name="19.3",
-        title="Seconds without a leader",
+        name="19.2",
+        title="What do clients get?",
         core=True,
-        given="""
-def without_leader(changes, end):
-    \"\"\"The time without a leader in all, and its longest interval; `changes` are pairs (ms, leader).\"\"\"
-    spans, since = [0], None
-    for at, leader in changes:
-        if leader == -1:
-            since = ...
-        elif since is not None:
-            spans.append(...)
-            since = None
-    return sum(spans), max(spans)
-""",
         hints=(
-            "Take the changes of one partition by hand. When does an interval begin, and when does it end?",
-            "What if -1 is written twice, and what if the last change is a -1?",
+            "`advertised.listeners` counts where it is set; else `listeners`.",
+            "`'PLAINTEXT://a:9092'.partition('://')[2].rpartition(':')` has host and port.",
+            "Without a host it is the name of the machine; 0.0.0.0 is refused.",
         ),
-        stories={title: ALONE + commands for title, commands in OUTAGES.items()},
-        give=history,
-        truth=without_leader,
-        explain=explain_outage,
-        why="The open interval is the one that hurts now, and the one that a query forgets first.",
+        stories={"seven configurations": OPENING},
+        give=configurations,
+        truth=registered,
+        explain=explain_registered,
+        why="What a broker binds and what it registers are two settings; clients see only the second.",
+        shows_story=False,
+    ),
+    Operate(
+        name="19.3",
+        title="A restart within five seconds",
+        core=True,
+        hints=(
+            "What does broker 1 do between its start and its registration?",
+            "`lab.trace.slice(kind='broker', broker=1)` shows how many bytes it recovers.",
+            "Which way of stopping flushes the logs, and says so?",
+        ),
+        begin=LOADED,
+        missing=not_patched,
+        best=2,
+        remarks={
+            "kill": "After `kill -9` there is no .kafka_cleanshutdown: all that was not flushed is read again.",
+            "shutdown": "It left in good order; now it has to come back.",
+            "expire_session": "The session ended, and the process went on.",
+            "delete_controller": "No process of a broker is restarted by that.",
+        },
+        praise={"bounce": "The process closed its logs, but its leaders did not move before."},
+        why="A process that closes its logs leaves nothing to recover. A controlled shutdown moves the leaders first.",
+    ),
+    Operate(
+        name="19.4",
+        title="One disk is full",
+        hints=(
+            "A plan names a directory for each replica: `log_dirs`, in the order of `replicas`; `any` leaves a copy.",
+            "The replicas stay [1, 2]; only the first directory is another one.",
+            "`lab.execute_reassignment(plan)`; with a limit `lab.verify_reassignment(plan)` ends it.",
+        ),
+        begin=FULL,
+        missing=not_moved,
+        best=1,
+        remarks={
+            "reassign": "This plan names brokers only. Within a broker a copy moves with `log_dirs`.",
+            "fail_log_dir": "The directory and all of its copies are gone now.",
+            "execute_reassignment": about_plan,
+            "add_broker": "The copy is to stay on broker 1.",
+            "shutdown": "A broker that is down moves nothing.",
+        },
+        why="The copy in the new directory grows beside the old one, and takes its place when it has caught up.",
     ),
 )
+
 GUESSES: dict[str, Guess] = {
     "19.a": Guess(
-        "Intervals without a leader that were over within ten seconds are ...",
+        "A broker with 1 GiB that was not flushed is killed with `kill -9` and started again. What does it do first?",
         (
-            ("nine in ten, and most of the time is in them", "Many of them, and each is short."),
-            ("nine in ten, and a small part of the time is in them", "The rest of the time is in a few long ones."),
-            (
-                "half, and half of the time is in them",
-                "The session timeout is six seconds: more than half are shorter.",
-            ),
+            ("it fetches the gigabyte from the new leaders", "Its own disk has it: only its end is uncertain."),
+            ("it reads the gigabyte on its own disk again", "It checks each batch, and cuts off what is damaged."),
+            ("nothing: the records are in the log", "It cannot know that without the marker of a clean shutdown."),
         ),
         1,
     ),
     "19.b": Guess(
-        "Every topic has three replicas, the rest is as before. What changes?",
+        "The script is repaired: it looks for `kafka` instead of `kafka.Kafka`. What can go wrong?",
         (
-            ("the median, hardly the minutes", "Most intervals wait for the session timeout, with three replicas too."),
-            ("the minutes, hardly the median", "The long intervals are gone, and they were few."),
-            ("both", "The middle one of all intervals is a session timeout. Does it depend on replicas?"),
-            ("neither", "Which partitions wait until their only broker returns?"),
+            (
+                "nothing: that name comes early in the line",
+                "The broker is found. What else has that folder in its line?",
+            ),
+            ("it still does not find the broker", "The class path begins early, with the folder of Kafka."),
+            ("it also stops ZooKeeper, if that runs from Kafka's folder", "Its class path is the same."),
+        ),
+        2,
+    ),
+    "19.c": Guess(
+        "A client reaches the address in `bootstrap.servers`. The broker there advertises another address, which the "
+        "client cannot reach. What does the client report?",
+        (
+            ("connection refused, at once", "The first connection worked. The error comes with the next one."),
+            ("it cannot get metadata, after a time-out", "It had the metadata, and went to the address in there."),
+            ("nothing: it goes on with the bootstrap address", "That address is for the first question only."),
         ),
         1,
     ),
-    "19.c": Guess(
-        "From twelve clusters, which number is known more exactly?",
+    "19.d": Guess(
+        "A copy moves from /d0 to /d1 within its broker, which leads it. Who is asked, and what does the ISR do?",
         (
-            ("the median interval", "Most intervals are alike, so the middle one hardly moves."),
-            ("the minutes that a cluster loses", "One long interval more or less changes it much."),
-            ("both alike", "One of them depends on a few rare events."),
+            ("the controller; the copy leaves the ISR for a time", "The controller learns nothing of it."),
+            ("the broker itself; the ISR does not change", "The old copy serves until the new one has caught up."),
+            ("the broker itself; another replica leads meanwhile", "No leader changes: the old copy is still there."),
         ),
-        0,
+        1,
     ),
 }

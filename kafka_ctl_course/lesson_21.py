@@ -1,308 +1,193 @@
-"""Exercises of lesson 21, from ZooKeeper to KRaft."""
+"""Exercises of lesson 21, before there was a controller."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from itertools import product
 
-from kafka_ctl.errors import short
+from kafka_ctl.brokers.process import RUNNING
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.kraft import KRAFT
+from kafka_ctl_course.before_the_controller import EarlyCluster, can_become_leader
 
-TITLE = "From ZooKeeper to KRaft"
+Counts = tuple[int, int, int]
+Case = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+TITLE = "Before there was a controller"
 OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
+    "lab brokers=3 generation=2.4 seed=7 "
     """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "KAFKA-7482")
-STATE = "/brokers/topics/orders/partitions/0/state"
-STEPS = 200
-"""Steps of a lab in which a failure is dealt with."""
-Held = dict[str, tuple[int, tuple[int, ...], int] | None]
+LED = OPENING + (
+    """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2],"3":[1,2,3],"4":[2,3,1],"5":[3,1,2]}'\n"""
+    "settle\n"
+)
+"""Six partitions; each broker leads two."""
+ONE = OPENING + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0\nsettle\n"""
 
 
 # 1: predict
 
 
-def shelves(lab: Lab) -> dict[str, str]:
-    """The shelves of the six exhibits."""
-    return {name: KRAFT[name].shelf for name in SIX}
+def counted(lab: Lab) -> Counts:
+    """Attempts to lead, elections won, and with a controller the brokers that ask ZooKeeper, when broker 1 dies."""
+    early = EarlyCluster(3, 6)
+    begun = sum(broker.tries for broker in early.brokers.values())
+    early.kill(1)
+    tries = sum(broker.tries for broker in early.brokers.values()) - begun
+    won = sum(any(id != 1 for id in early.believed(number)) for number in (0, 3))
+    early.close()
+    since = len(lab.trace)
+    lab.kill(1)
+    lab.settle()
+    asking = {record.actor for record in lab.trace[since:].slice(kind="zk") if record.action in ("get", "set")}
+    return tries, won, len(asking)
 
 
-def sort_wrong(answer: dict[str, str], truth: dict[str, str]) -> str | None:
-    """The mistakes of exercise 1; the first exhibit that stands on another shelf."""
-    if unknown := [name for name in truth if name not in answer]:
-        return f"{unknown[0]} has no shelf yet."
-    if strange := [value for value in answer.values() if value not in ("gone", "kind", "stays")]:
-        return f"{strange[0]!r} is not a shelf; there are gone, kind and stays."
-    wrong = next(name for name in truth if answer[name] != truth[name])
-    hints = {
-        "KAFKA-6082": "Who would accept the write? An append of a replaced controller needs a majority of the quorum.",
-        "KAFKA-1211": "Where is ZooKeeper in that story? Play it, and look for `zk` records between acknowledgement "
-        "and loss.",
-        "KAFKA-7235a": "The list of brokers was the same before and after. A registration now names its process.",
-        "KAFKA-3670": "The rule that orders a list does not depend on where the list is kept.",
-        "KAFKA-9089": "Two stores were needed for two requests that contradict each other.",
-        "KAFKA-7482": "No check stops the broker that leaves from answering a client; it has to learn of the change.",
-    }
-    return f"{wrong}: {hints[wrong]}"
-
-
-def kind_of_7482(answer: dict[str, str], truth: dict[str, str]) -> str | None:
-    """A reason for another shelf that holds."""
-    if isinstance(answer, dict) and answer == truth | {"KAFKA-7482": "kind"}:
-        return "KAFKA-7482 may also stand under kind: a broker that leaves follows the log while it leaves."
+def counts_wrong(answer: Counts, truth: Counts) -> str | None:
+    """The mistakes of exercise 1."""
+    tries, won, asking = answer
+    if tries == won:
+        return "No broker knows what the others do: each replica that is left tries."
+    if tries == 6:
+        return "Broker 1 is dead and tries nothing; it led two of the six partitions."
+    if won != truth[1]:
+        return "Broker 1 led two partitions; each gets one leader."
+    if asking == 2:
+        return "Broker 3 learns of it from the controller's requests, and asks ZooKeeper nothing."
+    if asking == 0:
+        return "Somewhere the new leaders must be written: by the controller."
+    if tries == truth[1] * 3:
+        return "Three replicas each, and one of the three is dead."
     return None
 
 
-# 2: implement
+# 2: who may lead
 
 
-def histories(lab: Lab) -> list[tuple[list[Held]]]:
-    """The copies of orders-0 of all holders, from the failure on; once for each way to fail."""
-    from kafka_ctl_course.figures.copies import moments
-
-    found = []
-    for command in ("kill 1", "kill 3", "kill 4", "shutdown 1", f"delete_znode {STATE}"):
-        with lab.fork() as each:
-            each.do(command)
-            if command.startswith("kill"):
-                each.run_for(5.99)
-            found.append(([one.copies for one in moments(each, "orders", 0, STEPS)],))
-    return found
+def cases(lab: Lab) -> list[Case]:
+    """A broker, the assignment, the ISR and the live brokers: every ISR and every set of live brokers of three."""
+    sets = [tuple(id for id, there in zip((1, 2, 3), bits, strict=True) if there) for bits in product((1, 0), repeat=3)]
+    found = [(broker, (1, 2, 3), isr, live) for isr in sets for live in sets for broker in live]
+    return [*found, (4, (1, 2, 3), (1, 2), (3, 4)), (4, (1, 2, 3), (), (3, 4))]
 
 
-def disagreements(found: list[Held]) -> int:
-    """The moments at which two who hold a copy hold different ones."""
-    return sum(len({copy for copy in each.values() if copy is not None}) > 1 for each in found)
+def explain_case(given: Case, got: object, expected: bool) -> str:
+    """The rule that an answer breaks."""
+    broker, assigned, isr, live = given
+    asked = f"broker {broker}, assigned {assigned}, ISR {isr}, live {live}: you return {got!r}. "
+    if broker not in assigned:
+        return f"{asked}It has no replica."
+    if expected:
+        if broker in isr:
+            return f"{asked}It is in the ISR; whether it is the first of it does not matter."
+        return f"{asked}No member of the ISR is alive, so any assigned replica may try: records can be lost."
+    return f"{asked}A member of the ISR is alive; this broker has to leave the partition to it."
 
 
-def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
-    """The fault in a count, in one sentence; None if there is none."""
-    (found,) = given
-    text = f"of {len(found)} moments you count {got!r}. "
-    with_none = sum(len(set(each.values())) > 1 for each in found)
-    leaders = sum(len({copy[0] for copy in each.values() if copy}) > 1 for each in found)
-    pairs = sum(sum(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found)
-    without = sum(len({c for h, c in each.items() if c and h != "ZooKeeper"}) > 1 for each in found)
-    if not isinstance(got, int) or isinstance(got, bool):
-        return f"{text}A whole number is asked for."
-    if got == sum(any(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found):
-        return f"{text}ZooKeeper may hold no copy, too (None); then compare the others with each other."
-    if got == len(found):
-        return f"{text}That is every moment. At some of them all copies are equal."
-    if got == len(found) - expected:
-        return f"{text}These are the moments at which all are equal."
-    if got == with_none:
-        return (
-            f"{text}A holder without a copy (None) cannot contradict: a controller "
-            "that does not exist yet, for instance."
-        )
-    if got == pairs:
-        return f"{text}You count copies. A moment counts once, however many differ."
-    if got == without:
-        return f"{text}ZooKeeper's copy is one of them: between its write and the controller's own copy lies a moment."
-    if got == leaders:
-        return f"{text}You compare leaders. ISR and leader epoch can differ while the leader is the same."
-    return f"{text}Collect the different copies of a moment, without None: how many are there?"
+# 3: operate
 
 
-# 3: repair
-
-PAUSE = 3000
-"""A session timeout in ms below which a pause of one or two seconds fences a healthy broker."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timeouts(Exercise):
-    """Two settings of KRaft: no healthy broker is fenced though a heartbeat is late, and a dead one is soon.
-
-    A broker is fenced when its last heartbeat is older than the session timeout
-    (Apache Kafka trunk of October 2024: controller/BrokerHeartbeatManager.java).
-    """
-
-    kind: ClassVar[str] = "repair"
-    most: int
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Compare the age of the last heartbeat with the timeout."""
-        given = plain(answer)
-        if not isinstance(given, tuple) or [type(each) for each in given] != [int, int]:
-            return Verdict(
-                False, f"{short(answer)} is not two whole numbers: session timeout and heartbeat interval, ms."
-            )
-        session, interval = given
-        if interval < 100:
-            return Verdict(False, f"A heartbeat each {interval} ms is much work for one active controller.")
-        for late, text in ((0, "when all is well"), (1, "when one heartbeat is lost")):
-            if (oldest := (late + 1) * interval) >= session:
-                return Verdict(
-                    False,
-                    f"The last heartbeat of a healthy broker is {oldest} ms old {text}; it is fenced at {session}.",
-                )
-        if session > self.most:
-            return Verdict(False, f"A dead broker's partitions are without a leader for {session} ms; that is longer.")
-        if session < PAUSE:
-            return Verdict(
-                True,
-                f"{self.why} But every broker that stands still for "
-                f"{session / 1000:g} s is fenced now, as by a garbage "
-                f"collection; values of {PAUSE} ms and more leave room for a pause.",
-            )
-        return Verdict(True, self.why)
+def leaders(lab: Lab) -> list[int]:
+    """The running brokers that act as leaders of orders-0."""
+    return [
+        id for id, view in lab.brokers.items() if view.state == RUNNING and any(p == ("orders", 0) for p in view.leads)
+    ]
 
 
-# 4: operate
-
-
-TOOLS = {
-    "A": "`kafka-metadata-quorum.sh describe --status`",
-    "B": "`kafka-metadata-shell.sh`",
-    "C": "`kafka-dump-log.sh --cluster-metadata-decoder`",
-    "D": "`kafka-reassign-partitions.sh --cancel`",
-    "E": "stop one process in good order",
-    "F": "`kafka-topics.sh --delete`",
-    "G": "delete `quorum-state`",
-    "H": "stop all controllers and start them together",
-}
-"""The possible acts, by letter."""
-SUITS = {
-    "read /controller": "A",
-    "read a state znode": "BC",
-    "delete /admin/reassign_partitions": "D",
-    "delete /controller": "E",
-    "remove a topic's znodes": "F",
-}
-"""For each habit of those who ran ZooKeeper the letters of what does the same with KRaft.
-
-Apache Kafka 3.9.0: docs/ops.html, "KRaft"; tools/src/main/java/org/apache/kafka/tools/MetadataQuorumCommand.java
-"""
-HARM = {
-    "G": "`quorum-state` holds whom this controller has voted for; without it, it may vote twice in one epoch.",
-    "H": "While no two of three run, nothing is decided; a quorum was stuck after such a start "
-    "(strimzi/strimzi-kafka-operator#12760).",
-}
-INSTEAD = {
-    "read /controller": "Ask the quorum which controller is active, not a file.",
-    "read a state znode": "The state of a partition is the last of its records in the log. What reads that?",
-    "delete /admin/reassign_partitions": "A move is in the partition's record, and a tool takes it back.",
-    "delete /controller": "Another controller becomes active when this one is gone.",
-    "remove a topic's znodes": "One record removes a topic, and all copies follow. Who writes records?",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Matching(Exercise):
-    """For each habit a letter; nothing is run."""
-
-    kind: ClassVar[str] = "operate"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """The first habit whose letter does harm, else the first that does not suit."""
-        if not isinstance(answer, dict):
-            return Verdict(False, f"{short(answer)} is not a dictionary from habit to letter.")
-        given = {str(habit): str(letter) for habit, letter in answer.items()}
-        if missing := [habit for habit in SUITS if habit not in given]:
-            return Verdict(False, f"{missing[0]!r} has no letter yet.")
-        for habit in SUITS:
-            if given[habit] not in TOOLS:
-                return Verdict(False, f"{short(given[habit])} is not a letter from A to H.")
-        wrong = [habit for habit, suits in SUITS.items() if given[habit] not in suits]
-        for habit in sorted(wrong, key=lambda each: given[each] not in HARM):
-            hint = HARM.get(given[habit], INSTEAD[habit])
-            return Verdict(False, f"{habit}: you take {given[habit]}, {TOOLS[given[habit]]}. {hint}")
-        return Verdict(True, self.why)
+def one_leader(lab: Lab) -> str | None:
+    """The reason why there are not two leaders."""
+    found = leaders(lab)
+    if len(found) < 2:
+        return f"{'broker ' + str(found[0]) if found else 'no broker'} acts as leader of orders-0; two are asked for."
+    return None
 
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="21.1",
-        title="Six exhibits, three shelves",
+        title="Who tries?",
+        core=True,
         hints=(
-            "How many copies of the fact are there, and who may change each of them?",
-            "In the exhibit's trace strike out every `zk` record and every request of the controller. Is the bug left?",
-            "What remains is about records, or about policy, or about a broker that has not read the news yet.",
+            "Which partitions lose their leader, and how many replicas of each are left?",
+            "Each of these replicas watches the znode of the leader.",
+            "With a controller, one broker reads and writes znodes for all.",
         ),
-        story=OPENING,
-        ask=shelves,
-        example=dict.fromkeys(SIX, "kind"),
-        wrong=(sort_wrong,),
-        also=kind_of_7482,
-        why="What needed a second copy, or a request, is gone. What is about records, policy or reading late stays.",
+        story=LED,
+        ask=counted,
+        example=(1, 1, 3),
+        parts=("the attempts", "the elections won", "the brokers that ask with a controller"),
+        wrong=(counts_wrong,),
+        why="Every attempt is a race that one replica wins; a controller holds no race.",
     ),
     Compute(
         name="21.2",
-        title="Moments of disagreement",
+        title="May this broker lead?",
         core=True,
         hints=(
-            "`found` is a list; each moment is a dictionary from holder to copy.",
-            "Copies are tuples, so they can be put into a set.",
-            "None is no copy.",
+            "First rule: a member of the ISR may.",
+            "Second rule: is any member of the ISR alive? `set(isr) & set(live)`",
+            "Without one, an assigned replica may.",
         ),
-        stories={"one partition, four failures and a deleted znode": OPENING + TOPIC},
-        give=histories,
-        truth=disagreements,
-        explain=explain_moments,
-        why="With one log these would be moments when some had read less; with copies a holder may be wrong.",
+        stories={"every ISR of three": OPENING},
+        give=cases,
+        truth=can_become_leader,
+        explain=explain_case,
+        why="Every broker decided this by itself, from what it had read; today the controller does (lesson 05).",
+        shows_story=False,
     ),
-    Timeouts(
+    Operate(
         name="21.3",
-        title="Failover is instant, so we set one second",
-        core=True,
+        title="Two leaders",
         hints=(
-            "Which of the two failures is meant by instant: a controller's or a broker's?",
-            "How old can the last heartbeat of a healthy broker be, if one is lost on the way?",
-            "The defaults are 9000 and 2000.",
+            "A leader that does not know of its successor goes on.",
+            "What must it not reach, so that it does not know?",
+            "`lab.disconnect(1, ...)`: from which of the others, or from what?",
         ),
-        most=9000,
-        why="A broker that sends in time is not fenced, though a heartbeat may be lost; a dead one is noticed in time.",
-    ),
-    Matching(
-        name="21.4",
-        title="Old habits",
-        hints=(
-            "Two of the eight do harm, and do what no habit asks for.",
-            "Where is each fact now: in the log, in the quorum, in a partition's record?",
-            "Two of the tools read the log; either will do.",
-        ),
-        why="Read with tools that read the log, change with requests. The log is not edited, and nothing is deleted.",
+        begin=ONE,
+        missing=one_leader,
+        best=1,
+        remarks={
+            "kill": "A dead broker leads nothing, whatever it believed.",
+            "expire_session": "Its session ended, and it learns so when its client connects again.",
+            "disconnect": "It still reaches ZooKeeper, so it keeps its session, and no other leader is elected.",
+            "pause": "It wakes up, and learns what it missed.",
+            "shutdown": "A controlled shutdown hands the leader over.",
+            "elect_preferred": "An election is known to both sides.",
+        },
+        praise={"pause": "It stands still meanwhile, and answers no client."},
+        why="ZooKeeper gives up the old leader after its session timeout; the old leader gives up nothing. Leader "
+        "epochs and versions keep what it writes out of the new leader's log.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "21.a": Guess(
-        "KRaft with its defaults: a broker is killed. After how long do its partitions have leaders again?",
+        "The leader of a partition with three replicas dies. How many brokers try to become its leader?",
         (
-            ("about 1 s", "That is the election of a controller. Here a broker has died."),
-            ("about 9 s", "The session timeout of brokers: no process knows earlier that it is dead."),
-            ("at once", "Its death has to be noticed. By what?"),
-            ("about 18 s", "So it is with ZooKeeper since 2.5."),
+            ("one: the next in the ISR", "No other process decides it: both replicas that are left see the same."),
+            ("two", "Both have a watch on the leader's znode, and both are in the ISR."),
+            ("all brokers of the cluster", "Brokers without a replica do not watch this znode."),
         ),
         1,
     ),
     "21.b": Guess(
-        "The museum has 27 bugs. How many cannot happen with KRaft, because their mechanism is gone?",
+        "100 brokers, one new partition on three of them. How many brokers are notified?",
         (
-            ("all: ZooKeeper is gone", "Some of them never touched ZooKeeper."),
-            ("about two thirds", "Those that needed a second copy, or a request of the controller."),
-            ("about a quarter", "Count the bugs that need two copies of one fact."),
-            ("none: bugs are bugs", "A bug needs a mechanism that can go wrong."),
-        ),
-        1,
-    ),
-    "21.c": Guess(
-        "For a minute the active controller of KRaft is too busy to read heartbeats. What happens to healthy brokers?",
-        (
-            ("nothing", "They send in time. But who reads it?"),
-            ("they elect another controller", "Brokers elect no controller; the quorum of controllers does."),
-            ("they may be fenced", "A heartbeat that was not read counts as none; KAFKA-15019 is about that."),
+            ("3", "How would ZooKeeper know which three? The watch is on the list of all partitions."),
+            ("1", "So it is with a controller."),
+            ("100", "Each watches the list, reads it again, and reads the assignment."),
         ),
         2,
+    ),
+    "21.c": Guess(
+        "A leader is cut off from ZooKeeper, and from nothing else. What does it do?",
+        (
+            ("it stops leading when its session times out", "ZooKeeper ends the session. Who would inform the broker?"),
+            ("it goes on", "It cannot know that its znode is gone."),
+            ("it asks the other brokers", "There was no request for that."),
+        ),
+        1,
     ),
 }

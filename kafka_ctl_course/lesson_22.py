@@ -1,236 +1,308 @@
-"""Exercises of lesson 22, Produce, Fetch and requests that wait. The wire is imported where it is used."""
+"""Exercises of lesson 22, from ZooKeeper to KRaft."""
 
 from __future__ import annotations
 
-from kafka_ctl.brokers.log import Entry, Log
-from kafka_ctl.brokers.process import RUNNING
+from dataclasses import dataclass
+from typing import ClassVar
+
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.hand_requests import fetch_body
+from kafka_ctl_course.kraft import KRAFT
 
-Ends = tuple[int, int, int]
-Fields = tuple[int, int, int, int]
-TITLE = "Produce, Fetch and requests that wait"
+TITLE = "From ZooKeeper to KRaft"
 OPENING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false,"replica.lag.time.max.ms":86400000}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+    "lab brokers=4 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-UNREAD = OPENING + (
-    """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0 records=2\nsettle\nlag 3 orders 0\n"""
-    "produce orders 0 records=3 wait=false\nrun_for 60\n"
-)
-"""Follower 3 stands still, and stays in the ISR for a day."""
-RECORDS = 5
-FIELDS = ("replica_id", "isolation_level", "session_id", "session_epoch")
-END, FETCHED = 9, 7
-WRITERS = {2: "A", 3: "A", 4: "B", 8: "B"}
-"""By offset the producer whose transaction a record belongs to."""
-MARKER = 6
-"""The offset of the marker with which A commits."""
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "KAFKA-7482")
+STATE = "/brokers/topics/orders/partitions/0/state"
+STEPS = 200
+"""Steps of a lab in which a failure is dealt with."""
+Held = dict[str, tuple[int, tuple[int, ...], int] | None]
 
 
 # 1: predict
 
 
-def ends(lab: Lab) -> Ends:
-    """The offsets up to which a follower, a consumer and a consumer of committed records may read."""
-    from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
-    from kafka_ctl.wire.transactions import marker, transactions
+def shelves(lab: Lab) -> dict[str, str]:
+    """The shelves of the six exhibits."""
+    return {name: KRAFT[name].shelf for name in SIX}
 
-    log = Log([Entry(0, number) for number in range(END)], min(END, FETCHED))
-    written = {
-        offset: write_batch([Record(0, 0, None, b"")], producer=ord(name), attributes=TRANSACTIONAL)
-        for offset, name in WRITERS.items()
+
+def sort_wrong(answer: dict[str, str], truth: dict[str, str]) -> str | None:
+    """The mistakes of exercise 1; the first exhibit that stands on another shelf."""
+    if unknown := [name for name in truth if name not in answer]:
+        return f"{unknown[0]} has no shelf yet."
+    if strange := [value for value in answer.values() if value not in ("gone", "kind", "stays")]:
+        return f"{strange[0]!r} is not a shelf; there are gone, kind and stays."
+    wrong = next(name for name in truth if answer[name] != truth[name])
+    hints = {
+        "KAFKA-6082": "Who would accept the write? An append of a replaced controller needs a majority of the quorum.",
+        "KAFKA-1211": "Where is ZooKeeper in that story? Play it, and look for `zk` records between acknowledgement "
+        "and loss.",
+        "KAFKA-7235a": "The list of brokers was the same before and after. A registration now names its process.",
+        "KAFKA-3670": "The rule that orders a list does not depend on where the list is kept.",
+        "KAFKA-9089": "Two stores were needed for two requests that contradict each other.",
+        "KAFKA-7482": "No check stops the broker that leaves from answering a client; it has to learn of the change.",
     }
-    written[MARKER] = marker(ord("A"), 0, True, 0)
-    known = transactions(log, {offset: read_batch(data) for offset, data in written.items()})
-    return log.end, log.high_watermark, known.last_stable(log.high_watermark)
+    return f"{wrong}: {hints[wrong]}"
 
 
-def ends_wrong(answer: Ends, truth: Ends) -> str | None:
-    """The mistakes of exercise 1."""
-    follower, consumer, committed = answer
-    if follower == FETCHED:
-        return "A follower has to fetch what is not committed yet: how else would the high watermark rise?"
-    if consumer == END:
-        return "A consumer does not get what one follower still lacks."
-    if committed == min(WRITERS):
-        return "Producer A's transaction has its marker, and both followers have the marker."
-    if committed == FETCHED:
+def kind_of_7482(answer: dict[str, str], truth: dict[str, str]) -> str | None:
+    """A reason for another shelf that holds."""
+    if isinstance(answer, dict) and answer == truth | {"KAFKA-7482": "kind"}:
+        return "KAFKA-7482 may also stand under kind: a broker that leaves follows the log while it leaves."
+    return None
+
+
+# 2: implement
+
+
+def histories(lab: Lab) -> list[tuple[list[Held]]]:
+    """The copies of orders-0 of all holders, from the failure on; once for each way to fail."""
+    from kafka_ctl_course.figures.copies import moments
+
+    found = []
+    for command in ("kill 1", "kill 3", "kill 4", "shutdown 1", f"delete_znode {STATE}"):
+        with lab.fork() as each:
+            each.do(command)
+            if command.startswith("kill"):
+                each.run_for(5.99)
+            found.append(([one.copies for one in moments(each, "orders", 0, STEPS)],))
+    return found
+
+
+def disagreements(found: list[Held]) -> int:
+    """The moments at which two who hold a copy hold different ones."""
+    return sum(len({copy for copy in each.values() if copy is not None}) > 1 for each in found)
+
+
+def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
+    """The fault in a count, in one sentence; None if there is none."""
+    (found,) = given
+    text = f"of {len(found)} moments you count {got!r}. "
+    with_none = sum(len(set(each.values())) > 1 for each in found)
+    leaders = sum(len({copy[0] for copy in each.values() if copy}) > 1 for each in found)
+    pairs = sum(sum(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found)
+    without = sum(len({c for h, c in each.items() if c and h != "ZooKeeper"}) > 1 for each in found)
+    if not isinstance(got, int) or isinstance(got, bool):
+        return f"{text}A whole number is asked for."
+    if got == sum(any(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found):
+        return f"{text}ZooKeeper may hold no copy, too (None); then compare the others with each other."
+    if got == len(found):
+        return f"{text}That is every moment. At some of them all copies are equal."
+    if got == len(found) - expected:
+        return f"{text}These are the moments at which all are equal."
+    if got == with_none:
         return (
-            "Producer B's transaction is open. Records behind its first one are not given out, also those of other "
-            "producers."
+            f"{text}A holder without a copy (None) cannot contradict: a controller "
+            "that does not exist yet, for instance."
         )
-    if committed == max(WRITERS):
-        return "Look for the first record of producer B, not for its last."
-    return None
+    if got == pairs:
+        return f"{text}You count copies. A moment counts once, however many differ."
+    if got == without:
+        return f"{text}ZooKeeper's copy is one of them: between its write and the controller's own copy lies a moment."
+    if got == leaders:
+        return f"{text}You compare leaders. ISR and leader epoch can differ while the leader is the same."
+    return f"{text}Collect the different copies of a moment, without None: how many are there?"
 
 
-# 2: the fields of a Fetch request
+# 3: repair
+
+PAUSE = 3000
+"""A session timeout in ms below which a pause of one or two seconds fences a healthy broker."""
 
 
-def requests(lab: Lab) -> list[tuple[bytes]]:
-    """Fetch requests of a follower and of consumers, with different client ids."""
-    from kafka_ctl.wire.client import request
+@dataclass(frozen=True, kw_only=True)
+class Timeouts(Exercise):
+    """Two settings of KRaft: no healthy broker is fenced though a heartbeat is late, and a dead one is soon.
 
-    bodies = {
-        "consumer": fetch_body("orders", {0: 7}),
-        "": fetch_body("orders", {0: 7}, committed=True, session=(0, 0)),
-        "broker-3-fetcher-0": fetch_body("orders", {0: 7, 1: 9}, replica=3, session=(70_000, 12)),
-        None: fetch_body("orders", {}, committed=True, session=(2**31 - 1, 1), forgotten=[4]),
-        "caf\u00e9": fetch_body("orders", {0: 0}, replica=1001, session=(9, 1)),
-    }
-    return [(request("Fetch", 8, body, client_id=client),) for client, body in bodies.items()]
+    A broker is fenced when its last heartbeat is older than the session timeout
+    (Apache Kafka trunk of October 2024: controller/BrokerHeartbeatManager.java).
+    """
 
+    kind: ClassVar[str] = "repair"
+    most: int
+    why: str
 
-def fields_of(data: bytes) -> Fields:
-    """The reader, the records that it may see, and the session."""
-    from kafka_ctl.wire.codec import decode_message
-    from kafka_ctl.wire.schema import api_key, message_type
-
-    body = decode_message(message_type(api_key("Fetch"), 8), data[4:])[1]
-    replica, level, session, epoch = (int(body[name]) for name in FIELDS)
-    return replica, level, session, epoch
-
-
-def explain_fields(given: tuple[bytes], got: object, expected: Fields) -> str:
-    """The first field that was read wrongly."""
-    (data,) = given
-    size = int.from_bytes(data[12:14], "big", signed=True)
-    client = f"the request whose client id has length {size}"
-    if not isinstance(got, tuple) or len(got) != len(FIELDS):
-        return f"for {client} your function returned {short(got)}; {', '.join(FIELDS)} are asked for."
-    number = next(place for place, pair in enumerate(zip(got, expected, strict=True)) if pair[0] != pair[1])
-    mine, right = got[number], expected[number]
-    if isinstance(mine, int) and right < 0 and mine in (2**32 + right, 2**8 + right):
-        return f"for {client} {FIELDS[number]} is {mine}: it has a sign, and all its bits are set. {right} is meant."
-    if size < 0:
-        return f"for {client} {FIELDS[number]} is {mine!r}. Length -1 means that there is no client id, and no letters."
-    return f"for {client} {FIELDS[number]} is {mine!r}, not {right}. Count the bytes of all fields before it."
-
-
-# 3: operate
+    def judge(self, answer: object) -> Verdict:
+        """Compare the age of the last heartbeat with the timeout."""
+        given = plain(answer)
+        if not isinstance(given, tuple) or [type(each) for each in given] != [int, int]:
+            return Verdict(
+                False, f"{short(answer)} is not two whole numbers: session timeout and heartbeat interval, ms."
+            )
+        session, interval = given
+        if interval < 100:
+            return Verdict(False, f"A heartbeat each {interval} ms is much work for one active controller.")
+        for late, text in ((0, "when all is well"), (1, "when one heartbeat is lost")):
+            if (oldest := (late + 1) * interval) >= session:
+                return Verdict(
+                    False,
+                    f"The last heartbeat of a healthy broker is {oldest} ms old {text}; it is fenced at {session}.",
+                )
+        if session > self.most:
+            return Verdict(False, f"A dead broker's partitions are without a leader for {session} ms; that is longer.")
+        if session < PAUSE:
+            return Verdict(
+                True,
+                f"{self.why} But every broker that stands still for "
+                f"{session / 1000:g} s is fenced now, as by a garbage "
+                f"collection; values of {PAUSE} ms and more leave room for a pause.",
+            )
+        return Verdict(True, self.why)
 
 
-def unread(lab: Lab) -> str | None:
-    """The records of orders-0 that a consumer still lacks; None if it can read all."""
-    partition = lab.partition("orders", 0)
-    if partition.leader not in lab.brokers or lab.brokers[partition.leader].state != RUNNING:
-        return "orders-0 has no leader that runs, so no client can read."
-    log = next(one for one in lab.log("orders", 0) if one.broker == partition.leader)
-    if log.end < RECORDS:
-        return f"the leader's log ends at {log.end}: records are gone that the producer had written."
-    if log.high_watermark < log.end:
-        return f"the log ends at {log.end}, and the high watermark is {log.high_watermark}: a consumer gets no more."
-    return None
+# 4: operate
+
+
+TOOLS = {
+    "A": "`kafka-metadata-quorum.sh describe --status`",
+    "B": "`kafka-metadata-shell.sh`",
+    "C": "`kafka-dump-log.sh --cluster-metadata-decoder`",
+    "D": "`kafka-reassign-partitions.sh --cancel`",
+    "E": "stop one process in good order",
+    "F": "`kafka-topics.sh --delete`",
+    "G": "delete `quorum-state`",
+    "H": "stop all controllers and start them together",
+}
+"""The possible acts, by letter."""
+SUITS = {
+    "read /controller": "A",
+    "read a state znode": "BC",
+    "delete /admin/reassign_partitions": "D",
+    "delete /controller": "E",
+    "remove a topic's znodes": "F",
+}
+"""For each habit of those who ran ZooKeeper the letters of what does the same with KRaft.
+
+Apache Kafka 3.9.0: docs/ops.html, "KRaft"; tools/src/main/java/org/apache/kafka/tools/MetadataQuorumCommand.java
+"""
+HARM = {
+    "G": "`quorum-state` holds whom this controller has voted for; without it, it may vote twice in one epoch.",
+    "H": "While no two of three run, nothing is decided; a quorum was stuck after such a start "
+    "(strimzi/strimzi-kafka-operator#12760).",
+}
+INSTEAD = {
+    "read /controller": "Ask the quorum which controller is active, not a file.",
+    "read a state znode": "The state of a partition is the last of its records in the log. What reads that?",
+    "delete /admin/reassign_partitions": "A move is in the partition's record, and a tool takes it back.",
+    "delete /controller": "Another controller becomes active when this one is gone.",
+    "remove a topic's znodes": "One record removes a topic, and all copies follow. Who writes records?",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matching(Exercise):
+    """For each habit a letter; nothing is run."""
+
+    kind: ClassVar[str] = "operate"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """The first habit whose letter does harm, else the first that does not suit."""
+        if not isinstance(answer, dict):
+            return Verdict(False, f"{short(answer)} is not a dictionary from habit to letter.")
+        given = {str(habit): str(letter) for habit, letter in answer.items()}
+        if missing := [habit for habit in SUITS if habit not in given]:
+            return Verdict(False, f"{missing[0]!r} has no letter yet.")
+        for habit in SUITS:
+            if given[habit] not in TOOLS:
+                return Verdict(False, f"{short(given[habit])} is not a letter from A to H.")
+        wrong = [habit for habit, suits in SUITS.items() if given[habit] not in suits]
+        for habit in sorted(wrong, key=lambda each: given[each] not in HARM):
+            hint = HARM.get(given[habit], INSTEAD[habit])
+            return Verdict(False, f"{habit}: you take {given[habit]}, {TOOLS[given[habit]]}. {hint}")
+        return Verdict(True, self.why)
 
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="22.1",
-        title="Three readers of one log",
+        title="Six exhibits, three shelves",
         hints=(
-            "Three offsets of the leader decide: log end, high watermark, last stable offset.",
-            "The high watermark is the lowest offset that a member of the ISR asks for.",
-            "Which transaction has no marker below the high watermark, and where is its first record?",
+            "How many copies of the fact are there, and who may change each of them?",
+            "In the exhibit's trace strike out every `zk` record and every request of the controller. Is the bug left?",
+            "What remains is about records, or about policy, or about a broker that has not read the news yet.",
         ),
         story=OPENING,
-        ask=ends,
-        example=(1, 1, 1),
-        parts=("the follower's", "the consumer's", "the one of committed records"),
-        wrong=(ends_wrong,),
-        why="A follower reads to the log end, a consumer to the high watermark, `read_committed` to the last stable "
-        "offset.",
+        ask=shelves,
+        example=dict.fromkeys(SIX, "kind"),
+        wrong=(sort_wrong,),
+        also=kind_of_7482,
+        why="What needed a second copy, or a request, is gone. What is about records, policy or reading late stays.",
     ),
     Compute(
         name="22.2",
-        title="Whose fetch is it?",
+        title="Moments of disagreement",
         core=True,
         hints=(
-            "In front are length (4), API key (2), version (2), correlation id (4): the client id begins at byte 12.",
-            "A client id is its length in two bytes and then that many bytes; -1 means none.",
-            "`int.from_bytes(data[a:b], 'big', signed=True)`; replica_id, max_wait, min_bytes, max_bytes have 4 bytes "
-            "each, isolation_level 1, session_id and session_epoch 4.",
+            "`found` is a list; each moment is a dictionary from holder to copy.",
+            "Copies are tuples, so they can be put into a set.",
+            "None is no copy.",
         ),
-        stories={"five requests": OPENING},
-        give=requests,
-        truth=fields_of,
-        explain=explain_fields,
-        why="replica_id tells a follower from a consumer; isolation_level says which consumer; the session says how "
-        "much of the request was left out.",
-        shows_story=False,
+        stories={"one partition, four failures and a deleted znode": OPENING + TOPIC},
+        give=histories,
+        truth=disagreements,
+        explain=explain_moments,
+        why="With one log these would be moments when some had read less; with copies a holder may be wrong.",
     ),
-    Operate(
+    Timeouts(
         name="22.3",
-        title="Written, and not to be read",
+        title="Failover is instant, so we set one second",
         core=True,
         hints=(
-            "`lab.log('orders', 0)` shows where each log ends, and each high watermark.",
-            "The high watermark is the lowest log end in the ISR. Which member holds it back?",
-            "That follower may catch up, or leave the ISR.",
+            "Which of the two failures is meant by instant: a controller's or a broker's?",
+            "How old can the last heartbeat of a healthy broker be, if one is lost on the way?",
+            "The defaults are 9000 and 2000.",
         ),
-        begin=UNREAD,
-        missing=unread,
-        best=1,
-        remarks={
-            "produce": "More records do not help: the high watermark waits for follower 3.",
-            "elect_preferred": "Broker 1 leads already.",
-            "delete_controller": "A controller does not touch high watermarks.",
-            "kill 1": "The new leader waits for the same follower.",
-            "shutdown 1": "The new leader waits for the same follower.",
-        },
-        praise={
-            "kill": "A consumer waited for the session timeout, and there is one copy less.",
-            "shutdown": "There is one copy less now.",
-        },
-        why="A consumer reads below the high watermark, and that is what the slowest member of the ISR has.",
+        most=9000,
+        why="A broker that sends in time is not fenced, though a heartbeat may be lost; a dead one is noticed in time.",
+    ),
+    Matching(
+        name="22.4",
+        title="Old habits",
+        hints=(
+            "Two of the eight do harm, and do what no habit asks for.",
+            "Where is each fact now: in the log, in the quorum, in a partition's record?",
+            "Two of the tools read the log; either will do.",
+        ),
+        why="Read with tools that read the log, change with requests. The log is not edited, and nothing is deleted.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "22.a": Guess(
-        "A leader appends your batch and later gives it to a consumer. Which of its bytes has the leader changed?",
+        "KRaft with its defaults: a broker is killed. After how long do its partitions have leaders again?",
         (
-            ("none", "Two batches cannot both have offset 0."),
-            ("base offset and leader epoch", "The checksum does not cover these two, so it stays right."),
-            ("these two, and the checksum", "The checksum begins behind them: it would cost time to compute it again."),
-            ("all: it is written again", "The broker would have to unpack every record. It reads the header only."),
+            ("about 1 s", "That is the election of a controller. Here a broker has died."),
+            ("about 9 s", "The session timeout of brokers: no process knows earlier that it is dead."),
+            ("at once", "Its death has to be noticed. By what?"),
+            ("about 18 s", "So it is with ZooKeeper since 2.5."),
         ),
         1,
     ),
     "22.b": Guess(
-        "A follower fetches 1,000 partitions in a fetch session, and nothing happens. How long is its next request?",
+        "The museum has 27 bugs. How many cannot happen with KRaft, because their mechanism is gone?",
         (
-            ("about 24,000 bytes", "So it was before 1.1.0: 24 bytes for each partition, again and again."),
-            ("about 4,000 bytes: only the numbers", "Both sides know the numbers, too."),
-            ("less than 100 bytes", "It names nothing: the session has all of it."),
+            ("all: ZooKeeper is gone", "Some of them never touched ZooKeeper."),
+            ("about two thirds", "Those that needed a second copy, or a request of the controller."),
+            ("about a quarter", "Count the bugs that need two copies of one fact."),
+            ("none: bugs are bugs", "A bug needs a mechanism that can go wrong."),
         ),
-        2,
+        1,
     ),
     "22.c": Guess(
-        "A follower, a consumer and a `read_committed` consumer wait for records. A producer writes one in a "
-        "transaction. Who is answered at once?",
+        "For a minute the active controller of KRaft is too busy to read heartbeats. What happens to healthy brokers?",
         (
-            ("all three", "Two of them must not see a record that might be lost."),
-            ("the follower", "It waits for an append. Without its copy the high watermark cannot rise."),
-            ("follower and consumer", "The consumer waits for the high watermark: the follower has no copy yet."),
-            ("none of them before the commit", "Then the record would have no copy before the commit."),
+            ("nothing", "They send in time. But who reads it?"),
+            ("they elect another controller", "Brokers elect no controller; the quorum of controllers does."),
+            ("they may be fenced", "A heartbeat that was not read counts as none; KAFKA-15019 is about that."),
         ),
-        1,
-    ),
-    "22.d": Guess(
-        "A transaction is open since offset 0. Another producer, without transactions, writes record 1. Does a "
-        "`read_committed` consumer get record 1?",
-        (
-            ("yes: it belongs to no transaction", "Order matters: it would get record 0 after record 1."),
-            ("no", "It reads up to the last stable offset, and that is 0."),
-            ("yes, and record 0 later", "A consumer reads a partition in order."),
-        ),
-        1,
+        2,
     ),
 }

@@ -1,193 +1,351 @@
-"""Exercises of lesson 24, before there was a controller."""
+"""Exercises of lesson 24, timing wheel and purgatory."""
 
 from __future__ import annotations
 
-from itertools import product
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from kafka_ctl.brokers.process import RUNNING
-from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.operate import Operate
-from kafka_ctl.exercises.predict import Predict
-from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.before_the_controller import EarlyCluster, can_become_leader
+from kafka_ctl.brokers.purgatory import PURGE_INTERVAL, DelayedOperation
+from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain
+from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
 
-Counts = tuple[int, int, int]
-Case = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-TITLE = "Before there was a controller"
-OPENING = (
-    "lab brokers=3 generation=2.4 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
-LED = OPENING + (
-    """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2],"3":[1,2,3],"4":[2,3,1],"5":[3,1,2]}'\n"""
-    "settle\n"
-)
-"""Six partitions; each broker leads two."""
-ONE = OPENING + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0\nsettle\n"""
+TITLE = "Timing wheel and purgatory"
+CLOCK, DELAY = 7, 450
 
 
 # 1: predict
 
 
-def counted(lab: Lab) -> Counts:
-    """Attempts to lead, elections won, and with a controller the brokers that ask ZooKeeper, when broker 1 dies."""
-    early = EarlyCluster(3, 6)
-    begun = sum(broker.tries for broker in early.brokers.values())
-    early.kill(1)
-    tries = sum(broker.tries for broker in early.brokers.values()) - begun
-    won = sum(any(id != 1 for id in early.believed(number)) for number in (0, 3))
-    early.close()
-    since = len(lab.trace)
-    lab.kill(1)
-    lab.settle()
-    asking = {record.actor for record in lab.trace[since:].slice(kind="zk") if record.action in ("get", "set")}
-    return tries, won, len(asking)
+@dataclass(frozen=True, kw_only=True)
+class Places(Exercise):
+    """The places of a task of 450 ms one after the other, when the clock shows 7: pairs (level, bucket)."""
+
+    kind: ClassVar[str] = "predict"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Turn a wheel, and compare."""
+        given = plain(answer)
+        if not isinstance(given, tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in given):
+            return Verdict(False, f"{short(answer)} is not a list of pairs. An answer looks like [(7, 8), (7, 9)].")
+        truth = _places(CLOCK)
+        if given == truth:
+            return Verdict(True, self.why)
+        return Verdict(False, f"You say {list(given)!r}. {_misplaced(given, truth)}")
 
 
-def counts_wrong(answer: Counts, truth: Counts) -> str | None:
-    """The mistakes of exercise 1."""
-    tries, won, asking = answer
-    if tries == won:
-        return "No broker knows what the others do: each replica that is left tries."
-    if tries == 6:
-        return "Broker 1 is dead and tries nothing; it led two of the six partitions."
-    if won != truth[1]:
-        return "Broker 1 led two partitions; each gets one leader."
-    if asking == 2:
-        return "Broker 3 learns of it from the controller's requests, and asks ZooKeeper nothing."
-    if asking == 0:
-        return "Somewhere the new leaders must be written: by the controller."
-    if tries == truth[1] * 3:
-        return "Three replicas each, and one of the three is dead."
-    return None
+def _places(clock: int) -> tuple[tuple[int, int], ...]:
+    wheel = TimingWheel()
+    wheel.advance(clock)
+    task = wheel.add(DELAY)
+    wheel.advance(clock + DELAY)
+    return tuple((level, bucket) for level, bucket, _ in task.places)
 
 
-# 2: who may lead
+def _misplaced(given: tuple[tuple[int, int], ...], truth: tuple[tuple[int, int], ...]) -> str:
+    levels = [level for level, _ in given]
+    if given == _places(0):
+        return "That is for clock 0. The task is due at 457 now; buckets are counted from time 0, not from the clock."
+    if sorted(given) == sorted(truth):
+        return "It moves from the coarse wheel to the fine one; yours goes up again."
+    if levels == [3, 1]:
+        return "At 400 the bucket of level 3 expires, and 57 ms are left. The finest wheel reaches 20 ms."
+    if levels == [1]:
+        return "457 is 450 ms ahead, and the finest wheel has 20 buckets of 1 ms."
+    if levels == [3]:
+        return "Level 3 has buckets of 400 ms. Where is the task when that bucket has expired, at 400?"
+    wrong = next((n for n, (mine, its) in enumerate(zip(given, truth, strict=False), 1) if mine != its), len(truth) + 1)
+    return f"Look again at place {wrong}: level, then (due time // width of a bucket) % 20."
 
 
-def cases(lab: Lab) -> list[Case]:
-    """A broker, the assignment, the ISR and the live brokers: every ISR and every set of live brokers of three."""
-    sets = [tuple(id for id, there in zip((1, 2, 3), bits, strict=True) if there) for bits in product((1, 0), repeat=3)]
-    found = [(broker, (1, 2, 3), isr, live) for isr in sets for live in sets for broker in live]
-    return [*found, (4, (1, 2, 3), (1, 2), (3, 4)), (4, (1, 2, 3), (), (3, 4))]
+# 2: implement
 
 
-def explain_case(given: Case, got: object, expected: bool) -> str:
-    """The rule that an answer breaks."""
-    broker, assigned, isr, live = given
-    asked = f"broker {broker}, assigned {assigned}, ISR {isr}, live {live}: you return {got!r}. "
-    if broker not in assigned:
-        return f"{asked}It has no replica."
-    if expected:
-        if broker in isr:
-            return f"{asked}It is in the ISR; whether it is the first of it does not matter."
-        return f"{asked}No member of the ISR is alive, so any assigned replica may try: records can be lost."
-    return f"{asked}A member of the ISR is alive; this broker has to leave the partition to it."
+ASKED = 20_000
+"""Calls after which a wheel turns no further: the right function is asked some 300 times."""
 
 
-# 3: operate
+class Turned:
+    """A wheel that was turned with a learner's `place`: how late each task ran, and how many buckets were polled."""
+
+    def __init__(self, function: Callable[..., tuple[int, int]]) -> None:
+        self.function, self.asked = function, 0
+        draw, wheel = random.Random(7), TimingWheel(place=self._ask)
+        self.late: dict[Task, int] = {}
+        for _ in range(100):
+            wheel.add(draw.randrange(1, 500))
+            self._advance(wheel, wheel.now + 3)
+        self._advance(wheel, wheel.now + 1000)
+        self.polled, self.left = wheel.polled, wheel.size
+
+    def _ask(self, *given: int) -> tuple[int, int]:
+        self.asked += 1
+        if self.asked > ASKED:
+            raise BadInput(f"your function was asked {ASKED:,} times for 100 tasks: too many are put into one bucket")
+        return self.function(*given)
+
+    def _advance(self, wheel: TimingWheel, until: int) -> None:
+        for time in range(wheel.now + 1, until + 1):
+            for task in wheel.advance(time):
+                self.late[task] = time - task.expiration
 
 
-def leaders(lab: Lab) -> list[int]:
-    """The running brokers that act as leaders of orders-0."""
-    return [
-        id for id, view in lab.brokers.items() if view.state == RUNNING and any(p == ("orders", 0) for p in view.leads)
-    ]
+@dataclass(frozen=True, kw_only=True)
+class Placing(Exercise):
+    """A function in the place of `place` in a wheel that turns; judged by when tasks run, not by what it returns."""
+
+    kind: ClassVar[str] = "implement"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Turn a wheel with a hundred tasks."""
+        if not callable(answer):
+            return not_callable(answer)
+        usual = Turned(place)
+        try:
+            turned = Turned(answer)
+        except BadInput as error:
+            more = ""
+            if "polled" in str(error):
+                more = " An expiration is a point in time, counted from 0: neither a distance nor a number of ticks."
+            return Verdict(False, f"{error}.{more}")
+        late = {task: ms for task, ms in turned.late.items() if ms > 0}
+        if late or turned.left:
+            return Verdict(False, _too_late(late, turned.left))
+        if turned.polled > usual.polled:
+            times = (
+                f"{turned.polled / usual.polled:.0f} times the work" if turned.polled > 1.5 * usual.polled else "more"
+            )
+            return Verdict(
+                False,
+                f"All tasks run in time. But {turned.polled} buckets are polled, {times}; {usual.polled} are enough: "
+                "which tasks should share a bucket?",
+            )
+        return Verdict(True, self.why)
 
 
-def one_leader(lab: Lab) -> str | None:
-    """The reason why there are not two leaders."""
-    found = leaders(lab)
-    if len(found) < 2:
-        return f"{'broker ' + str(found[0]) if found else 'no broker'} acts as leader of orders-0; two are asked for."
-    return None
+def _too_late(late: dict[Task, int], left: int) -> str:
+    if not late:
+        return f"{left} of 100 tasks never run."
+    task, worst = max(late.items(), key=lambda pair: pair[1])
+    where = task.places[-1]
+    return (
+        f"{len(late)} of 100 tasks run late, by up to {worst} ms: what is due at {task.expiration} lay in a bucket "
+        f"that expires at {where.expires}. A bucket may wake too early, never too late."
+    )
+
+
+# 3: repair
+
+STEPS = ("try", "watch", "timer")
+"""The acts of a broker with a request that may have to wait."""
+
+
+class _Waiting(DelayedOperation):
+    """Something that can be completed once the event has happened."""
+
+    def __init__(self) -> None:
+        super().__init__(30, "request")
+        self.event, self.tries = False, 0
+
+    def try_complete(self) -> bool:
+        self.tries += 1
+        return self.event and self.force_complete()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order(Exercise):
+    """The steps in their order, as a list of words: *try*, *watch* and *timer*, each as often as is needed."""
+
+    kind: ClassVar[str] = "repair"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Let the event happen before every step, after the last one, and never."""
+        steps = plain(answer)
+        if not isinstance(steps, tuple) or not steps or any(step not in STEPS for step in steps):
+            return Verdict(False, f"{short(answer)} is not a list of steps; these are {', '.join(STEPS)}.")
+        for moment in range(len(steps) + 1):
+            if not _walked(steps, moment):
+                where = f"between {steps[moment - 1]!r} and {steps[moment]!r}" if 0 < moment < len(steps) else (
+                    "before the first step" if not moment else "after the last step"
+                )  # fmt: skip
+                return Verdict(False, f"The event happens {where}, and goes unnoticed: {_unnoticed(steps)}")
+        if not _walked(steps, None):
+            return Verdict(False, "The event never happens, and the request waits without an end: nothing ends it.")
+        if steps.index("timer") < len(steps) - 1 - steps[::-1].index("try"):
+            return Verdict(False, "Nothing is lost. But what completes at once has been put into the timer in vain.")
+        if steps[0] != "try":
+            return Verdict(True, f"Nothing is lost. Only: what completes at once was put on a list in vain. {self.why}")
+        more = " Fewer tries are enough." if steps.count("try") > 2 else ""
+        return Verdict(True, self.why + more)
+
+
+def _walked(steps: Sequence[str], moment: int | None) -> bool:
+    """True if a request ends that is treated so, if the event happens before step `moment`; not before its timeout."""
+    timer, operation, watched = TimingWheel(), _Waiting(), False
+    for number, step in enumerate(steps):
+        if number == moment:
+            operation.event = True
+            if watched:
+                operation.try_complete()
+        if operation.is_completed:
+            return True
+        if step == "try":
+            operation.try_complete()
+        elif step == "watch":
+            watched = True
+        else:
+            operation._pending = timer.add(operation.delay, operation.expire)
+    if moment == len(steps):
+        operation.event = True
+        if watched:
+            operation.try_complete()
+    if moment is None:
+        timer.advance(100)
+    return operation.is_completed
+
+
+def _unnoticed(steps: Sequence[str]) -> str:
+    if "watch" not in steps:
+        return "a thread that learns of an event looks at the watch lists, and the request is on none."
+    if "timer" in steps:
+        return "it was not on a list yet. It waits for its timeout, and is answered with an error, 30 s too late."
+    return "it was not on a list yet, and it waits without an end."
+
+
+# 4: operate
+
+KNOWN = {"purge_interval": PURGE_INTERVAL, "partitions": 50, "wait": 500, "requests": 5000}
+"""The settings that may be changed: the interval, partitions in a fetch, its `fetch.wait.max.ms`, fetches."""
+MOST = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gauges(Exercise):
+    """A dictionary of changes with which PurgatorySize stays below 10,000."""
+
+    kind: ClassVar[str] = "operate"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Let the fetches come, with these changes."""
+        if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
+            return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
+        changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
+        if not changed:
+            return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 49,050.")
+        if changed.get("requests"):
+            return Verdict(False, "Clients send as many fetches as they like. After a restart it only starts over.")
+        if isinstance(answer.get("partitions"), int) and answer["partitions"] > KNOWN["partitions"]:
+            return Verdict(False, "More partitions in a fetch: then it is on more lists.")
+        try:
+            given: dict[str, Any] = KNOWN | answer
+            found = fetch_load(**given)
+        except BadInput as error:
+            return Verdict(False, f"This cannot be: {error}")
+        changes = ", ".join(f"{name}={value}" for name, value in changed.items())
+        measured = f"{changes}: PurgatorySize rises to {found.peak:,}, and {found.delayed} requests wait."
+        if found.peak >= MOST:
+            return Verdict(False, f"With {measured} {_remark(changed, found)}".rstrip())
+        return Verdict(True, f"{measured} {self.why}")
+
+
+def _remark(changed: dict[str, int], found: FetchLoad) -> str:
+    if changed.get("purge_interval", 0) > PURGE_INTERVAL:
+        return "Between two purges there is more to collect now."
+    if "wait" in changed:
+        return "Nothing waits: each fetch is completed within a millisecond."
+    return "Each completed fetch stays on the lists of its other partitions until the next purge."
 
 
 EXERCISES: tuple[Exercise, ...] = (
-    Predict(
+    Places(
         name="24.1",
-        title="Who tries?",
+        title="Three places",
         core=True,
         hints=(
-            "Which partitions lose their leader, and how many replicas of each are left?",
-            "Each of these replicas watches the znode of the leader.",
-            "With a controller, one broker reads and writes znodes for all.",
+            "When is the task due? Buckets are counted from time 0.",
+            "Which is the finest wheel that reaches 450 ms ahead: 20, 400 or 8,000 ms?",
+            "When a bucket expires, how much is left, and which wheel reaches that?",
         ),
-        story=LED,
-        ask=counted,
-        example=(1, 1, 3),
-        parts=("the attempts", "the elections won", "the brokers that ask with a controller"),
-        wrong=(counts_wrong,),
-        why="Every attempt is a race that one replica wins; a controller holds no race.",
+        why="It is due at 457: bucket 1 of 400 ms, then 440 is bucket 2 of 20 ms, then 457 is bucket 17 of 1 ms.",
     ),
-    Compute(
+    Placing(
         name="24.2",
-        title="May this broker lead?",
+        title="Which bucket?",
         core=True,
         hints=(
-            "First rule: a member of the ISR may.",
-            "Second rule: is any member of the ISR alive? `set(isr) & set(live)`",
-            "Without one, an assigned replica may.",
+            "Divide by the width of a bucket. From which zero is time counted?",
+            "When does the bucket begin? It expires at its beginning, in milliseconds.",
+            "Print level, bucket and expiration for delays of 19, 20 and 21, and look at the step.",
         ),
-        stories={"every ISR of three": OPENING},
-        give=cases,
-        truth=can_become_leader,
-        explain=explain_case,
-        why="Every broker decided this by itself, from what it had read; today the controller does (lesson 05).",
-        shows_story=False,
+        why="Tasks that are due within the same tick share a bucket, and it wakes when that tick begins.",
     ),
-    Operate(
+    Order(
         name="24.3",
-        title="Two leaders",
+        title="A request that hangs now and then",
         hints=(
-            "A leader that does not know of its successor goes on.",
-            "What must it not reach, so that it does not know?",
-            "`lab.disconnect(1, ...)`: from which of the others, or from what?",
+            "Write down what another thread could do between any two of the steps.",
+            "An event is noticed by those who are on a watch list at that moment. Who is not?",
+            "What has to be looked at again, once the request is on the list?",
         ),
-        begin=ONE,
-        missing=one_leader,
-        best=1,
-        remarks={
-            "kill": "A dead broker leads nothing, whatever it believed.",
-            "expire_session": "Its session ended, and it learns so when its client connects again.",
-            "disconnect": "It still reaches ZooKeeper, so it keeps its session, and no other leader is elected.",
-            "pause": "It wakes up, and learns what it missed.",
-            "shutdown": "A controlled shutdown hands the leader over.",
-            "elect_preferred": "An election is known to both sides.",
-        },
-        praise={"pause": "It stands still meanwhile, and answers no client."},
-        why="ZooKeeper gives up the old leader after its session timeout; the old leader gives up nothing. Leader "
-        "epochs and versions keep what it writes out of the new leader's log.",
+        why="After it is on the list nothing is missed, and what happened before is found by the second try.",
+    ),
+    Gauges(
+        name="24.4",
+        title="A gauge of 49,050, and no request waits",
+        hints=(
+            "What is on the lists, if nothing waits?",
+            "What takes completed requests off the other lists, and when?",
+            "One number decides how many may be completed before the lists are cleaned.",
+        ),
+        why="The lists hold what was completed since the last purge, once for each partition of a fetch.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "24.a": Guess(
-        "The leader of a partition with three replicas dies. How many brokers try to become its leader?",
+        "A request may wait 30 s and is answered after 3 ms. How often is its timer touched?",
         (
-            ("one: the next in the ISR", "No other process decides it: both replicas that are left see the same."),
-            ("two", "Both have a watch on the leader's znode, and both are in the ISR."),
-            ("all brokers of the cluster", "Brokers without a replica do not watch this znode."),
+            ("twice", "Put in, and taken out."),
+            ("3 times, once a millisecond", "No thread looks at every millisecond."),
+            ("4 times, once a level", "It would be, if it stayed to the end."),
+            ("30,000 times", "That is a clock that asks each timer. A wheel asks only buckets that expire."),
         ),
-        1,
+        0,
     ),
     "24.b": Guess(
-        "100 brokers, one new partition on three of them. How many brokers are notified?",
+        "A wheel of 20 buckets, 1 ms each; the clock shows 0. Where does a timer of 20 ms go?",
         (
-            ("3", "How would ZooKeeper know which three? The watch is on the list of all partitions."),
-            ("1", "So it is with a controller."),
-            ("100", "Each watches the list, reads it again, and reads the assignment."),
+            ("bucket 0 of this wheel", "20 modulo 20 is 0. But that is the bucket of now."),
+            ("bucket 20 of this wheel", "The buckets are 0 to 19."),
+            ("bucket 1 of a second wheel", "This wheel reaches 19 ms; the next one has buckets of 20 ms."),
+            ("bucket 0 of a second wheel", "That one begins at 0, and its time is the whole first wheel."),
         ),
         2,
     ),
     "24.c": Guess(
-        "A leader is cut off from ZooKeeper, and from nothing else. What does it do?",
+        "With buckets of 100 ms instead of 1 ms, when do timers run?",
         (
-            ("it stops leading when its session times out", "ZooKeeper ends the session. Who would inform the broker?"),
-            ("it goes on", "It cannot know that its znode is gone."),
-            ("it asks the other brokers", "There was no request for that."),
+            ("late, by up to 99 ms", "Other timers are late. When does a bucket expire, at its end?"),
+            ("early, by up to 99 ms", "A bucket expires at its beginning, with all that is in it."),
+            ("in time", "A bucket has one moment of expiration for all its tasks."),
         ),
         1,
+    ),
+    "24.d": Guess(
+        "PurgatorySize is 8,964 and no request waits. What is it?",
+        (
+            ("a leak", "So people report it. Does the number stay below some limit?"),
+            ("8,964 clients that wait", "That is what the name suggests. There is another gauge for those."),
+            ("completed requests on other lists", "Each list is cleaned when a thread goes through it."),
+            ("a broken gauge", "It counts what it says: the length of all watch lists."),
+        ),
+        2,
     ),
 }

@@ -123,7 +123,7 @@ GUESSES: dict[str, Guess] = {
         "A colleague says: broker 2 was restarted this evening. Is that the cause?",
         (
             ("yes: something changed, and then it broke", "Other things changed, too. Did the symptom begin then?"),
-            ("no: restarts do no harm", "Some do; lesson 13 has one."),
+            ("no: restarts do no harm", "Some do; lesson 14 has one."),
             ("it depends on when the symptom began", "Compare the times in the logs before you follow a story."),
         ),
         2,

@@ -1,6 +1,6 @@
 """Exercises whose answer says whether a broker may be stopped: every broker is restarted by it, one after the other.
 
-Separate from `lesson_26.py` because it is run for every answer of a kind, and asks nothing.
+Separate from `lesson_07.py` because it is run for every answer of a kind, and asks nothing.
 """
 
 from __future__ import annotations

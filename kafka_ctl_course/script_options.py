@@ -3,7 +3,7 @@
 Read from the option parsers: Kafka 0.10.2.2, 2.0.1, 2.4.1: core/src/main/scala/kafka/admin/*Command.scala;
 tools/ConsoleProducer.scala, ConsoleConsumer.scala, GetOffsetShell.scala
 
-Separate from `lesson_23.py` because the notebook shows the table, too.
+Separate from `lesson_19.py` because the notebook shows the table, too.
 """
 
 from __future__ import annotations

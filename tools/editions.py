@@ -49,10 +49,10 @@ h1 { font-size: 16pt } h2 { font-size: 12pt } code { font-size: 10pt }
 """How a page to print looks."""
 ROUTES = {
     "One hour": ("01",),
-    "Half a day": ("01", "03", "05", "06", "26", "07", "08"),
+    "Half a day": ("01", "03", "05", "06", "07", "08", "09"),
     "Two days": None,
-    "Operators": ("01", "05", "06", "26", "07", "08", "10", "11", "12", "13", "15", "17", "18", "20", "22", "23"),
-    "Students": ("01", "02", "03", "05", "08", "09", "11", "18"),
+    "Operators": ("01", "04", "05", "06", "07", "08", "09", "11", "12", "13", "14", "16", "17", "18", "19", "20"),
+    "Students": ("01", "02", "03", "05", "09", "10", "11", "16"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""
 

@@ -52,7 +52,7 @@ def requirements(root: Path = ROOT) -> list[str]:
 def conda(root: Path = ROOT, binder: bool = False) -> str:
     """The text of environment.yml: the list of `.venv` without hashes, which pip cannot have beside `-e`.
 
-    With `binder` that of `.binder/environment.yml`: without Java and Spark, which lessons 19 and 20 alone need.
+    With `binder` that of `.binder/environment.yml`: without Java and Spark, which lessons 20 and 23 alone need.
     """
     listed = [pin for pin in pins(root) if not (binder and pin.partition("==")[0] in NOT_ON_BINDER)]
     outer = FROM_CONDA[:1] if binder else FROM_CONDA

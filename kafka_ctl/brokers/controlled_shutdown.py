@@ -2,7 +2,7 @@
 
 Kafka 2.0.1: server/KafkaServer.scala, controlledShutdown
 
-Separate from `broker.py` because lesson 07 shows it by itself.
+Separate from `broker.py` because lesson 08 shows it by itself.
 """
 
 from __future__ import annotations

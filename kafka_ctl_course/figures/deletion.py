@@ -1,6 +1,6 @@
 """A topic that is being deleted: what ZooKeeper has, what the controller has in memory, and what is on the disks.
 
-Separate from `lesson_10.py` because a figure is drawn from a trace and knows no exercise.
+Separate from `lesson_13.py` because a figure is drawn from a trace and knows no exercise.
 """
 
 from __future__ import annotations

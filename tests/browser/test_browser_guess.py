@@ -31,7 +31,7 @@ MARKED = """([place, ...both]) => {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    cells = [nbformat.v4.new_code_cell(source) for source in (CELL, 'GuessWidget("05.a")', 'GuessWidget("26.a")')]
+    cells = [nbformat.v4.new_code_cell(source) for source in (CELL, 'GuessWidget("05.a")', 'GuessWidget("07.a")')]
     book = nbformat.v4.new_notebook(cells=cells)
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(book, tmp_path / "guess.ipynb")

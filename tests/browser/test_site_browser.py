@@ -311,7 +311,7 @@ def test_lessons_link_to_pages_of_the_site(built: Built) -> None:
 
 def test_a_link_of_a_lesson_opens_its_page(site: sitepages.Pages) -> None:
     """A document at its heading and a file of code, as pages, not as text."""
-    page = site.page("lab/index.html?path=notebooks/23-crashes-disks-addresses.ipynb")
+    page = site.page("lab/index.html?path=notebooks/19-crashes-disks-addresses.ipynb")
     for file, address in (
         ("docs/fidelity.md", "docs/fidelity.html#what-is-not-compared-and-why"),
         ("kafka_ctl/brokers/disk.py", "kafka_ctl/brokers/disk.py.html"),

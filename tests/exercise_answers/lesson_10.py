@@ -2,62 +2,130 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
-from kafka_ctl.controller.deletion import next_move
+from kafka_ctl.assignment import assign
 
-SUCCESSFUL = "ReplicaDeletionSuccessful"
-
-
-AUDIT = {("audit", 0): [1, 2, 4]}
+THREE_COPIES = {("orders", 0): [1, 4], ("orders", 1): [2, 4], ("orders", 2): [4, 1]}
 
 
-def by_count(states: dict, alive: frozenset, halted: bool) -> str:
-    found = [state.removeprefix("ReplicaDeletion") for state in states.values()]
-    if found.count("Successful") == len(found):
-        return "complete"
-    return "wait" if halted or found.count("Started") else "start"
+def kafkas_assignment(brokers: list, partitions: int, replication_factor: int) -> dict:
+    return assign(brokers, partitions, replication_factor)
 
 
-def forgets_the_dead(states: dict, alive: frozenset, halted: bool) -> str:
-    left = {replica: state for replica, state in states.items() if replica[1] in alive}
-    return next_move(left, alive, halted)
+def round_by_round(brokers: list, partitions: int, replication_factor: int) -> dict:
+    """Another one that is even."""
+    n = len(brokers)
+    return {
+        p: [brokers[p % n], *(brokers[(p + 1 + (p // n + d) % (n - 1)) % n] for d in range(replication_factor - 1))]
+        for p in range(partitions)
+    }
 
 
-def starts_twice(states: dict, alive: frozenset, halted: bool) -> str:
-    found = next_move(states, alive, halted)
-    return "start" if found == "wait" and not halted else found
+def neighbours(brokers: list, partitions: int, replication_factor: int) -> dict:
+    return {p: [brokers[(p + d) % len(brokers)] for d in range(replication_factor)] for p in range(partitions)}
 
 
-def never_completes(states: dict, alive: frozenset, halted: bool) -> str:
-    found = next_move(states, alive, halted)
-    return "wait" if found == "complete" else found
+def drawn(brokers: list, partitions: int, replication_factor: int) -> dict:
+    rng = Random(1)
+    return {p: rng.sample(brokers, replication_factor) for p in range(partitions)}
+
+
+def shifted_leader(brokers: list, partitions: int, replication_factor: int) -> dict:
+    n = len(brokers)
+    return {p: [brokers[(p + p // n + d) % n] for d in range(replication_factor)] for p in range(partitions)}
+
+
+def wrong_modulus(brokers: list, partitions: int, replication_factor: int) -> dict:
+    n = len(brokers)
+    return {
+        p: [brokers[p % n], *(brokers[(p + 1 + (p // n + d) % n) % n] for d in range(replication_factor - 1))]
+        for p in range(partitions)
+    }
+
+
+def from_one(brokers: list, partitions: int, replication_factor: int) -> dict:
+    return {p + 1: ids for p, ids in assign(brokers, partitions, replication_factor).items()}
+
+
+def one_broker_first(brokers: list, partitions: int, replication_factor: int) -> dict:
+    return dict.fromkeys(range(partitions), brokers[:replication_factor])
+
+
+def generated(lab: Any) -> None:
+    lab.execute_reassignment(lab.generate_reassignment(["orders"], [1, 2, 3, 4]))
+
+
+def by_racks(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    chosen: list = []
+    while len(chosen) < wanted:
+        used = {rack_of[id] for id in (leader, *chosen)}
+        left = [id for id in others if id not in chosen]
+        chosen.append(([id for id in left if rack_of[id] not in used] or left)[0])
+    return chosen
+
+
+def by_racks_sorted(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    """The same, by a count of the brokers of the same rack that come before."""
+    before = {id: sum(rack_of[o] == rack_of[id] for o in (leader, *others[: others.index(id)])) for id in others}
+    return sorted(others, key=lambda id: before[id])[:wanted]
+
+
+def never_twice(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    chosen: list = []
+    for id in others:
+        if rack_of[id] not in {rack_of[o] for o in (leader, *chosen)}:
+            chosen.append(id)
+    return chosen[:wanted]
+
+
+def stops(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    chosen: list = []
+    for id in others[:wanted]:
+        if rack_of[id] in {rack_of[o] for o in (leader, *chosen)}:
+            break
+        chosen.append(id)
+    return chosen
+
+
+def not_the_leaders(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    fit = [id for id in others if rack_of[id] != rack_of[leader]]
+    return (fit + [id for id in others if id not in fit])[:wanted]
+
+
+def smallest_of_each(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    return by_racks(leader, sorted(others), rack_of, wanted)
 
 
 RIGHT: dict[str, list[Any]] = {
-    "10.2": [next_move, by_count],
-    "10.4": [
-        lambda lab: (lab.delete_controller(), lab.settle(), lab.execute_reassignment(AUDIT)),
-        lambda lab: (lab.bounce(4), lab.settle(), lab.execute_reassignment(AUDIT)),
-    ],
+    "10.2": [kafkas_assignment, round_by_round],
+    "10.3": [by_racks, by_racks_sorted],
+    "10.4": [lambda lab: lab.execute_reassignment(THREE_COPIES), generated, lambda lab: lab.reassign(THREE_COPIES)],
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "10.2": [
-        (lambda states, alive, halted: "complete" if SUCCESSFUL in states.values() else "start", "is not deleted, and"),
-        (forgets_the_dead, "a topic that no controller knows (KAFKA-10548)"),
-        (lambda states, alive, halted: next_move(states, alive, False), "asks the same once more"),
-        (starts_twice, "An answer is still on its way"),
-        (lambda states, alive, halted: "wait", "this deletion would never start"),
-        (never_completes, "so the topic would stay"),
-        (lambda states, alive, halted: "retry", "one of complete, wait, start is expected"),
-        (lambda states, alive: "wait", "Its parameters are not those"),
+        (neighbours, "after broker 1 died, broker 2 leads 10 and broker 3 leads 5"),
+        (drawn, "are the first ones taken in turn?"),
+        (shifted_leader, "after broker 1 died, broker 2 leads 10"),
+        (wrong_modulus, "Duplicate replica"),
+        (from_one, "numbered from 0"),
+        (one_broker_first, "broker 1 leads 30"),
+        (lambda brokers, partitions, rf: [[1, 2]], "a dictionary such as {0: [1, 2]} is expected"),
+    ],
+    "10.3": [
+        (lambda leader, others, rack_of, wanted: others[:wanted], "the first is partition"),
+        (never_twice, "so 2 brokers. When every rack"),
+        (stops, "so 1 brokers. When every rack"),
+        (not_the_leaders, "have two copies in one rack while another rack has none"),
+        (smallest_of_each, "take the first that fits"),
+        (lambda leader, others, rack_of, wanted: others, "so 5 brokers."),
+        (lambda leader, others, rack_of, wanted: None, "returned None; a list"),
     ],
     "10.4": [
-        (lambda lab: lab.execute_reassignment(AUDIT), "There is an existing assignment running"),
-        (
-            lambda lab: (lab.delete_znode("/admin/reassign_partitions"), lab.execute_reassignment(AUDIT)),
-            "its watch of this znode was used up",
-        ),
+        (lambda lab: lab.generate_reassignment(["orders"], [1, 2, 3, 4]), "it has not been executed"),
+        (lambda lab: lab.reassign({("orders", 0): [1, 2, 4]}), "partition 0 has the replicas [1, 2, 4]"),
+        (lambda lab: lab.reassign({("orders", 0): [1, 4]}), "broker 4 holds 1 replica of"),
     ],
 }

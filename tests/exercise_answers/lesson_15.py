@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+
+def slices(operations: list, window: int) -> list:
+    """So many at a time, one list after the other."""
+    rest, found = list(operations), []
+    while rest:
+        found.append(rest[:window])
+        del rest[:window]
+    return found
+
+
 RIGHT: dict[str, list[Any]] = {
-    "15.2": [
-        lambda ends, isr, leader: min(ends[broker] for broker in isr),
-        lambda ends, isr, leader: sorted(ends[broker] for broker in {*isr, leader})[0],
-    ]
+    "15.2": [slices, lambda operations, window: [operations[n : n + window] for n in range(0, len(operations), window)]]
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "15.2": [
-        (lambda ends, isr, leader: min(ends.values()), "a dead replica would stop all producers"),
-        (lambda ends, isr, leader: sorted(ends.values())[1], "it may be elected without the"),
-        (lambda ends, isr, leader: ends[leader], "acks=1 under another name"),
-        (lambda ends, isr, leader: min((ends[b] for b in isr if b != leader), default=0), "alone in it, it waits for"),
-        (lambda ends, isr, leader: min(ends[b] for b in isr if b != leader), "raised ValueError"),
-        (lambda ends, isr, leader: max(ends.values()) + 1, "where the leader's log ends"),
-        (lambda ends, isr, leader: 0, "has more: all reach"),
-        (lambda ends, isr, leader: None, "returned None; an offset is expected"),
+        (lambda operations, window: [operations], "operations are in flight together"),
+        (lambda operations, window: [[each] for each in operations], "10 at a time"),
+        (lambda operations, window: slices(operations, window + 1), "Kafka holds a semaphore"),
+        (lambda operations, window: slices(operations[::-1], window), "every operation once and in order"),
+        (lambda operations, window: operations, "rules['pipeline'] returned ["),
+        (lambda operations, window: None, "rules['pipeline'] returned None"),
     ]
 }

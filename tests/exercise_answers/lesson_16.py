@@ -1,30 +1,52 @@
-"""Right and wrong answers to the exercises of lesson 16."""
+"""The bug museum."""
 
 from __future__ import annotations
 
 from typing import Any
 
-
-def by_division(expiration: int, tick: int, n: int, now: int) -> tuple:
-    """Kafka's place."""
-    return expiration // tick % n, expiration // tick * tick
+from kafka_ctl import Lab
+from kafka_ctl_course.lesson_16 import unaware
 
 
-def by_remainder(expiration: int, tick: int, n: int, now: int) -> tuple:
-    """The same, written otherwise."""
-    return expiration % (tick * n) // tick, expiration - expiration % tick
+def by_loops(lab: Lab) -> list:
+    found = []
+    for p in lab.partitions():
+        view = lab.brokers.get(p.leader)
+        if view is not None and view.state == "running" and (p.topic, p.partition) not in view.leads:
+            found.append((p.topic, p.partition))
+    return found
 
 
-RIGHT: dict[str, list[Any]] = {"16.2": [by_division, by_remainder]}
+def from_metadata(lab: Lab) -> list:
+    return [
+        p[:2]
+        for p in lab.partitions()
+        if (view := lab.brokers.get(p.leader)) is not None
+        and view.state == "running"
+        and p[:2] in view.metadata
+        and view.metadata[p[:2]].leader != p.leader
+    ]
 
+
+def with_the_dead(lab: Lab) -> list:
+    return [p[:2] for p in lab.partitions() if p.leader >= 0 and p[:2] not in lab.brokers[p.leader].leads]
+
+
+def with_nobody(lab: Lab) -> list:
+    return [*unaware(lab), *(p[:2] for p in lab.partitions() if p.leader < 0)]
+
+
+def everything(lab: Lab) -> list:
+    return [p[:2] for p in lab.partitions()]
+
+
+RIGHT: dict[str, list[Any]] = {"16.3": [unaware, by_loops]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
-    "16.2": [
-        (lambda e, tick, n, now: ((e - now) // tick % n, (e - now) // tick * tick), "neither a distance nor a number"),
-        (lambda e, tick, n, now: ((e - now) // tick % n, e // tick * tick), "3 times the work"),
-        (lambda e, tick, n, now: (e // tick % n, e // tick), "expires at 1, the clock shows 1"),
-        (lambda e, tick, n, now: (round(e / tick) % n, round(e / tick) * tick), "52 of 100 tasks run late"),
-        (lambda e, tick, n, now: (e // tick % n, (e // tick + 1) * tick), "100 of 100 tasks run late"),
-        (lambda e, tick, n, now: (0, e // tick * tick), "too many are put into one bucket"),
-        (lambda e, tick, n, now: None, "expected is a pair: the bucket"),
+    "16.3": [
+        (from_metadata, "What it says of leaders"),
+        (with_the_dead, "It is not unaware"),
+        (with_nobody, "has no leader in ZooKeeper: that is known"),
+        (everything, "does lead orders-0"),
+        (lambda lab: [f"{p.topic}-{p.partition}" for p in lab.partitions()], "A list of pairs is asked for"),
     ]
 }

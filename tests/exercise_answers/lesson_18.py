@@ -1,52 +1,65 @@
-"""The bug museum."""
+"""Produce, Fetch and requests that wait."""
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
-from kafka_ctl import Lab
-from kafka_ctl_course.lesson_18 import unaware
+from kafka_ctl_course.lesson_18 import fields_of
 
 
-def by_loops(lab: Lab) -> list:
-    found = []
-    for p in lab.partitions():
-        view = lab.brokers.get(p.leader)
-        if view is not None and view.state == "running" and (p.topic, p.partition) not in view.leads:
-            found.append((p.topic, p.partition))
-    return found
+def with_struct(data: bytes) -> tuple[int, ...]:
+    (length,) = struct.unpack_from(">h", data, 12)
+    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data, 14 + max(0, length))
+    return replica, level, session, epoch
 
 
-def from_metadata(lab: Lab) -> list:
-    return [
-        p[:2]
-        for p in lab.partitions()
-        if (view := lab.brokers.get(p.leader)) is not None
-        and view.state == "running"
-        and p[:2] in view.metadata
-        and view.metadata[p[:2]].leader != p.leader
-    ]
+def unsigned(data: bytes) -> tuple[int, ...]:
+    replica, level, session, epoch = fields_of(data)
+    return replica % 2**32, level, session, epoch
 
 
-def with_the_dead(lab: Lab) -> list:
-    return [p[:2] for p in lab.partitions() if p.leader >= 0 and p[:2] not in lab.brokers[p.leader].leads]
+def none_is_one_letter(data: bytes) -> tuple[int, ...]:
+    (length,) = struct.unpack_from(">h", data, 12)
+    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data, 14 + length)
+    return replica, level, session, epoch
 
 
-def with_nobody(lab: Lab) -> list:
-    return [*unaware(lab), *(p[:2] for p in lab.partitions() if p.leader < 0)]
+def without_level(data: bytes) -> tuple[int, ...]:
+    (length,) = struct.unpack_from(">h", data, 12)
+    replica, _, _, _, session, epoch = struct.unpack_from(">iiiiii", data, 14 + max(0, length))
+    return replica, 0, session, epoch
 
 
-def everything(lab: Lab) -> list:
-    return [p[:2] for p in lab.partitions()]
+def without_own_length(data: bytes) -> tuple[int, ...]:
+    """Offsets in the request, used on bytes with the length in front."""
+    (length,) = struct.unpack_from(">h", data, 8)
+    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data + bytes(99), 10 + max(0, length))
+    return replica, level, session, epoch
 
 
-RIGHT: dict[str, list[Any]] = {"18.3": [unaware, by_loops]}
-WRONG: dict[str, list[tuple[Any, str]]] = {
+RIGHT: dict[str, list[Any]] = {
+    "18.2": [fields_of, with_struct, lambda data: list(with_struct(data))],
     "18.3": [
-        (from_metadata, "What it says of leaders"),
-        (with_the_dead, "It is not unaware"),
-        (with_nobody, "has no leader in ZooKeeper: that is known"),
-        (everything, "does lead orders-0"),
-        (lambda lab: [f"{p.topic}-{p.partition}" for p in lab.partitions()], "A list of pairs is asked for"),
-    ]
+        lambda lab: lab.catch_up(3),
+        lambda lab: lab.bounce(3),
+        lambda lab: lab.kill(3),
+        lambda lab: lab.shutdown(3),
+    ],
+}
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "18.2": [
+        (unsigned, "it has a sign"),
+        (none_is_one_letter, "no client id, and no letters"),
+        (without_level, "Count the bytes"),
+        (without_own_length, "replica_id is 65544, not -1"),
+        (lambda data: fields_of(data)[0], "are asked for"),
+    ],
+    "18.3": [
+        (lambda lab: lab.kill(1), "waits for the same follower"),
+        (lambda lab: lab.produce("orders", 0, wait=False), "More records do not help"),
+        (lambda lab: lab.delete_controller(), "does not touch high watermarks"),
+        (lambda lab: (lab.kill(1), lab.kill(2)), "records are gone"),
+        (lambda lab: (lab.kill(1), lab.kill(2), lab.kill(3)), "no client can read"),
+    ],
 }

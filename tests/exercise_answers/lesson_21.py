@@ -1,38 +1,39 @@
-"""From ZooKeeper to KRaft."""
+"""Before there was a controller."""
 
 from __future__ import annotations
 
 from typing import Any
 
-
-def copies(each: dict) -> set:
-    return {copy for copy in each.values() if copy is not None}
+from kafka_ctl_course.before_the_controller import can_become_leader
 
 
-def pairwise(found: list) -> int:
-    count = 0
-    for each in found:
-        _, *others = copies(each) or {None}
-        count += bool(others)
-    return count
+def in_steps(broker: int, assigned: list[int], isr: list[int], live: list[int]) -> bool:
+    if broker in isr:
+        return True
+    if any(member in live for member in isr):
+        return False
+    return broker in assigned
 
 
-RIGHT: dict[str, list[Any]] = {"21.2": [lambda found: sum(len(copies(each)) > 1 for each in found), pairwise]}
+RIGHT: dict[str, list[Any]] = {
+    "21.2": [can_become_leader, in_steps],
+    "21.3": [
+        lambda lab: lab.disconnect(1, "zookeeper"),
+        lambda lab: (lab.disconnect(1, 2), lab.disconnect(1, 3), lab.disconnect(1, "zookeeper")),
+    ],
+}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "21.2": [
-        (lambda found: sum(len(copies(each)) <= 1 for each in found), "at which all are equal"),
-        (lambda found: sum(len(set(each.values())) > 1 for each in found), "cannot contradict"),
-        (
-            lambda found: sum(sum(c not in (None, each["ZooKeeper"]) for c in each.values()) for each in found),
-            "A moment counts once",
-        ),
-        (
-            lambda found: sum(len({c for h, c in e.items() if c and h != "ZooKeeper"}) > 1 for e in found),
-            "ZooKeeper's copy is one of them",
-        ),
-        (lambda found: sum(len({c[0] for c in e.values() if c}) > 1 for e in found), "You compare leaders"),
-        (len, "That is every moment"),
-        (lambda found: "many", "A whole number"),
-        (lambda found: -1, "Collect the different copies"),
-    ]
+        (lambda broker, assigned, isr, live: broker in isr, "so any assigned replica may try"),
+        (lambda broker, assigned, isr, live: broker in assigned, "has to leave the partition to it"),
+        (lambda broker, assigned, isr, live: not isr or broker == isr[0], "the first of it does not matter"),
+        (lambda broker, assigned, isr, live: broker in isr or not set(isr) & set(live), "It has no replica"),
+    ],
+    "21.3": [
+        (lambda lab: lab.kill(1), "A dead broker leads nothing"),
+        (lambda lab: lab.disconnect(1, 2), "still reaches ZooKeeper"),
+        (lambda lab: lab.expire_session(1), "learns so when its client"),
+        (lambda lab: lab.shutdown(1), "hands the leader over"),
+        (lambda lab: lab.pause(1, 20), "learns what it missed"),
+    ],
 }

@@ -1,65 +1,38 @@
-"""Produce, Fetch and requests that wait."""
+"""From ZooKeeper to KRaft."""
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
-from kafka_ctl_course.lesson_22 import fields_of
+
+def copies(each: dict) -> set:
+    return {copy for copy in each.values() if copy is not None}
 
 
-def with_struct(data: bytes) -> tuple[int, ...]:
-    (length,) = struct.unpack_from(">h", data, 12)
-    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data, 14 + max(0, length))
-    return replica, level, session, epoch
+def pairwise(found: list) -> int:
+    count = 0
+    for each in found:
+        _, *others = copies(each) or {None}
+        count += bool(others)
+    return count
 
 
-def unsigned(data: bytes) -> tuple[int, ...]:
-    replica, level, session, epoch = fields_of(data)
-    return replica % 2**32, level, session, epoch
-
-
-def none_is_one_letter(data: bytes) -> tuple[int, ...]:
-    (length,) = struct.unpack_from(">h", data, 12)
-    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data, 14 + length)
-    return replica, level, session, epoch
-
-
-def without_level(data: bytes) -> tuple[int, ...]:
-    (length,) = struct.unpack_from(">h", data, 12)
-    replica, _, _, _, session, epoch = struct.unpack_from(">iiiiii", data, 14 + max(0, length))
-    return replica, 0, session, epoch
-
-
-def without_own_length(data: bytes) -> tuple[int, ...]:
-    """Offsets in the request, used on bytes with the length in front."""
-    (length,) = struct.unpack_from(">h", data, 8)
-    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data + bytes(99), 10 + max(0, length))
-    return replica, level, session, epoch
-
-
-RIGHT: dict[str, list[Any]] = {
-    "22.2": [fields_of, with_struct, lambda data: list(with_struct(data))],
-    "22.3": [
-        lambda lab: lab.catch_up(3),
-        lambda lab: lab.bounce(3),
-        lambda lab: lab.kill(3),
-        lambda lab: lab.shutdown(3),
-    ],
-}
+RIGHT: dict[str, list[Any]] = {"22.2": [lambda found: sum(len(copies(each)) > 1 for each in found), pairwise]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "22.2": [
-        (unsigned, "it has a sign"),
-        (none_is_one_letter, "no client id, and no letters"),
-        (without_level, "Count the bytes"),
-        (without_own_length, "replica_id is 65544, not -1"),
-        (lambda data: fields_of(data)[0], "are asked for"),
-    ],
-    "22.3": [
-        (lambda lab: lab.kill(1), "waits for the same follower"),
-        (lambda lab: lab.produce("orders", 0, wait=False), "More records do not help"),
-        (lambda lab: lab.delete_controller(), "does not touch high watermarks"),
-        (lambda lab: (lab.kill(1), lab.kill(2)), "records are gone"),
-        (lambda lab: (lab.kill(1), lab.kill(2), lab.kill(3)), "no client can read"),
-    ],
+        (lambda found: sum(len(copies(each)) <= 1 for each in found), "at which all are equal"),
+        (lambda found: sum(len(set(each.values())) > 1 for each in found), "cannot contradict"),
+        (
+            lambda found: sum(sum(c not in (None, each["ZooKeeper"]) for c in each.values()) for each in found),
+            "A moment counts once",
+        ),
+        (
+            lambda found: sum(len({c for h, c in e.items() if c and h != "ZooKeeper"}) > 1 for e in found),
+            "ZooKeeper's copy is one of them",
+        ),
+        (lambda found: sum(len({c[0] for c in e.values() if c}) > 1 for e in found), "You compare leaders"),
+        (len, "That is every moment"),
+        (lambda found: "many", "A whole number"),
+        (lambda found: -1, "Collect the different copies"),
+    ]
 }

@@ -1,89 +1,48 @@
-"""Crashes, disks and addresses."""
+"""Large histories."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl_course.lesson_23 import PLAN, registered
+from kafka_ctl_course.lesson_23 import without_leader
 
 
-def with_regex(listeners: str, advertised: str | None, name: str) -> str | None:
-    host, port = (advertised or listeners).split("://")[1].split(":")
-    if host == "0.0.0.0":
-        return None
-    return f"{host if host else name}:{port}"
+def by_pairs(changes: Any, end: int) -> list[int]:
+    ends = [at for at, _ in changes[1:]] + [end]
+    parts, longest, run = 0, 0, 0
+    for (at, leader), until in zip(changes, ends, strict=True):
+        run = run + until - at if leader < 0 else 0
+        parts += until - at if leader < 0 else 0
+        longest = max(longest, run)
+    return [parts, longest]
 
 
-def empty_host(listeners: str, advertised: str | None, name: str) -> str | None:
-    return registered(listeners, advertised, "")
+def without_the_open_one(changes: Any, end: int) -> tuple[int, int]:
+    closed = [at for at, leader in changes if leader >= 0]
+    return without_leader(changes, closed[-1]) if changes[-1][1] >= 0 else (0, 0)
 
 
-def any_address(listeners: str, advertised: str | None, name: str) -> str:
-    host, _, port = (advertised or listeners).partition("://")[2].rpartition(":")
-    return f"{host or name}:{port}"
+def since_the_last(changes: Any, end: int) -> tuple[int, int]:
+    spans, since = [0], None
+    for at, leader in [*changes, (end, 0)]:
+        if since is not None and leader >= 0:
+            spans.append(at - since)
+        since = at if leader < 0 else None
+    return sum(spans), max(spans)
 
 
-def whole(listeners: str, advertised: str | None, name: str) -> str | None:
-    found = registered(listeners, advertised, name)
-    return None if found is None else f"PLAINTEXT://{found}"
+def to_the_end(changes: Any, end: int) -> tuple[int, int]:
+    spans = [end - at for at, leader in changes if leader < 0]
+    return sum(spans), max(spans, default=0)
 
 
-def always_the_name(listeners: str, advertised: str | None, name: str) -> str | None:
-    found = registered(listeners, advertised, name)
-    return None if found is None else f"{name}:{found.rpartition(':')[2]}"
-
-
-def throttled(lab: Any) -> None:
-    lab.execute_reassignment(PLAN, replica_alter_log_dirs_throttle=10_000_000)
-
-
-def throttled_and_verified(lab: Any) -> None:
-    throttled(lab)
-    lab.settle()
-    lab.verify_reassignment(PLAN)
-
-
-def beside_another_topic(lab: Any) -> None:
-    lab.create_topic("audit", assignment={0: [1]})
-    lab.execute_reassignment(PLAN)
-
-
-RIGHT: dict[str, list[Any]] = {
-    "23.2": [registered, with_regex],
-    "23.3": [
-        lambda lab: (lab.shutdown(1), lab.start(1)),
-        lambda lab: lab.bounce(1),
-        lambda lab: (lab.shutdown(1), lab.run_for(60), lab.start(1), lab.elect_preferred()),
-    ],
-    "23.4": [lambda lab: lab.execute_reassignment(PLAN), throttled_and_verified, beside_another_topic],
-}
+RIGHT: dict[str, list[Any]] = {"23.3": [without_leader, by_pairs]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
-    "23.2": [
-        (empty_host, "takes the full name of its machine"),
-        (any_address, "No client can reach 0.0.0.0"),
-        (whole, "stands before `://`"),
-        (always_the_name, "Which host is configured for clients?"),
-        (lambda listeners, advertised, name: registered(listeners, advertised, name) and name, "as in kafka-1"),
-        (
-            lambda listeners, advertised, name: registered(listeners.replace("0.0.0.0", ""), None, name),
-            "advertised.listeners counts",
-        ),
-    ],
     "23.3": [
-        (lambda lab: (lab.kill(1), lab.start(1)), "no .kafka_cleanshutdown"),
-        (lambda lab: lab.shutdown(1), "now it has to come back"),
-        (lambda lab: lab.expire_session(1), "the process went on"),
-        (lambda lab: lab.delete_controller(), "No process of a broker"),
-        (lambda lab: (lab.delete_topic("orders"), lab.settle(), lab.bounce(1)), "orders is gone"),
-    ],
-    "23.4": [
-        (throttled, "removes a limit"),
-        (lambda lab: lab.execute_reassignment(PLAN.replace("/d1", "any")), "name /d1 for broker 1"),
-        (
-            lambda lab: lab.execute_reassignment(PLAN.replace('"/d1", "any"', '"any", "/d1"')),
-            "the order of `replicas`",
-        ),
-        (lambda lab: lab.reassign({("orders", 0): [1, 3]}), "names brokers only"),
-        (lambda lab: lab.fail_log_dir(1), "all of its copies are gone"),
-    ],
+        (without_the_open_one, "it counts up to `end`"),
+        (since_the_last, "can be written twice"),
+        (to_the_end, "when does an interval end?"),
+        (lambda changes, end: without_leader(changes, end)[::-1], "The sum comes first"),
+        (lambda changes, end: without_leader(changes, end)[0], "Two numbers are asked for"),
+    ]
 }

@@ -1,39 +1,30 @@
-"""Before there was a controller."""
+"""Right and wrong answers to the exercises of lesson 24."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl_course.before_the_controller import can_become_leader
+
+def by_division(expiration: int, tick: int, n: int, now: int) -> tuple:
+    """Kafka's place."""
+    return expiration // tick % n, expiration // tick * tick
 
 
-def in_steps(broker: int, assigned: list[int], isr: list[int], live: list[int]) -> bool:
-    if broker in isr:
-        return True
-    if any(member in live for member in isr):
-        return False
-    return broker in assigned
+def by_remainder(expiration: int, tick: int, n: int, now: int) -> tuple:
+    """The same, written otherwise."""
+    return expiration % (tick * n) // tick, expiration - expiration % tick
 
 
-RIGHT: dict[str, list[Any]] = {
-    "24.2": [can_become_leader, in_steps],
-    "24.3": [
-        lambda lab: lab.disconnect(1, "zookeeper"),
-        lambda lab: (lab.disconnect(1, 2), lab.disconnect(1, 3), lab.disconnect(1, "zookeeper")),
-    ],
-}
+RIGHT: dict[str, list[Any]] = {"24.2": [by_division, by_remainder]}
+
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "24.2": [
-        (lambda broker, assigned, isr, live: broker in isr, "so any assigned replica may try"),
-        (lambda broker, assigned, isr, live: broker in assigned, "has to leave the partition to it"),
-        (lambda broker, assigned, isr, live: not isr or broker == isr[0], "the first of it does not matter"),
-        (lambda broker, assigned, isr, live: broker in isr or not set(isr) & set(live), "It has no replica"),
-    ],
-    "24.3": [
-        (lambda lab: lab.kill(1), "A dead broker leads nothing"),
-        (lambda lab: lab.disconnect(1, 2), "still reaches ZooKeeper"),
-        (lambda lab: lab.expire_session(1), "learns so when its client"),
-        (lambda lab: lab.shutdown(1), "hands the leader over"),
-        (lambda lab: lab.pause(1, 20), "learns what it missed"),
-    ],
+        (lambda e, tick, n, now: ((e - now) // tick % n, (e - now) // tick * tick), "neither a distance nor a number"),
+        (lambda e, tick, n, now: ((e - now) // tick % n, e // tick * tick), "3 times the work"),
+        (lambda e, tick, n, now: (e // tick % n, e // tick), "expires at 1, the clock shows 1"),
+        (lambda e, tick, n, now: (round(e / tick) % n, round(e / tick) * tick), "52 of 100 tasks run late"),
+        (lambda e, tick, n, now: (e // tick % n, (e // tick + 1) * tick), "100 of 100 tasks run late"),
+        (lambda e, tick, n, now: (0, e // tick * tick), "too many are put into one bucket"),
+        (lambda e, tick, n, now: None, "expected is a pair: the bucket"),
+    ]
 }

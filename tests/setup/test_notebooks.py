@@ -36,17 +36,17 @@ QUANTITY = re.compile(
 FROM_OUTSIDE = {
     "02": (6.5, 11.5),  # after the kill: 6 s of the session, and what was run since
     "06": (2.5, 5000, 60_000, 30),  # constants of Kafka's ReplicaManager at its tag; a case that is not run
-    "07": (15.1,),  # of its section on shutdowns that cannot succeed
-    "10": (250,),  # a cost of the lab
+    "08": (15.1,),  # of its section on shutdowns that cannot succeed
+    "13": (250,),  # a cost of the lab
     "11": (10,),  # replica.lag.time.max.ms, lesson 06
     "12": (17,),  # what one would expect
-    "13": (2500,),  # an example
-    "14": (100_000, 63, 17),  # published: apache/kafka#3765
-    "15": (500,),  # replica.fetch.wait.max.ms
-    "16": (15,),  # of lesson 15
+    "14": (2500,),  # an example
+    "15": (100_000, 63, 17),  # published: apache/kafka#3765
+    "04": (500,),  # replica.fetch.wait.max.ms
+    "24": (15,),  # of lesson 04
     "17": (200_000,),  # an example, computed
-    "19": (10, 100),  # leader.imbalance.per.broker.percentage; a share by its definition
-    "21": (0.2, 17, 32, 37, 51, 63, 64.8, 135, 503, 275_000),  # published, the source beside it; a cost of the lab
+    "23": (10, 100),  # leader.imbalance.per.broker.percentage; a share by its definition
+    "22": (0.2, 17, 32, 37, 51, 63, 64.8, 135, 503, 275_000),  # published, the source beside it; a cost of the lab
 }
 """By lesson the quantities of its prose that no cell of the section computes."""
 AT_A_TAG = re.compile(r"https://github\.com/apache/kafka/blob/\d+\.\d+\.\d+[^)\s]*/")

@@ -1,0 +1,298 @@
+"""Exercises of lesson 04, records, high watermark, acks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.plugins import Plugins
+
+Case = tuple[dict[int, int], tuple[int, ...], int]
+Result = tuple[tuple[tuple[str | None, float], ...], tuple[str, ...]]
+TITLE = "Records, high watermark, acks"
+CONFIG = '"auto.leader.rebalance.enable":false'
+OPENING = (
+    f"lab brokers=3 generation=2.4 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+STORIES = {
+    "all are in sync": OPENING + TOPIC + "produce orders 0 records=2\nsettle\n",
+    "broker 3 is slow, then the others die": OPENING
+    + TOPIC
+    + "produce orders 0\nsettle\nslow 3 0.2\nproduce orders 0 records=2\nkill 1\nkill 2\nsettle\n",
+    "broker 3 has left the ISR": OPENING + TOPIC + "lag 3 orders 0\nsettle\nproduce orders 0 records=2\nsettle\n",
+    "the leader is alone in the ISR": OPENING
+    + TOPIC
+    + "lag 2 orders 0\nlag 3 orders 0\nsettle\nproduce orders 0 records=2\nsettle\n",
+}
+REFUSED = (
+    OPENING.replace("brokers=3", "brokers=4").replace(CONFIG, f'{CONFIG},"min.insync.replicas":2')
+    + """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=2\nkill 2\nsettle\n"""
+    + "produce orders 0\n"
+)
+"""Two copies, two wanted: broker 2 is beyond repair, and every write is refused."""
+
+
+# 1: predict
+
+
+def contents(lab: Lab) -> tuple[str, ...]:
+    """The logs of the three replicas as text."""
+    return tuple(log.content for log in lab.log("orders", 0))
+
+
+def spaced(answer: object) -> object:
+    """The same logs with one space between two parts, also beside a bar."""
+    if isinstance(answer, tuple):
+        return tuple(map(spaced, answer))
+    return " ".join(answer.replace("|", " | ").split()) if isinstance(answer, str) else answer
+
+
+def predict_wrong(answer: tuple[str, ...], truth: tuple[str, ...]) -> str | None:
+    """The mistakes of exercise 1."""
+    if any(each.count("|") != 1 for each in answer):
+        return "Each log has one bar, where its high watermark is."
+    logs = [each.split() for each in answer]
+    if any("3@0" in each for each in logs):
+        return "You have a third record; two were sent, with the values 1 and 2."
+    if any(each == ["|"] for each in logs[1:]):
+        return "With an empty follower the answer would be that of acks=1. Whom did the leader wait for?"
+    if any({*each} != {"|", "1@0", "2@0"} for each in logs):
+        return "Two records, 1 and 2, were written in leader epoch 0: 1@0 and 2@0, on each disk."
+    if logs[0] != ["1@0", "2@0", "|"]:
+        return "The producer has its answer, so both records of the leader are below its high watermark."
+    if any(each[-1] == "|" for each in logs[1:]):
+        return (
+            "A follower has the records, but what tells it that they are safe? A fetch is answered with the high "
+            "watermark from *before* that fetch."
+        )
+    return None
+
+
+# 2: implement
+
+
+def usual(ends: dict[int, int], isr: tuple[int, ...], leader: int) -> int:
+    """As far as every member of the ISR reaches."""
+    return min(ends[broker] for broker in isr)
+
+
+def cases() -> Iterator[Case]:
+    """Every ISR that has the leader, and ends from nothing to all that it has."""
+    for isr in ((1, 2, 3), (1, 3, 2), (1, 2), (1, 3), (1,)):
+        for second, third in product((-1, 0, 1, 3), repeat=2):
+            yield {1: 3, 2: second, 3: third}, isr, 1
+
+
+def ask(plugins: Plugins, case: Case) -> int:
+    """One case, through the plug; below the log's beginning is nothing."""
+    return max(plugins.rule("high_watermark", usual)(*case), 0)
+
+
+def explain(case: Case, got: int, expected: int) -> str:
+    """The fault in a high watermark, in one sentence; None if there is none."""
+    ends, isr, leader = case
+    if got > expected:
+        late = min(isr, key=lambda broker: ends[broker])
+        if all(ends[broker] < got for broker in ends if broker != leader):
+            return f"No broker but the leader has all below {got}: this is acks=1 under another name."
+        return (
+            f"Broker {late} is in the ISR and its log ends at {max(ends[late], 0)}: it may be elected without the "
+            f"records up to {got} that you call safe."
+        )
+    if isr == (leader,):
+        return "The leader is a member of the ISR, too: alone in it, it waits for no other broker."
+    if held := [broker for broker in ends if broker not in isr and ends[broker] < expected]:
+        return f"You wait for broker {held[0]}, which is not in the ISR {isr}: a dead replica would stop all producers."
+    return f"Every member of the ISR {isr} has more: all reach {expected}."
+
+
+def result(lab: Lab) -> Result:
+    """The outcome of each produce request, its time in ms, and the violated invariants."""
+    sent = {r.detail: r.time_ms for r in lab.trace.slice(kind="request", action="Produce")}
+    answers = lab.trace.slice(kind="response", action="Produce", actor="producer")
+    first = [next((ms for text, ms in sent.items() if _values(text) == _values(r.detail)), 0.0) for r in answers]
+    took = tuple((r.error, round(r.time_ms - ms, 1)) for r, ms in zip(answers, first, strict=True))
+    return took, tuple(sorted({violation.invariant for violation in lab.violations}))
+
+
+def _values(detail: str | None) -> str:
+    return (detail or "").split(" acks=")[0]
+
+
+def in_words(found: Result) -> str:
+    """The same as text."""
+    took, broken = found
+    outcome = ", ".join(f"{error or 'acknowledged'} after {ms} ms" for error, ms in took) or "nothing produced"
+    return outcome + (f"; {', '.join(broken)} broken" if broken else "")
+
+
+# 4: operate
+
+
+def refused(lab: Lab) -> str | None:
+    """True if a write is refused, or acknowledged with fewer than two copies."""
+    if any(each.name in ("start", "bounce") and each.args[:1] == (2,) for each in lab.commands):
+        return "broker 2 is beyond repair: in this exercise it cannot be started."
+    outcome = lab.produce("orders", 0)
+    if outcome is None or not outcome.acknowledged:
+        return f"a write with acks=all is answered with {outcome.error if outcome else 'nothing'}."
+    lost = next((v.text for v in lab.violations if v.invariant == "I4"), None)
+    if lost:
+        return f"writes are possible, but {lost}."
+    running = {id for id, view in lab.brokers.items() if view.state == "running"}
+    copies = [
+        log.broker
+        for log in lab.log("orders", 0)
+        if log.broker in running and outcome.values[0] in [entry.value for entry in log.entries]
+    ]
+    return None if len(copies) >= 2 else f"a write is acknowledged, with one copy, on broker {copies[0]}."
+
+
+CONFIGURED = (
+    "To ask for fewer copies is no second copy: the next failure would take what was acknowledged. Here a broker reads "
+    "a topic's settings only when its copy is made."
+)
+
+# 3: repair
+
+BROKEN = '''
+def cut(high_watermark, end, shared):
+    """Where a new follower cuts its log, which ends at `end`.
+
+    Up to `shared` it has the leader's records, by leader epochs; that is None until the leader has answered.
+    """
+    return high_watermark
+'''
+"""The function that learners get."""
+
+EXERCISES: tuple[Exercise, ...] = (
+    Predict(
+        name="04.1",
+        title="Three logs",
+        core=True,
+        hints=(
+            "Which set does the leader wait for before it answers?",
+            "A follower learns the high watermark from the answer to a fetch. To which fetch?",
+            "When does the next fetch of a follower leave in Kafka 2.0?",
+        ),
+        story=OPENING.replace("2.4", "2.0") + TOPIC + "produce orders 0 records=2\n",
+        ask=contents,
+        example=("7@7 |", "7@7 |", "7@7 |"),
+        parts=("broker 1", "broker 2", "broker 3"),
+        wrong=(predict_wrong,),
+        read=spaced,
+        why="The leader knows that both records are safe; the followers have them, and do not know it yet.",
+    ),
+    Implement(
+        name="04.2",
+        title="Your own high watermark",
+        core=True,
+        hints=(
+            "Say in one sentence who must have a record before it is committed.",
+            "`ends` has every assigned replica. Which of them count?",
+            "Does the leader count? Try an ISR that is the leader alone.",
+        ),
+        what="rules",
+        occasion="high_watermark",
+        arguments="ends, isr, leader",
+        usual=usual,
+        ask=ask,
+        cases=cases,
+        stories=STORIES,
+        outcome=result,
+        describe=in_words,
+        explain=explain,
+        why="As far as every member of the ISR reaches, the leader among them: every "
+        "replica that may be elected has these records.",
+    ),
+    Repair(
+        name="04.3",
+        title="Safe, and gone after two restarts",
+        hints=(
+            "What did the follower throw away when it came back, before its leader had answered?",
+            "Two cases: `shared` is None, or a number. What is certain in each of them?",
+        ),
+        ticket="KAFKA-1211",
+        occasion="truncate",
+        given=BROKEN,
+        stories={
+            "only the old leader has a record": "produce orders 0 records=2; run_for 2; pause 2 3; pause 3 3; "
+            "produce orders 0 acks=1; run_for 0.2; kill 1; run_for 8; produce orders 0; settle; start 1; settle",
+            "a follower restarts early": "produce orders 0 records=2; bounce 2; settle",
+            "an unclean election": """create_topic audit assignment='{"0":[1,2]}' """
+            """config='{"unclean.leader.election.enable":"true"}'; settle; kill 2; settle; """
+            "produce audit 0 records=3; settle; kill 1; settle; start 2; settle; produce audit 0; settle; start 1; "
+            "settle",
+        },
+        why="A follower asks its leader where their logs part, by leader epochs (KIP-101), and cuts off no more.",
+    ),
+    Operate(
+        name="04.4",
+        title="Every write is refused",
+        hints=(
+            "How many members has the ISR, and how many are wanted?",
+            "Which running broker could have the second copy?",
+            "A reassignment may replace one replica and keep the other.",
+        ),
+        begin=REFUSED,
+        missing=refused,
+        best=1,
+        remarks={
+            "write_znode": CONFIGURED,
+            "elect_preferred": "Broker 1 leads already; an election adds no replica to an ISR.",
+            "delete_controller": "A new controller finds the same ISR, (1), and the same replicas, 1 and 2.",
+            "add_partitions": "Other partitions may take records; those of orders-0 are still refused.",
+            "add_broker": "A new broker has no replica before one is assigned to it.",
+            "kill 1": "Broker 1 had the only copy that was left.",
+            "catch_up": "Broker 2 does not lag; its process is gone.",
+        },
+        why="A write needs members of the ISR, and members need brokers that run: give the partition another one.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "04.a": Guess(
+        "Two records, acks=all. The producer has its answer. Which high watermark does follower 2 have?",
+        (
+            ("2", "It has both records. How would it know that they are safe?"),
+            ("0", "The leader knows; a follower learns it with a later fetch."),
+            ("1", "That would be one record of two."),
+            ("it depends on acks", "What a producer waits for changes nothing between leader and followers."),
+        ),
+        1,
+    ),
+    "04.b": Guess(
+        "Replication factor 3, ISR (1, 2), min.insync.replicas 1, acks=all. How many copies does an answer prove?",
+        (
+            ("1", "The minimum is not the number that is waited for."),
+            ("2", "All members of the ISR, as it is at that moment."),
+            ("3", "Then a dead replica would stop all producers."),
+        ),
+        1,
+    ),
+    "04.c": Guess(
+        "A follower stops fetching; replica.lag.time.max.ms is 30000 (2.5). How does a write with acks=all end?",
+        (
+            ("acknowledged after 15 s", "The limit is 30 s, and the leader looks every half of it."),
+            ("acknowledged after 45 s", "The leader could, after 45 s. How long does a producer wait?"),
+            ("with a timeout", "The producer gives up after 30 s, before the leader does."),
+        ),
+        2,
+    ),
+    "04.d": Guess(
+        "Broker 1 leads and has lost ZooKeeper. A producer writes to it with acks=1. What happens?",
+        (
+            ("It is answered in 1 ms", "To answer a producer needs no session."),
+            ("It is refused", "A session makes a broker visible to the controller. What tells it not to lead?"),
+            ("It hangs for 30 s", "So it is with acks=all: its follower fetches no more."),
+        ),
+        0,
+    ),
+}
