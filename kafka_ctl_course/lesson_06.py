@@ -121,7 +121,7 @@ def explain_late(case: Case, got: bool, expected: bool) -> str:
 
 
 def not_shrunk(lab: Lab) -> str | None:
-    """What is missing until the leader alone has taken broker 3 out of the ISR."""
+    """The condition that is missing until the leader alone has taken broker 3 out of the ISR."""
     found = lab.partition("orders", 0)
     if down := [each.id for each in lab.brokers.values() if each.state != "running"]:
         return f"broker {down[0]} does not run; all of them ran in that night."

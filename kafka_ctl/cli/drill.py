@@ -91,9 +91,8 @@ def drill(
     options = {
         name: value for name, value in (("generation", generation), ("config", settings), ("auth", auth)) if value
     }
-    found = drills.open_cluster(
-        cluster, {int(id): rack for id, rack in (_pair("--rack", text) for text in racks)}, **options
-    )
+    placed = {int(id): rack for id, rack in (_pair("--rack", text) for text in racks)}
+    found = drills.open_cluster(cluster, placed, **options)
     outcomes = drills.drill(found, *questions, unclean=UNCLEAN[unclean], sample=sample, seed=seed, jobs=jobs)
     echo(outcomes)
     if plot:

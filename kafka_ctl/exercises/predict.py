@@ -57,7 +57,7 @@ class Predict(Exercise, Generic[Truth]):
         return Verdict(False, f"You say {given!r}. {hint or self._differs(given, truth)}", self.story)
 
     @cached_property
-    def _truth(self) -> Any:
+    def _truth(self) -> object:
         """The right answer; the same each time."""
         with Lab.replay(self.story) as lab:
             return plain(self.ask(lab))

@@ -335,7 +335,7 @@ class MemoryWorld(World):
             raise ConditionNotMet(f"{error}: {self.waits_for()}") from None
 
     def waits_for(self) -> str:
-        """What is still under way, as one sentence."""
+        """The work that is still under way, as one sentence."""
         if not self.store.up:
             return "ZooKeeper is down; start_zookeeper or heal lets it answer again"
         pending = self.clock.loop.pending

@@ -14,7 +14,7 @@ from tools import notebooks
 
 BROKEN = {"05": {"I4", "I25"}, "09": {"I9"}, "13": {"I4", "I16", "I18", "I19", "I25"}}
 """By lesson the invariants that some settings break, as the lesson says."""
-REFUSED = {"03", "10"}
+REFUSED = {"10"}
 """The lessons in which a setting asks for more replicas than there are brokers."""
 KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef
 

@@ -264,7 +264,7 @@ class ClusterView:
         self._lagged: dict[Key, dict[int, float]] = {}
         """Since when followers were behind in the last picture."""
         self._stands: dict[Key, dict[tuple[int, str], str]] = {}
-        """How the replicas of each partition stood in the last picture, where they are counted."""
+        """The states of each partition's replicas in the last picture, where they are counted."""
         self._of: ClusterModel | None = None
 
     def _chip_parts(self, key: Key) -> dict[int, Chip]:

@@ -1,4 +1,7 @@
-"""The things of a cluster that can be clicked, at each step: their states, which decide what is offered for them."""
+"""The things of a cluster that can be clicked, at each step: their states, which decide what is offered for them.
+
+Separate from `live.py` because it reads a model and knows neither widget nor lab.
+"""
 
 from __future__ import annotations
 
