@@ -81,7 +81,7 @@ class Job:
                 writer.add(to_arrow(simulate(seed, self.hours, self.generation, self.workload), name))
 
 
-class Work(Protocol):
+class DatasetJob(Protocol):
     """A dataset that tasks can write, each of them a bucket."""
 
     @property
@@ -146,7 +146,7 @@ def check_processes(processes: object) -> None:
 def write_dataset(
     spark: SparkSession | None,
     place: DatasetFolder,
-    work: Work,
+    work: DatasetJob,
     overwrite: bool,
     resume: bool,
     progress: bool | None,
@@ -177,7 +177,7 @@ def dataset(place: DatasetFolder) -> Dataset:
     return Dataset(place.path, manifest["histories"], manifest["records"])
 
 
-def prepare(place: DatasetFolder, work: Work, overwrite: bool, resume: bool) -> bool:
+def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: bool) -> bool:
     """Make the folder ready; False when a resumed run turns out to be finished."""
     if place.fs.get_file_info(place.root).is_file:
         raise BadInput(f"{place.path} is a file; give an empty or new folder")
@@ -209,7 +209,7 @@ def _plain(value: object) -> object:
     return json.loads(json.dumps(value))
 
 
-def finish(place: DatasetFolder, work: Work) -> None:
+def finish(place: DatasetFolder, work: DatasetJob) -> None:
     """All buckets are there: write the manifest, last of all."""
     noted = [place.read_json(DONE, name) for name in place.names(DONE) if name.endswith(".json")]
     if len(noted) != work.buckets:
@@ -227,7 +227,7 @@ def finish(place: DatasetFolder, work: Work) -> None:
     place.fs.delete_file(place.at(UNFINISHED))
 
 
-def write_bucket(path: str, work: Work, bucket: int) -> Json:
+def write_bucket(path: str, work: DatasetJob, bucket: int) -> Json:
     """Write the files of one bucket; what one task does.
 
     Raises BadInput or Unavailable where they cannot be written.
@@ -242,7 +242,7 @@ def write_bucket(path: str, work: Work, bucket: int) -> Json:
             raise
 
 
-def _in_spark(spark: SparkSession, path: str, work: Work, buckets: Sequence[int]) -> None:
+def _in_spark(spark: SparkSession, path: str, work: DatasetJob, buckets: Sequence[int]) -> None:
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for n in batch.column("id").to_pylist():
@@ -261,7 +261,7 @@ def _in_spark(spark: SparkSession, path: str, work: Work, buckets: Sequence[int]
             raise (Unavailable if first.kind == Unavailable.__name__ else BadInput)(first.text)
 
 
-def _here(path: str, work: Work, buckets: Sequence[int], processes: int) -> None:
+def _here(path: str, work: DatasetJob, buckets: Sequence[int], processes: int) -> None:
     if processes == 1 or not buckets:
         for bucket in buckets:
             write_bucket(path, work, bucket)

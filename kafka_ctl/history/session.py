@@ -81,12 +81,11 @@ def spark(
 ) -> SparkSession:
     """The running Spark session, or a new one on this machine.
 
-    Spark's usual settings decide where it runs: `SPARK_REMOTE` (Spark Connect), `MASTER`,
-    `spark-defaults.conf`; without any of them this machine, with `cores` (all by default), listening on
-    127.0.0.1 only. `memory` is the Java heap. Starting takes about 5 seconds; a second call returns the same
-    session. `master` is the URL of a cluster, such as `spark://host:7077`, in place of the settings.
-    Raises Unavailable when PySpark or Java is missing, or Java does not start; BadInput for `master` together with
-    `cores` or `SPARK_REMOTE`, or while a session with another master runs.
+    Spark's usual settings decide where it runs: `SPARK_REMOTE` (Spark Connect), `MASTER`, `spark-defaults.conf`; or
+    `master`, such as `spark://host:7077`; without any of them this machine, with `cores` (all by default), listening on
+    127.0.0.1 only. `memory` is the Java heap. Starting takes about 5 seconds; a second call returns the same session.
+    Raises Unavailable when PySpark or Java is missing or does not start; BadInput for `master` with `cores` or
+    `SPARK_REMOTE`, or while another master's session runs.
 
     Tasks elsewhere need this version of Python with pyarrow (`PYSPARK_PYTHON` names it); this package is sent to them.
     """
@@ -99,12 +98,7 @@ def spark(
     # PySpark also logs every error that it raises, as JSON on stderr.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)
-    if master is not None:
-        _check_master(master, cores)
-    if "SPARK_REMOTE" in os.environ:
-        if missing := [name for name in ("grpc", "grpc_status") if importlib.util.find_spec(name) is None]:
-            hint = f"pip install 'pyspark[connect]=={pyspark.__version__}'"
-            raise Unavailable(f"Spark Connect needs {' and '.join(missing)}: {hint}")
+    if _by_connect(pyspark.__version__, master, cores):
         return builder.getOrCreate()
     # Otherwise the workers would run whatever `python3` comes first on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -129,10 +123,23 @@ def spark(
     return builder.getOrCreate()
 
 
-def _check_master(master: str, cores: int | None) -> None:
-    """Raise BadInput if the master that is asked for is none, or something else decides already."""
+def _by_connect(version: str, master: str | None, cores: int | None) -> bool:
+    """True if Spark Connect is used. Raises Unavailable if its packages are not installed, BadInput for the master."""
+    _check_master(master, cores)
+    if "SPARK_REMOTE" not in os.environ:
+        return False
+    if missing := [name for name in ("grpc", "grpc_status") if importlib.util.find_spec(name) is None]:
+        hint = f"pip install 'pyspark[connect]=={version}'"
+        raise Unavailable(f"Spark Connect needs {' and '.join(missing)}: {hint}")
+    return True
+
+
+def _check_master(master: str | None, cores: int | None) -> None:
+    """Raise BadInput for a master that is not the URL of one, or while something else decides already."""
     from pyspark import SparkContext
 
+    if master is None:
+        return
     if not isinstance(master, str) or not re.match(r"(local(\[.+\])?|yarn|(spark|k8s)://.+)$", master):
         raise BadInput(f"master={master!r}: give a URL such as spark://host:7077, or yarn, k8s://..., local[2]")
     if cores is not None:

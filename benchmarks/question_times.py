@@ -1,4 +1,4 @@
-"""How the time of questions grows with the number of records: `python -m benchmarks.growing [--write] 1 3 10 30 100`.
+"""How the time of questions grows with the records: `python -m benchmarks.question_times [--write] 1 3 10 30 100`.
 
 The sizes are in million records, grown from the twelve clusters of the lesson on large histories. `--write` writes
 `docs/question-times.md`. 100 million records need 0.4 GB of disk.
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "question-times.md"
 HEAD = """\
 # How long questions take
 
-`python -m benchmarks.growing --write {sizes}` wrote this page.
+`python -m benchmarks.question_times --write {sizes}` wrote this page.
 
 The records are those of the lesson on [large histories](../notebooks/23-large-histories.ipynb): twelve simulated
 clusters, which `grow` wrote again under other names until there were so many records. Each figure is the processor
