@@ -88,11 +88,9 @@ def drill(
     from kafka_ctl.drills import drill as drills
 
     settings = {key: _value(text) for key, text in (_pair("--config", text) for text in config)}
-    options = {
-        name: value for name, value in (("generation", generation), ("config", settings), ("auth", auth)) if value
-    }
+    options = {"generation": generation, "config": settings}
     placed = {int(id): rack for id, rack in (_pair("--rack", text) for text in racks)}
-    found = drills.open_cluster(cluster, placed, **options)
+    found = drills.open_cluster(cluster, placed, auth, **{name: value for name, value in options.items() if value})
     outcomes = drills.drill(found, *questions, unclean=UNCLEAN[unclean], sample=sample, seed=seed, jobs=jobs)
     echo(outcomes)
     if plot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.exercise import Exercise, Verdict, plain, same, unsuited
@@ -102,7 +102,7 @@ def _spelled(value: object, known: Mapping[str, str]) -> object:
     return value
 
 
-def _remark(remark: Remark[Truth], answer: Truth, truth: Truth) -> str | None:
+def _remark(remark: Callable[..., str | None], answer: object, truth: object) -> str | None:
     """The remark on an answer; an answer of another shape within it has none."""
     try:
         return remark(answer, truth)
