@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka_ctl.views.widget.player import Player
 
 TODAY = "today"
-PAGE = "lab/index.html?path=25-on-call.ipynb"
+PAGE = "lab/index.html?path=notebooks/25-on-call.ipynb"
 """The address of the lesson within a site."""
 BUDGET = 8
 HEAL = 3
