@@ -277,7 +277,7 @@ def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: 
         ("/admin/delete_topics/orders", b"", "the deletion of orders waits: there is no controller"),
     ],
 )  # fmt: skip
-def test_a_request_that_waits_is_told_with_its_reason(path: str, data: bytes, waits: str) -> None:
+def test_a_request_that_waits_has_its_reason(path: str, data: bytes, waits: str) -> None:
     """A target that is down, a partition that does not exist, no controller."""
     with played() as lab:
         cluster = read(lab)
@@ -288,7 +288,7 @@ def test_a_request_that_waits_is_told_with_its_reason(path: str, data: bytes, wa
         assert cluster.stuck() == [waits]
 
 
-def test_the_controller_is_told_with_the_time_of_its_election() -> None:
+def test_the_controller_has_the_time_of_its_election() -> None:
     """By the server's clock, that of the znode's creation; the zxid is the same as in ZooKeeper."""
     with played() as lab, watched(lab) as watch:
         until_quiet(lab.kill, lab.controller.id)
