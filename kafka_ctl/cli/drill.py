@@ -87,12 +87,8 @@ def drill(
     from kafka_ctl.drills import drill as drills
 
     settings = {key: _value(text) for key, text in (_pair("--config", text) for text in config)}
-    options = {
-        name: value for name, value in (("generation", generation), ("config", settings), ("auth", auth)) if value
-    }
-    found = drills.open_cluster(
-        cluster, {int(id): rack for id, rack in (_pair("--rack", text) for text in racks)}, **options
-    )
+    options = {name: value for name, value in (("generation", generation), ("config", settings)) if value}
+    found = drills.open_cluster(cluster, dict(map(_rack, racks)), auth, **options)
     outcomes = drills.drill(found, *questions, unclean=UNCLEAN[unclean], sample=sample, seed=seed, jobs=jobs)
     echo(outcomes)
     if plot:
@@ -107,6 +103,11 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     if not name or not value or (option == "--rack" and parse_int(name) is None):
         raise BadInput(f"{option} {text!r}: {'ID=RACK' if option == '--rack' else 'KEY=VALUE'} is expected")
     return name, value
+
+
+def _rack(text: str) -> tuple[int, str]:
+    id, rack = _pair("--rack", text)
+    return int(id), rack
 
 
 def _value(text: str) -> object:

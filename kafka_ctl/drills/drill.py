@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from kafka_ctl.foreign.read_only import Auth
     from kafka_ctl.history.plots.picture import Picture
 
 T = TypeVar("T")
@@ -197,16 +198,18 @@ def _lab(given: Lab | str | Path) -> Lab:
     return open_cluster(given)
 
 
-def open_cluster(given: str | Path, racks: Mapping[int, str] | None = None, **options: object) -> Lab:
+def open_cluster(
+    given: str | Path, racks: Mapping[int, str] | None = None, auth: Auth | None = None, **options: object
+) -> Lab:
     """A lab that begins as the cluster of a description or at an address; `options` are those of `Lab`.
 
-    `racks` are those of brokers in a description. Raises UnknownName for a rack of a broker that is not in it, and
-    BadInput for racks with an address.
+    `racks` are those of brokers in a description, `auth` the credentials at an address. Raises UnknownName for a rack
+    of a broker that is not in it, and BadInput for racks with an address.
     """
     if isinstance(given, str) and ADDRESS.fullmatch(given):
         if racks:
             raise BadInput("--rack is for descriptions; the racks of a cluster are in its ZooKeeper")
-        return Lab.from_zookeeper(given, **options)  # type: ignore[arg-type]  # `auth` is checked there
+        return Lab.from_zookeeper(given, None, auth, **options)
     if racks:
         brokers = parse_description(given).brokers
         for id in racks:
