@@ -107,6 +107,11 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     return name, value
 
 
+def _rack(text: str) -> tuple[int, str]:
+    id, rack = _pair("--rack", text)
+    return int(id), rack
+
+
 def _value(text: str) -> object:
     """A setting as Kafka's files have it: a number, true or false, or the text itself."""
     try:
