@@ -13,8 +13,7 @@ import click
 
 from kafka_ctl.cli.terminal import AUTH, INT64, echo
 from kafka_ctl.cluster import parse_int
-from kafka_ctl.errors import BadInput
-from kafka_ctl.extras import needed_for
+from kafka_ctl.errors import BadInput, needed_for
 from kafka_ctl.generation import GENERATIONS
 
 if TYPE_CHECKING:
@@ -88,9 +87,8 @@ def drill(
     from kafka_ctl.drills import drill as drills
 
     settings = {key: _value(text) for key, text in (_pair("--config", text) for text in config)}
-    options = {"generation": generation, "config": settings}
-    placed = {int(id): rack for id, rack in (_pair("--rack", text) for text in racks)}
-    found = drills.open_cluster(cluster, placed, auth, **{name: value for name, value in options.items() if value})
+    options = {name: value for name, value in (("generation", generation), ("config", settings)) if value}
+    found = drills.open_cluster(cluster, dict(map(_rack, racks)), auth, **options)
     outcomes = drills.drill(found, *questions, unclean=UNCLEAN[unclean], sample=sample, seed=seed, jobs=jobs)
     echo(outcomes)
     if plot:

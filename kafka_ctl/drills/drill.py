@@ -204,15 +204,13 @@ def open_cluster(
 ) -> Lab:
     """A lab that begins as the cluster of a description or at an address; `options` are those of `Lab`.
 
-    `racks` are those of brokers in a description, `auth` is for an address. Raises UnknownName for a rack of a broker
-    that is not in it, and BadInput for racks with an address, or `auth` with a description.
+    `racks` are those of brokers in a description, `auth` the credentials at an address. Raises UnknownName for a rack
+    of a broker that is not in it, and BadInput for racks with an address.
     """
     if isinstance(given, str) and ADDRESS.fullmatch(given):
         if racks:
             raise BadInput("--rack is for descriptions; the racks of a cluster are in its ZooKeeper")
         return Lab.from_zookeeper(given, None, auth, **options)
-    if auth:
-        raise BadInput("auth is for the address of a cluster; a description is read without it")
     if racks:
         brokers = parse_description(given).brokers
         for id in racks:
