@@ -13,7 +13,8 @@ import click
 
 from kafka_ctl.cli.terminal import AUTH, INT64, echo
 from kafka_ctl.cluster import parse_int
-from kafka_ctl.errors import BadInput, needed_for
+from kafka_ctl.errors import BadInput
+from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import GENERATIONS
 
 if TYPE_CHECKING:
