@@ -63,7 +63,7 @@ def test_a_text_that_defines_nothing_by_itself_is_left_out() -> None:
     kept.note_check("09.2", True, "def accepts(request_epoch, newest_seen, least=NONE):\n    return True")
     mine = my_controller()
     assert mine.exercises == {"rules.bumped": "11.3"} and mine.left_out.keys() == {"09.2"}
-    assert "left out: 08.2 (NameError" in repr(mine)
+    assert "left out: 09.2 (NameError" in repr(mine)
 
 
 def test_without_a_file_the_functions_of_the_session_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
