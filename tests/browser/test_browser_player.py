@@ -191,9 +191,13 @@ def test_a_step_leads_to_its_cause(opened: Any) -> None:
 
 def test_stars_glide_and_stand_still_when_asked(opened: Any) -> None:
     """A moved leader is animated, but not for readers who want no motion."""
-    motion = "() => getComputedStyle(document.querySelector('.kc [data-id^=\"star:\"]')).transitionDuration"
-    opened.click(".kc [data-do='next']")
-    at(opened, 1)
+    moved = ".kc [data-id^='star:']:not(.jumped)"
+    step = 0
+    while not opened.locator(moved).count():
+        step += 1
+        opened.click(".kc [data-do='next']")
+        at(opened, step)
+    motion = f"() => getComputedStyle(document.querySelector(`{moved}`)).transitionDuration"
     assert opened.evaluate(motion).split(",")[0] != "0s"
     opened.emulate_media(reduced_motion="reduce")
     assert set(opened.evaluate(motion).split(", ")) == {"0s"}
