@@ -50,6 +50,16 @@ def test_python(tmp_path: Path) -> None:
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
+def test_the_kit_is_imported_as_it_is_installed(tmp_path: Path) -> None:
+    """pytest would rewrite the modules of a distribution with a plug-in, and compile them all again."""
+    code = "def test_it(kafka):\n    from kafka_ctl.lab import lab\n    assert {!r} == type(lab.__loader__).__name__\n"
+    (tmp_path / "test_loader.py").write_text(code.format("SourceFileLoader"), "utf-8")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_java(served: tuple[KafkaCluster, str], tmp_path: Path) -> None:
     if shutil.which("javac") is None or shutil.which("mvn") is None:
         pytest.skip("the example in Java needs a JDK and Maven")
