@@ -1,4 +1,4 @@
-"""`kafka-ctl serve`: a small Kafka on fixed ports, for the tests of programs in any language.
+"""`kafka-ctl serve`: a small Kafka for the tests of programs in any language.
 
 Separate from `commands.py` because a command is loaded when it is called.
 """
@@ -24,8 +24,9 @@ Examples:
   curl -X POST 'localhost:9099/errors?kind=Produce&error=NOT_LEADER_FOR_PARTITION&requests=3'
                                           an error as the answer to the next three requests
   curl localhost:9099/story               what has been done so far, as a story
+  kafka-ctl serve --port 0 --control 0    at free ports, which the line says
 """
-PORT = click.IntRange(1, 65535)
+PORT = click.IntRange(0, 65535)
 
 
 @click.command(epilog=EXAMPLES)
@@ -35,10 +36,10 @@ PORT = click.IntRange(1, 65535)
     type=PORT,
     default=9092,
     show_default=True,
-    help="Port of the first broker; the ports of the others follow.",
+    help="Port of the first broker; the ports of the others follow; 0: free ports.",
 )
 @click.option("--generation", type=click.Choice(list(GENERATIONS)), help="Generation of Kafka; 2.4 by default.")
-@click.option("--control", type=PORT, default=9099, show_default=True, help="Port of the HTTP control endpoint.")
+@click.option("--control", type=PORT, default=9099, show_default=True, help="Port of HTTP control; 0: a free one.")
 @click.option("--story", metavar="FILE", help="Begin with the lab and the commands of this story.")
 def serve(brokers: int | None, port: int, generation: str | None, control: int, story: str | None) -> None:
     """Run a small Kafka for tests on 127.0.0.1; Ctrl-C or a POST to /stop ends it.
@@ -55,7 +56,7 @@ def serve(brokers: int | None, port: int, generation: str | None, control: int, 
     with ExitStack() as stack:
         server = Server(control)
         stack.callback(server.server_close)
-        cluster = stack.enter_context(KafkaCluster(brokers or 3, generation or "2.4", port, story))
+        cluster = stack.enter_context(KafkaCluster(brokers or 3, generation or "2.4", port or None, story))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stopped.set())
         address = server.begin(cluster)

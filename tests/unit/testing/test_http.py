@@ -80,9 +80,10 @@ def test_pages_of_a_browser_and_large_bodies_are_refused(control: tuple[str, Ser
     assert not server.stopped.is_set()
 
 
-def test_serve_runs_until_stop() -> None:
+@pytest.mark.parametrize("free", [False, True], ids=["given", "free"])
+def test_serve_runs_until_stop(free: bool) -> None:
     """Its ready line comes when clients can connect; a port that is taken is one sentence and status 1."""
-    port, control = free_port(21000), free_port(22000)
+    port, control = (0, 0) if free else (free_port(21000), free_port(22000))
     command = [sys.executable, "-m", "kafka_ctl.cli.commands", "serve", f"--port={port}", f"--control={control}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as serving:
         try:
@@ -90,8 +91,12 @@ def test_serve_runs_until_stop() -> None:
             line = serving.stdout.readline()
             found = re.fullmatch(r"Kafka 2\.4\.1 listens on (\S+); control: (\S+); ready after \d+\.\d s\n", line)
             assert found, line
-            assert found[1] == ",".join(f"127.0.0.1:{port + number}" for number in range(3))
+            ports = [int(one.removeprefix("127.0.0.1:")) for one in found[1].split(",")]
+            assert len({*ports}) == 3 and (free or ports == [port, port + 1, port + 2])
             assert len(ask(found[1], "Metadata", 9, {"topics": []})["brokers"]) == 3
+            assert call(f"{found[2]}/state", "GET")[0] == 200
+            control = int(found[2].rpartition(":")[2])
+            command[-2:] = [f"--port={port}", f"--control={control}"]
             again = subprocess.run(command, capture_output=True, text=True)
             assert (again.returncode, again.stdout) == (1, "") and f"port {control} of" in again.stderr
             assert call(f"{found[2]}/stop")[0] == 200
