@@ -25,8 +25,8 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import parse_fragment
 from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.paths import ROOT
-from tools.site import build
-from tools.site.lessons import LINK, Lesson, prose
+from tools.site import build, documents
+from tools.site.lessons import Lesson, prose
 
 pytestmark = browser.needs_chromium
 
@@ -260,10 +260,37 @@ def test_stories_are_figures(built: Built) -> None:
     assert pages["docs/museum.html"].figures == len(EXHIBITS)
 
 
-def test_lessons_link_to_files_of_the_site(built: Built) -> None:
+def test_lessons_link_to_pages_of_the_site(built: Built) -> None:
+    """Every link of a lesson has its file, its page, and on that page the heading."""
+    pages = sitelinks.pages(built.folder)
+    walked = 0
     for lesson in built.lessons:
-        for link in LINK.findall(prose(lesson.book)):
-            assert (built.folder / "files" / lesson.file).parent.joinpath(link).resolve().exists(), (lesson.file, link)
+        for link in re.findall(r"\]\((?!\w+:)([^)\s]+)\)", prose(lesson.book)):
+            name, _, part = link.partition("#")
+            assert (built.folder / "files" / lesson.file).parent.joinpath(name).resolve().exists(), (lesson.file, link)
+            target = (lesson.path.parent / name).resolve()
+            if target.is_file() and target.suffix not in (".ipynb", *documents.PICTURES):
+                page = pages[documents.address(target)]
+                assert not part or part in page.anchors, (lesson.file, link)
+                walked += 1
+    assert walked > 40
+
+
+def test_a_link_of_a_lesson_opens_its_page(site: sitepages.Pages) -> None:
+    """A document at its heading and a file of code, as pages, not as text."""
+    page = site.page("lab/index.html?path=notebooks/19-crashes-disks-addresses.ipynb")
+    for file, address in (
+        ("docs/fidelity.md", "docs/fidelity.html#what-is-not-compared-and-why"),
+        ("kafka_ctl/brokers/disk.py", "kafka_ctl/brokers/disk.py.html"),
+    ):
+        link = page.locator(f".jp-RenderedMarkdown a[href*='files/{file}']").first
+        link.wait_for(state="attached", timeout=120_000)
+        with page.context.expect_page() as opened:
+            link.click()
+        opened.value.wait_for_selector("h1")
+        assert opened.value.url == site.server.address + address
+        opened.value.close()
+    page.close()
 
 
 def test_every_page_is_small(built: Built) -> None:
