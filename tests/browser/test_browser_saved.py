@@ -31,6 +31,7 @@ READY = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
     await panel.revealed; await panel.context.ready;
 }"""
+SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
 RESTART = """async () => {
     await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart();
 }"""
@@ -64,7 +65,7 @@ def steps(player: Any) -> None:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
-    """JupyterLab with `saved.ipynb`, which it has run and saved, and whose kernel has ended."""
+    """JupyterLab with `saved.ipynb`, which it has run, and saved before and after the kernel ended."""
     folder = tmp_path_factory.mktemp("saved")
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -74,9 +75,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
             assert browser.run_all(page, server, "saved.ipynb")
             page.wait_for_function("() => document.querySelectorAll('.kc .stage svg').length === 2")
             assert page.locator(".kc .gone:visible").count() == 0
-            page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+            page.evaluate(SAVE)
             page.evaluate(RESTART)
             alone(page)
+            page.evaluate(SAVE)
             page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
         yield server, folder
 
@@ -86,15 +88,20 @@ def opened() -> Any:
 
 
 def test_jupyterlab_shows_every_picture_and_plays(saved: Saved) -> None:
-    """Opened again, with a new kernel and with none."""
-    server, _ = saved
-    with opened() as page:
-        page.set_default_timeout(60_000)
-        page.goto(f"{server.url('saved.ipynb')}&reset", wait_until="domcontentloaded")
-        page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.context")
-        page.evaluate(READY)
-        alone(page)
-        assert page.locator("text=Error displaying widget").count() == 0
+    """Opened again, and once more after it was saved without being run; the file does not grow."""
+    server, folder = saved
+    sizes = []
+    for _ in range(2):
+        with opened() as page:
+            page.set_default_timeout(60_000)
+            page.goto(f"{server.url('saved.ipynb')}&reset", wait_until="domcontentloaded")
+            page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.context")
+            page.evaluate(READY)
+            alone(page)
+            assert page.locator("text=Error displaying widget").count() == 0
+            page.evaluate(SAVE)
+            sizes.append((folder / "saved.ipynb").stat().st_size)
+    assert sizes[0] == sizes[1] > 100_000
 
 
 @pytest.mark.skipif(find_spec("notebook") is None, reason="no Notebook 7; `pip install notebook`")

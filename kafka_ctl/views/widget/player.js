@@ -176,6 +176,28 @@ function fill(track) {
     for (const column of [2, 3, 4]) look[column] = look[column] || (i > 0 ? track[i - 1][column] : 0);
   });
 }
+// JupyterLab saves the widgets that have a kernel. After a restart, and in a notebook that was opened again, this would lose the
+// pictures: a widget without a kernel is saved as long as an output shows it, with what it refers to.
+function keepShown(manager) {
+  if (manager.keepsShown) return;
+  manager.keepsShown = true;
+  const saved = manager.get_state_sync.bind(manager);
+  manager.get_state_sync = (options) => {
+    const models = [...manager._modelsSync.values()], dead = models.filter((model) => !model.comm_live);
+    for (const model of dead) model._comm_live = true;   // nothing is notified
+    const made = saved(options), { state } = made, kept = new Set();
+    for (const model of dead) model._comm_live = false;
+    const keep = (id) => {
+      if (kept.has(id) || !state[id]) return;
+      kept.add(id);
+      for (const [, other] of JSON.stringify(state[id].state).matchAll(/IPY_MODEL_(\w+)/g)) keep(other);
+    };
+    const shown = JSON.stringify(manager.context.model.sharedModel.cells.map((cell) => cell.toJSON().outputs));
+    for (const model of models) if (model.comm_live || shown.includes(model.model_id)) keep(model.model_id);
+    for (const id of Object.keys(state)) if (!kept.has(id)) delete state[id];
+    return made;
+  };
+}
 function lookAt(track, index) {
   let low = 0, high = track.length - 1;
   while (low < high) {
@@ -212,6 +234,7 @@ class Player {
     const manager = this.model.widget_manager, own = this.model.get("own");
     if (!manager?._settings || !own) return;   // a page of its own
     manager._settings.saveState = true;
+    keepShown(manager);
     const widget = await manager.get_model(own), look = () => this.leave(!widget.comm_live);
     widget.on("comm_live_update", look);
     look();

@@ -1,0 +1,41 @@
+// What a lesson in JupyterLite needs besides JupyterLite.
+//
+// A link to a document, a file of code or a story opens its page of the site: JupyterLite would show its text.
+const files = new URL("../files/", location.href).href;
+addEventListener("click", (event) => {
+  const link = event.target.closest?.(".jp-RenderedMarkdown a[href]");
+  const found = link?.href.startsWith(files) && link.href.slice(files.length).match(/^(.+?)(\.\w+)(#.*)?$/);
+  if (!found || [".ipynb", ".svg", ".png"].includes(found[2])) return;
+  const [, name, suffix, heading = ""] = found;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  open(new URL(`../${name}${suffix === ".md" ? "" : suffix}.html${heading}`, location.href), "_blank", "noopener");
+}, true);
+
+// A kernel of JupyterLite never answers `comm_info_request`, and ipywidgets restores no saved widget before that answer.
+// Kernels live in this page, which sees all their messages: the page knows the open comms of each, and answers.
+const opened = {};
+function answering(kernel) {
+  const comms = (opened[kernel.id] ??= {});
+  kernel.anyMessage.connect((_, { msg: { header, content } }) => {
+    if (header.msg_type === "comm_open") comms[content.comm_id] = { target_name: content.target_name };
+    if (header.msg_type === "comm_close") delete comms[content.comm_id];
+  });
+  kernel.statusChanged.connect((_, status) => {
+    if (status === "restarting") Object.keys(comms).forEach((id) => delete comms[id]);
+  });
+  kernel.requestCommInfo = async ({ target_name: wanted } = {}) => {
+    const found = Object.entries(comms).filter(([, { target_name }]) => !wanted || target_name === wanted);
+    return { content: { status: "ok", comms: Object.fromEntries(found) } };
+  };
+  return kernel;
+}
+let app;
+Object.defineProperty(window, "jupyterapp", {
+  get: () => app,
+  set(made) {
+    app = made;
+    const { kernels } = app.serviceManager, connect = kernels.connectTo.bind(kernels);
+    kernels.connectTo = (options) => answering(connect(options));
+  },
+});
