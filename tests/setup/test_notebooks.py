@@ -234,10 +234,32 @@ def test_a_lesson_has_what_every_lesson_has(path: Path) -> None:
     assert [each for each in headings if each not in minutes.UNTIMED and not re.search(r" · \d+ min$", each)] == []
     assert headings[0].startswith(("The words", "Kill the controller"))
     assert headings[-2].startswith("Exercises") and headings[-1] == "Summary"
-    assert "*Read next*" in prose[-1] and "**For an operator.**" in prose[-1]
+    assert "*Read next*" in prose[-1]
     assert sources.count("GuessWidget(") >= 3
     assert "](../kafka_ctl/" in "\n".join(prose) and AT_A_TAG.search("\n".join(prose))
     assert "**For instructors.**" in "\n".join(prose) and "](../docs/glossary.md)" in "\n".join(prose)
+
+
+COMMAND = re.compile(r"`(?:\w[\w/.-]*\.sh|kafkacat|grep|echo|ls|kill|jconsole|kafka-ctl)\b[^`]*`")
+"""What an operator types, as code."""
+METRIC = re.compile(r"`(?:[A-Z][a-z]+){2,}`|`[a-z]+(?:-[a-z]+)*-max`")
+"""The name of a gauge or a meter, as code."""
+AT_THE_END = {"12", "17", "25"}
+"""Lessons that still have their advice for operators in the summary."""
+
+
+@every_notebook
+def test_what_an_operator_types_stands_where_it_is_shown(path: Path) -> None:
+    """A command and a metric in the cell after a run, and not in the summary."""
+    cells = [c for c in nbformat.read(path, as_version=4).cells if notebooks.INSTRUCTOR not in notebooks.tags(c)]
+    if path.name[:2] in AT_THE_END:
+        assert "**For an operator.**" in cells[-1].source
+        return
+    at = [n for n, cell in enumerate(cells) if "**What an operator types.**" in cell.source]
+    assert at and "For an operator" not in cells[-1].source
+    assert all(cells[n - 1].cell_type == "code" for n in at)
+    texts = [cells[n].source.partition("**What an operator types.**")[2].split("\n\n")[0] for n in at]
+    assert all(COMMAND.search(text) and METRIC.search(text) for text in texts)
 
 
 @every_notebook
