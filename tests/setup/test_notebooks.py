@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from kafka_ctl.exercises.repair import Repair
 from kafka_ctl_course import EXERCISES
 from tools import notebooks
 from tools.notebooks import minutes
@@ -324,6 +325,23 @@ def test_every_exercise_is_answered_rightly(path: Path) -> None:
     for cell in checked:
         reported = "".join(output.text for output in cell.outputs)
         assert reported.startswith("Right. ") and "Not yet. " not in reported and "No answer yet" not in reported
+
+
+@every_notebook
+def test_a_repair_is_no_look_up(path: Path) -> None:
+    """Before its answer neither its ticket is named nor the museum linked, which says how it was fixed."""
+    before = ""
+    for cell in nbformat.read(path, as_version=4).cells:
+        asked = EXERCISES.get("".join(re.findall(r'check\("([\d.]+)", \w+\)\Z', cell.source)))
+        if isinstance(asked, Repair):
+            assert asked.ticket not in before and "museum.md" not in before, asked.name
+        before += cell.source if notebooks.INSTRUCTOR not in notebooks.tags(cell) else ""
+
+
+def test_eight_repairs_or_more_are_code() -> None:
+    """A function with the bug is given."""
+    repairs = [each for each in EXERCISES.values() if isinstance(each, Repair)]
+    assert len(repairs) >= 8 and all(each.given.lstrip().startswith("def ") for each in repairs)
 
 
 def test_an_unknown_notebook_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
