@@ -263,6 +263,19 @@ def test_what_an_operator_types_stands_where_it_is_shown(path: Path) -> None:
     assert all(COMMAND.search(text) and METRIC.search(text) for text in texts)
 
 
+FIRST_TIME = {"01", "02", "12", "17", "25"}
+"""Lessons that return to no topic, or say so in other words."""
+
+
+@every_notebook
+def test_a_lesson_says_what_is_new_where_it_returns(path: Path) -> None:
+    prose = [c for c in nbformat.read(path, as_version=4).cells if notebooks.INSTRUCTOR not in notebooks.tags(c)]
+    returns = [
+        c for c in prose if c.cell_type == "markdown" and re.search(r"\blessons? \d\d.*New here: ", c.source, re.I)
+    ]
+    assert returns or path.name[:2] in FIRST_TIME
+
+
 @every_notebook
 def test_a_lesson_depends_on_no_other(path: Path) -> None:
     """It imports packages only, runs no other notebook, and reads no file but what it has written."""
