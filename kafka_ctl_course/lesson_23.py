@@ -40,7 +40,7 @@ def looks_bad(lab: Lab) -> str | None:
     if waiting := [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader < 0]:
         return f"{waiting[0]} has no leader now."
     if len(found) < FEWEST:
-        return f"there were {len(found)} intervals without a leader; {FEWEST} are the fewest."
+        return f"intervals without a leader: {len(found)}; at least {FEWEST} are asked for."
     if median(found) > MEDIAN:
         return f"half of the intervals took more than {median(found):.1f} s; the dashboard shows that."
     if sum(found) < SUM:
