@@ -7,7 +7,6 @@ from collections import Counter
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
-from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace
@@ -19,8 +18,9 @@ OPENING = (
 )
 RACE = OPENING.replace("}'\n", "}' settle=false\n")
 """The brokers have not started yet."""
-FIVE = OPENING.replace("brokers=3", "brokers=5")
-SEEDS = (7, 1, 2, 3, 4)
+THREE = OPENING + "create_topic orders partitions=3 replication_factor=2\nsettle\n"
+FIRST = 2
+"""The controller of `THREE` and `WRITTEN`."""
 WRITTEN = (
     OPENING
     + r"""write_znode /controller '{"version":1,"brokerid":3,"timestamp":"1"}'"""
@@ -34,40 +34,17 @@ FOUR = (
 """Broker 3 is the controller."""
 
 
-# 1: predict
+# 1: operate
 
 
-def three_kills(lab: Lab) -> tuple[int, bool]:
-    """The last controller's epoch, and whether it is the same broker whatever the seed."""
-    last = {_after_three_kills(seed) for seed in SEEDS}
-    assert lab.controller is not None
-    return lab.controller.epoch, len(last) == 1
-
-
-def _after_three_kills(seed: int) -> int:
-    """The controller after three kills of the controller."""
-    with Lab.replay(FIVE.replace("seed=7", f"seed={seed}")) as lab:
-        for _ in range(3):
-            assert lab.controller is not None
-            lab.kill(lab.controller.id)
-            lab.settle()
-        assert lab.controller is not None
-        return lab.controller.id
-
-
-def predict_wrong(answer: tuple[int, bool], truth: tuple[int, bool]) -> str | None:
-    """The mistakes of exercise 1."""
-    epoch, certain = answer
-    if epoch == truth[0] and certain:
-        last = ", ".join(str(_after_three_kills(seed)) for seed in SEEDS)
-        return f"The epoch is right. But the seeds {', '.join(map(str, SEEDS))} end with controller {last}."
-    hints = {
-        0: "No controller ever has epoch 0: each one first adds 1.",
-        1: "So it would be if an epoch belonged to a broker. It counts controllers.",
-        3: "3 is the number of kills. The first controller had an epoch, too.",
-        5: "5 is the number of brokers, or four kills. One broker was left alive.",
-    }
-    return hints.get(epoch)
+def same_controller(lab: Lab) -> str | None:
+    """True if no other broker acts as the controller, or a broker is down."""
+    if lab.controller is None:
+        return "no broker acts as the controller."
+    if lab.controller.id == FIRST:
+        return f"broker {FIRST} is the controller, as at the beginning."
+    down = [id for id, broker in lab.brokers.items() if broker.state != "running"]
+    return f"broker {down[0]} does not run." if down else None
 
 
 # 2: implement
@@ -154,20 +131,31 @@ def resigns(broker, controller):
 """The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
-    Predict(
+    Operate(
         name="01.1",
-        title="Three kills",
+        title="Another controller",
         hints=(
-            "What does each new controller do before anything else?",
-            "When did the counter start, and with which number?",
-            "Which broker is first is a matter of milliseconds. Try two seeds.",
+            "Which process has the job, and what tells ZooKeeper that it is gone?",
+            "How long does ZooKeeper wait before it ends a session?",
+            "A broker that was killed can be started again: `lab.start(2)`.",
         ),
-        story=FIVE + "kill 4\nsettle\nkill 5\nsettle\nkill 3\nsettle\n",
-        ask=three_kills,
-        example=(2, True),
-        parts=("the controller epoch", "whether the broker is certain"),
-        wrong=(predict_wrong,),
-        why="Every controller adds one to the epoch, so the epoch is certain. The winner of the race is not.",
+        begin=THREE,
+        missing=same_controller,
+        best=1,
+        remarks={
+            "kill": "ZooKeeper ends the session six seconds later. Is every broker started again?",
+            "write_znode": "The number in the znode is not the job: the last section of the lesson is about that.",
+            "pause": "A pause shorter than the session timeout changes nothing.",
+            "start": "A broker that starts finds the znode and does not compete.",
+            "elect_preferred": "That elects leaders of partitions.",
+        },
+        praise={
+            "kill": "The session of the dead broker ended after six seconds; then its znode was gone.",
+            "shutdown": "A broker that stops in good order closes its session, so the others compete at once.",
+            "bounce": "The new process has a new session, and the znode went with the old one.",
+            "pause": "The pause was longer than the session.",
+        },
+        why="The znode was gone, and the first broker that created it again is the controller, one epoch later.",
     ),
     Compute(
         name="01.2",

@@ -260,7 +260,7 @@ def chosen(partitions, live, moving, percentage):
         describe=in_words,
         explain=explain,
         why="Grouped by preferred broker, strictly above the percentage, and then only who can be elected. To test "
-        "the ISR as well spares elections that must fail; Kafka does so since 2.6 (KAFKA-9866).",
+        "the ISR as well spares elections that must fail; Kafka does so since 2.6.",
     ),
     Repair(
         name="14.3",

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
 
-from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
-from kafka_ctl.generation import Generation
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.timing import timing
 
@@ -97,108 +93,27 @@ def in_words(found: Outcome) -> str:
 
 # 4: operate
 
-KNOWN = {
-    "generation": "0.10",
-    "pipelined": None,
-    "partitions": 120,
-    "zookeeper_round_trip": 0.005,
-    "window": 10,
-    "session_timeout": 6000,
-    "retries": 3,
-    "stop": "shutdown",
-}
-"""The settings that may be changed, with their values; `pipelined` is None for the generation's own."""
-GRACE = 300
-"""Milliseconds until the process is killed."""
+GRACE = 0.3
+"""Seconds from SIGTERM to SIGKILL."""
+FAR = (
+    OPENING.replace("2.0", "0.10")
+    + "create_topic orders partitions=120 replication_factor=3\nsettle\ndelay 4 zookeeper 0.005\nsettle\n"
+)
+"""Each message between ZooKeeper and broker 4, the controller, takes 5 ms longer."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GracePeriod(Exercise):
-    """A broker gets 300 ms to stop; the answer is a dictionary of what is changed, of `KNOWN`.
-
-    Any change is right with which the answer comes, and the last new leader knows of it, within that time.
-    """
-
-    kind: ClassVar[str] = "operate"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Stop a broker in a cluster with these changes, and look at two times."""
-        if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
-            return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
-        changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
-        if not changed:
-            return Verdict(False, "Nothing is changed yet, and so the answer takes some 900 ms.")
-        try:
-            with _cluster(KNOWN | answer) as lab:
-                answered, informed = _stopped(lab, str((KNOWN | answer)["stop"]))
-        except (KafkaCtlError, ValueError, TypeError) as error:
-            return Verdict(False, f"This cluster cannot be: {error}")
-        text = f"answered after {answered:.0f} ms, the last new leader informed after {informed:.0f} ms"
-        if max(answered, informed) > GRACE:
-            return Verdict(False, f"With {_listed(changed)}: {text}. {_remark(changed)}".rstrip())
-        fewer = "" if len(changed) == 1 else " One change would have been enough."
-        return Verdict(True, f"{_listed(changed)}: {text}.{fewer} {self.why}")
-
-
-def _cluster(given: dict[str, Any]) -> Lab:
-    generation = Generation(given["generation"])
-    if given["pipelined"] is not None:
-        generation = generation.but(pipelined=given["pipelined"])
-    lab = Lab(
-        brokers=4,
-        generation=generation,
-        seed=7,
-        costs=Costs(boot=0.0005, zookeeper_tick=0, zookeeper_round_trip=given["zookeeper_round_trip"]),
-        config={
-            "auto.leader.rebalance.enable": False,
-            "zookeeper.max.in.flight.requests": given["window"],
-            "zookeeper.session.timeout.ms": given["session_timeout"],
-            "controlled.shutdown.max.retries": given["retries"],
-        },
-    )
-    lab.create_topic("orders", partitions=given["partitions"], replication_factor=3)
-    lab.settle()
-    return lab
-
-
-def _stopped(lab: Lab, how: str) -> tuple[float, float]:
-    """Milliseconds until the broker may end, and until the last new leader knows that it leads."""
-    start, began = len(lab.trace), lab.now * 1000
-    if how == "kill":
-        lab.kill(1)
-        lab.settle()
-        return 0.0, max(timing(lab.trace, "expired", start).leaders.values()) + lab.trace.slice(
-            start=start, action="expired"
-        )[0].time_ms - began
-    if how != "shutdown":
-        raise ValueError(f"stop is shutdown or kill, not {short(how)}")
-    lab.shutdown(1)
-    lab.settle()
-    answer = lab.trace.slice(start=start, kind="response", action="ControlledShutdown")[-1].time_ms
-    leaders = timing(lab.trace, "ControlledShutdown", start)
-    return answer - began, max(leaders.leaders.values()) + leaders.moment - began
-
-
-def _listed(changed: dict[str, object]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in changed.items())
-
-
-def _remark(changed: dict[str, object]) -> str:
-    """The facts about a change that is not enough."""
-    remarks = {
-        "stop": "The controller is not asked, so there is no answer to wait for; but there "
-        "is no leader before the session ends.",
-        "window": "Before 1.1 there is no window: one operation at a time.",
-        "retries": "The first attempt succeeds. A retry would take 5 s more.",
-        "session_timeout": "No session has to expire here: the broker says that it leaves.",
-        "partitions": "Each partition that it leads takes some round trips. How many fit into 300 ms?",
-        "zookeeper_round_trip": "A smaller round trip helps. How many are made, one after the other?",
-        "generation": "Which of the two rewrites made it fast?",
-    }
-    if changed.get("pipelined") is False:
-        return "Without pipelining a newer controller waits for each operation as 0.10 does."
-    return next((remarks[name] for name in changed if name in remarks), "")
+def not_in_time(lab: Lab) -> str | None:
+    """True if broker 1 runs, was killed or had more time, or a partition has no leader."""
+    if lab.brokers[1].state != "down":
+        return "broker 1 runs."
+    stops = [each for each in lab.commands if each.name in ("shutdown", "kill", "bounce") and each.args[:1] == (1,)]
+    if stops[-1].name != "shutdown" or not 0 < (stops[-1].kwargs.get("grace") or 0) <= GRACE:
+        return f"the platform stops a broker with SIGTERM and waits for 300 ms: `shutdown 1 grace={GRACE}`."
+    if lab.trace.slice(start=stops[-1].seq, kind="fault", action="kill", broker=1):
+        return "the process was killed before the controller had answered."
+    running = {id for id, view in lab.brokers.items() if view.state == "running"}
+    waiting = sum(p.leader not in running for p in lab.partitions())
+    return f"{waiting} partitions have no leader that runs." if waiting else None
 
 
 # 3: repair
@@ -262,16 +177,32 @@ EXERCISES: tuple[Exercise, ...] = (
         },
         why="Only what was refused is elected again; the leader epochs of the others rise once.",
     ),
-    GracePeriod(
+    Operate(
         name="15.4",
         title="300 milliseconds to stop",
         core=True,
         hints=(
-            "What does the broker wait for? Thirty partitions, times how many operations?",
-            "Which of the two rewrites takes these waits away?",
-            "There is more than one way: think of the distance to ZooKeeper, too.",
+            "What does the broker wait for? Thirty partitions, times how many operations, times 10 ms?",
+            "Which process waits for ZooKeeper, and has it to be this broker?",
+            "Another controller is elected when the znode `/controller` is gone.",
         ),
-        why="What has to be waited for is the number of operations one after the other, times the round trip.",
+        begin=FAR,
+        missing=not_in_time,
+        best=2,
+        remarks={
+            "shutdown": "Thirty leaders are moved one after the other. What makes each move slow?",
+            "elect_preferred": "Broker 1 is preferred by the partitions that it leads.",
+            "kill 1": "Then there is no leader until the session ends.",
+        },
+        praise={
+            "delete_controller": "The new controller is near ZooKeeper.",
+            "expire_session": "The new controller is near ZooKeeper.",
+            "heal": "A shorter way to ZooKeeper helps, where it can be had.",
+            "kill": "It works, and costs a broker.",
+            "shutdown 4": "The controller went first, and another one is near ZooKeeper.",
+        },
+        why="What has to be waited for is the number of operations one after the other, times the round trip of the "
+        "controller.",
     ),
 )
 

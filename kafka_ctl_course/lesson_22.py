@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
+from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.kraft import KRAFT
@@ -160,64 +162,20 @@ class Timeouts(Exercise):
 # 4: operate
 
 
-TOOLS = {
-    "A": "`kafka-metadata-quorum.sh describe --status`",
-    "B": "`kafka-metadata-shell.sh`",
-    "C": "`kafka-dump-log.sh --cluster-metadata-decoder`",
-    "D": "`kafka-reassign-partitions.sh --cancel`",
-    "E": "stop one process in good order",
-    "F": "`kafka-topics.sh --delete`",
-    "G": "delete `quorum-state`",
-    "H": "stop all controllers and start them together",
-}
-"""The possible acts, by letter."""
-SUITS = {
-    "read /controller": "A",
-    "read a state znode": "BC",
-    "delete /admin/reassign_partitions": "D",
-    "delete /controller": "E",
-    "remove a topic's znodes": "F",
-}
-"""For each habit of those who ran ZooKeeper the letters of what does the same with KRaft.
-
-Apache Kafka 3.9.0: docs/ops.html, "KRaft"; tools/src/main/java/org/apache/kafka/tools/MetadataQuorumCommand.java
-"""
-HARM = {
-    "G": "`quorum-state` holds whom this controller has voted for; without it, it may vote twice in one epoch.",
-    "H": "While no two of three run, nothing is decided; a quorum was stuck after such a start "
-    "(strimzi/strimzi-kafka-operator#12760).",
-}
-INSTEAD = {
-    "read /controller": "Ask the quorum which controller is active, not a file.",
-    "read a state znode": "The state of a partition is the last of its records in the log. What reads that?",
-    "delete /admin/reassign_partitions": "A move is in the partition's record, and a tool takes it back.",
-    "delete /controller": "Another controller becomes active when this one is gone.",
-    "remove a topic's znodes": "One record removes a topic, and all copies follow. Who writes records?",
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Matching(Exercise):
-    """For each habit a letter; nothing is run."""
-
-    kind: ClassVar[str] = "operate"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """The first habit whose letter does harm, else the first that does not suit."""
-        if not isinstance(answer, dict):
-            return Verdict(False, f"{short(answer)} is not a dictionary from habit to letter.")
-        given = {str(habit): str(letter) for habit, letter in answer.items()}
-        if missing := [habit for habit in SUITS if habit not in given]:
-            return Verdict(False, f"{missing[0]!r} has no letter yet.")
-        for habit in SUITS:
-            if given[habit] not in TOOLS:
-                return Verdict(False, f"{short(given[habit])} is not a letter from A to H.")
-        wrong = [habit for habit, suits in SUITS.items() if given[habit] not in suits]
-        for habit in sorted(wrong, key=lambda each: given[each] not in HARM):
-            hint = HARM.get(given[habit], INSTEAD[habit])
-            return Verdict(False, f"{habit}: you take {given[habit]}, {TOOLS[given[habit]]}. {hint}")
-        return Verdict(True, self.why)
+def all_agree(lab: Lab) -> str | None:
+    """True if every running broker names the leader that ZooKeeper has, or a broker is down."""
+    down = [id for id, view in lab.brokers.items() if view.state != "running"]
+    if down:
+        return f"broker {down[0]} does not run. All four have to."
+    stored = lab.partition("orders", 0).leader
+    named = {
+        id: known.leader
+        for id, view in lab.brokers.items()
+        if (known := view.metadata.get(TopicPartition("orders", 0)))
+    }
+    if any(leader != stored for leader in named.values()):
+        return None
+    return f"ZooKeeper has leader {stored}, and each broker that knows the partition names it."
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -263,15 +221,25 @@ EXERCISES: tuple[Exercise, ...] = (
         most=9000,
         why="A broker that sends in time is not fenced, though a heartbeat may be lost; a dead one is noticed in time.",
     ),
-    Matching(
+    Operate(
         name="22.4",
-        title="Old habits",
+        title="A state that one log cannot have",
         hints=(
-            "Two of the eight do harm, and do what no habit asks for.",
-            "Where is each fact now: in the log, in the quorum, in a partition's record?",
-            "Two of the tools read the log; either will do.",
+            "Name the copies of one fact, and how each of them learns of a change.",
+            "Keep one of these messages away: lessons 02 and 09 did it in two ways.",
+            "A broker can be cut off from the controller and still have its session: `disconnect`.",
         ),
-        why="Read with tools that read the log, change with requests. The log is not edited, and nothing is deleted.",
+        begin=OPENING + TOPIC,
+        missing=all_agree,
+        best=1,
+        remarks={
+            "kill": "A broker that is down holds nothing. Which broker was not notified of the change?",
+            "pause": "A pause delays what a broker hears, and it hears it afterwards.",
+            "delay": "A late message arrives in the end.",
+            "heal": "Now everything arrives.",
+            "disconnect": "The copies are equal until something changes.",
+        },
+        why="Each holder has a copy, and nothing compares them. A reader of one log has read less, and knows it.",
     ),
 )
 

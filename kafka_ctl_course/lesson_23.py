@@ -7,44 +7,51 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import ClassVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.answers import SECONDS
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
-from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 
 Row = tuple[str | int, ...]
 TITLE = "Large histories"
-CRASH = """\
-lab brokers=3 generation=2.0 seed=7 config='{"zookeeper.session.timeout.ms":18000}' costs='{"zookeeper_tick":0}'
-create_topic orders assignment='{"0":[1,2,3]}'
-settle
-kill 1
+DAILY = """\
+lab brokers=4 generation=2.4 seed=7
+create_topic orders assignment='{"0":[1],"1":[2],"2":[3]}'
 settle
 """
-"""A leader that is not the controller dies; the session timeout is 18 s."""
+"""Each partition has one replica."""
+FEWEST, MEDIAN, SUM = 3, 10, 60
+"""The intervals of exercise 1, and seconds: their median at most, their sum at least."""
 
 
-def outage(lab: Lab) -> int:
-    """Whole seconds from the death of the leader until another one leads."""
-    killed = lab.trace.slice(action="kill")[0]
-    led = lab.trace.slice(start=killed.seq, action="become-leader", topic="orders")[0]
-    return round((led.time_ms - killed.time_ms) / 1000)
+def intervals(lab: Lab) -> list[float]:
+    """The seconds of each interval without a leader, by the `state` znodes; an open one counts up to now."""
+    return [span / 1000 for changes, end in history(lab) for span in _spans(changes, end)]
 
 
-def outage_wrong(answer: int, truth: int) -> str | None:
-    """The mistakes of exercise 1."""
-    hints = {
-        6: "6 s is the session timeout of the clusters above. Which part of an outage changes with it?",
-        24: "The old timeout is not waited for as well: there is one session, with one timeout.",
-        9: "ZooKeeper waits for the whole timeout after the last heartbeat.",
-        0: "A broker that crashes says nothing, and no process knows until its session ends.",
-        12: "12 s is by how much it grows.",
-    }
-    return hints.get(answer)
+def looks_bad(lab: Lab) -> str | None:
+    """True if there are few intervals, a long median, a small sum, or a partition without a leader."""
+    found = sorted(intervals(lab))
+    if waiting := [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader < 0]:
+        return f"{waiting[0]} has no leader now."
+    if len(found) < FEWEST:
+        return f"intervals without a leader: {len(found)}; at least {FEWEST} are asked for."
+    if median(found) > MEDIAN:
+        return f"half of the intervals took more than {median(found):.1f} s; the dashboard shows that."
+    if sum(found) < SUM:
+        return f"all intervals together took {sum(found):.1f} s; a minute is asked for."
+    return None
+
+
+def harm(lab: Lab) -> str:
+    """The two numbers."""
+    found = intervals(lab)
+    return f"The median is {median(found):.1f} s, and in all {sum(found):.0f} s were lost: one interval has most of it."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +113,17 @@ def history(lab: Lab) -> list[tuple[Changes, int]]:
 
 def without_leader(changes: Changes, end: int) -> tuple[int, int]:
     """The time without a leader in all, and the longest interval."""
-    spans, since = [0], None
+    spans = _spans(changes, end)
+    return sum(spans), max(spans, default=0)
+
+
+def _spans(changes: Changes, end: int) -> list[int]:
+    spans, since = [], None
     for at, leader in (*changes, (end, 0)):
         if since is not None and leader >= 0:
             spans.append(at - since)
         since = (at if since is None else since) if leader < 0 else None
-    return sum(spans), max(spans)
+    return spans
 
 
 def explain_outage(given: tuple[Changes, int], got: object, expected: tuple[int, int]) -> str:
@@ -130,18 +142,22 @@ def explain_outage(given: tuple[Changes, int], got: object, expected: tuple[int,
 
 
 EXERCISES: tuple[Exercise, ...] = (
-    Predict(
+    Operate(
         name="23.1",
-        title="Half of what?",
+        title="A dashboard that looks well",
         hints=(
-            "What do all wait for after a crash?",
-            "Where is the steep part of the curve, and which setting has this value?",
+            "When does an interval begin and end here? The only replica of each partition is on one broker.",
+            "Two short intervals and one long: which number sees the long one?",
+            "`lab.kill(1)`, `lab.settle()`, `lab.start(1)`, `lab.settle()` is a short one.",
         ),
-        story=CRASH,
-        ask=outage,
-        example=2.5,
-        wrong=(outage_wrong,),
-        why="A crash costs the session timeout, whatever it is; the elections are milliseconds.",
+        begin=DAILY,
+        missing=looks_bad,
+        best=6,
+        remarks={
+            "shutdown": "A controlled shutdown cannot move a partition with one replica; it tries for fifteen seconds.",
+            "pause": "A pause within the session timeout costs no leader.",
+        },
+        why=harm,
     ),
     Condition(
         name="23.2",

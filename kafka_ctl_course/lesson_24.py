@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from kafka_ctl.brokers.purgatory import PURGE_INTERVAL, DelayedOperation
+from kafka_ctl.brokers.purgatory import PURGE_INTERVAL
 from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
 
 TITLE = "Timing wheel and purgatory"
@@ -139,83 +141,29 @@ def _too_late(late: dict[Task, int], left: int) -> str:
     )
 
 
-# 3: repair
+# 3: operate
 
-STEPS = ("try", "watch", "timer")
-"""The acts of a broker with a request that may have to wait."""
-
-
-class _Waiting(DelayedOperation):
-    """Something that can be completed once the event has happened."""
-
-    def __init__(self) -> None:
-        super().__init__(30, "request")
-        self.event, self.tries = False, 0
-
-    def try_complete(self) -> bool:
-        self.tries += 1
-        return self.event and self.force_complete()
+WRITES = 5
+WAITING = (
+    "lab brokers=3 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+    """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nlag 3 orders 0\n"""
+    + "produce orders 0 wait=false\n" * WRITES
+    + "run_for 1\n"
+)
+"""Follower 3 does not fetch, and five writes wait for it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Order(Exercise):
-    """The steps in their order, as a list of words: *try*, *watch* and *timer*, each as often as is needed."""
-
-    kind: ClassVar[str] = "repair"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Let the event happen before every step, after the last one, and never."""
-        steps = plain(answer)
-        if not isinstance(steps, tuple) or not steps or any(step not in STEPS for step in steps):
-            return Verdict(False, f"{short(answer)} is not a list of steps; these are {', '.join(STEPS)}.")
-        for moment in range(len(steps) + 1):
-            if not _walked(steps, moment):
-                where = f"between {steps[moment - 1]!r} and {steps[moment]!r}" if 0 < moment < len(steps) else (
-                    "before the first step" if not moment else "after the last step"
-                )  # fmt: skip
-                return Verdict(False, f"The event happens {where}, and goes unnoticed: {_unnoticed(steps)}")
-        if not _walked(steps, None):
-            return Verdict(False, "The event never happens, and the request waits without an end: nothing ends it.")
-        if steps.index("timer") < len(steps) - 1 - steps[::-1].index("try"):
-            return Verdict(False, "Nothing is lost. But what completes at once has been put into the timer in vain.")
-        if steps[0] != "try":
-            return Verdict(True, f"Nothing is lost. Only: what completes at once was put on a list in vain. {self.why}")
-        more = " Fewer tries are enough." if steps.count("try") > 2 else ""
-        return Verdict(True, self.why + more)
-
-
-def _walked(steps: Sequence[str], moment: int | None) -> bool:
-    """True if a request ends that is treated so, if the event happens before step `moment`; not before its timeout."""
-    timer, operation, watched = TimingWheel(), _Waiting(), False
-    for number, step in enumerate(steps):
-        if number == moment:
-            operation.event = True
-            if watched:
-                operation.try_complete()
-        if operation.is_completed:
-            return True
-        if step == "try":
-            operation.try_complete()
-        elif step == "watch":
-            watched = True
-        else:
-            operation._pending = timer.add(operation.delay, operation.expire)
-    if moment == len(steps):
-        operation.event = True
-        if watched:
-            operation.try_complete()
-    if moment is None:
-        timer.advance(100)
-    return operation.is_completed
-
-
-def _unnoticed(steps: Sequence[str]) -> str:
-    if "watch" not in steps:
-        return "a thread that learns of an event looks at the watch lists, and the request is on none."
-    if "timer" in steps:
-        return "it was not on a list yet. It waits for its timeout, and is answered with an error, 30 s too late."
-    return "it was not on a list yet, and it waits without an end."
+def not_on_three(lab: Lab) -> str | None:
+    """True if a write was not acknowledged, or follower 3 left the ISR."""
+    answers = lab.trace.slice(kind="response", action="Produce", topic="orders")
+    acknowledged = [each for each in answers if each.error is None]
+    if len(acknowledged) < WRITES:
+        return f"{len(acknowledged)} of five writes were acknowledged."
+    written = lab.trace.slice(kind="zk", action="set", path="/brokers/topics/orders/partitions/0/state")
+    if any(each.seq < acknowledged[WRITES - 1].seq for each in written):
+        return "the ISR had changed before the writes were acknowledged, so they waited for fewer than three."
+    return None
 
 
 # 4: operate
@@ -286,15 +234,24 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         why="Tasks that are due within the same tick share a bucket, and it wakes when that tick begins.",
     ),
-    Order(
+    Operate(
         name="24.3",
-        title="A request that hangs now and then",
+        title="Five writes that wait",
         hints=(
-            "Write down what another thread could do between any two of the steps.",
-            "An event is noticed by those who are on a watch list at that moment. Who is not?",
-            "What has to be looked at again, once the request is on the list?",
+            "Which event completes a write with `acks=all`?",
+            "The writes are on the watch list of orders-0 at its leader. Who changes orders-0 there?",
+            "Follower 3 has to fetch again, before it leaves the ISR.",
         ),
-        why="After it is on the list nothing is missed, and what happened before is found by the second try.",
+        begin=WAITING,
+        missing=not_on_three,
+        best=1,
+        remarks={
+            "kill 3": "The write then waits for the others only.",
+            "bounce 3": "The controller noticed the restart, and took the broker out of the ISR.",
+            "kill 1": "The new leader knows nothing of requests that waited at the old one.",
+            "produce": "One more write waits.",
+        },
+        why="A fetch of follower 3 raised the high watermark, and that completed all five; no timer ran out.",
     ),
     Gauges(
         name="24.4",

@@ -192,7 +192,7 @@ def summary_page(book: NotebookNode) -> str:
     wanted += [
         cell.source
         for cell in book.cells
-        if cell.cell_type == "markdown" and re.match(r"## (The words|Summary|For an operator)", cell.source)
+        if cell.cell_type == "markdown" and re.match(r"## (The words|Summary)", cell.source)
     ]
     body = "\n".join(str(mistune.html(MINUTES.sub(r"## \g<title>", text))) for text in wanted)
     return f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><style>{PRINTED}</style>\n{body}</html>\n'

@@ -118,7 +118,8 @@ def _unsuited(answer: object, example: object, parts: tuple[str, ...]) -> str | 
     if not isinstance(example, tuple) or not isinstance(answer, tuple):
         return None
     if parts and len(answer) != len(example):
-        return f"{short(answer)} has {len(answer)} parts; {len(example)} are asked for: {', '.join(parts)}"
+        given = f"{len(answer)} part{'s' * (len(answer) != 1)}"
+        return f"{short(answer)} has {given}; {len(example)} are asked for: {', '.join(parts)}"
     examples = example if parts else example[:1] * len(answer)
     inside = (_unsuited_part(mine, its) for mine, its in zip(answer, examples, strict=True))
     return next((problem for problem in inside if problem is not None), None)

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
+from kafka_ctl.exercises.repair import Repair
 from kafka_ctl_course import EXERCISES
 from tools import notebooks
 from tools.notebooks import minutes
@@ -234,10 +235,54 @@ def test_a_lesson_has_what_every_lesson_has(path: Path) -> None:
     assert [each for each in headings if each not in minutes.UNTIMED and not re.search(r" · \d+ min$", each)] == []
     assert headings[0].startswith(("The words", "Kill the controller"))
     assert headings[-2].startswith("Exercises") and headings[-1] == "Summary"
-    assert "*Read next*" in prose[-1] and "**For an operator.**" in prose[-1]
+    assert "*Read next*" in prose[-1]
     assert sources.count("GuessWidget(") >= 3
     assert "](../kafka_ctl/" in "\n".join(prose) and AT_A_TAG.search("\n".join(prose))
     assert "**For instructors.**" in "\n".join(prose) and "](../docs/glossary.md)" in "\n".join(prose)
+
+
+COMMAND = re.compile(r"`(?:\w[\w/.-]*\.sh|kafkacat|grep|echo|ls|kill|jconsole|kafka-ctl)\b[^`]*`")
+"""What an operator types, as code."""
+METRIC = re.compile(r"`(?:[A-Z][a-z]+){2,}`|`[a-z]+(?:-[a-z]+)*-max`")
+"""The name of a gauge or a meter, as code."""
+
+
+@every_notebook
+def test_what_an_operator_types_stands_where_it_is_shown(path: Path) -> None:
+    """A command and a metric in the cell after a run, and not in the summary."""
+    cells = [c for c in nbformat.read(path, as_version=4).cells if notebooks.INSTRUCTOR not in notebooks.tags(c)]
+    if "**For an operator.**" in cells[-1].source:
+        pytest.skip("its advice is in the summary")
+    at = [n for n, cell in enumerate(cells) if "**What an operator types.**" in cell.source]
+    assert at
+    assert all(cells[n - 1].cell_type == "code" for n in at)
+    texts = [cells[n].source.partition("**What an operator types.**")[2].split("\n\n")[0] for n in at]
+    assert all(COMMAND.search(text) and METRIC.search(text) for text in texts)
+
+
+def read_by_learners(path: Path) -> list[NotebookNode]:
+    return [c for c in nbformat.read(path, as_version=4).cells if notebooks.INSTRUCTOR not in notebooks.tags(c)]
+
+
+def test_lessons_begin_with_a_night_and_a_cluster_and_have_a_control() -> None:
+    """A night in three lines, a cluster with one goal that a check judges, and a control that runs it again.
+
+    Lesson 16 names the goal as rules below the picture, and in the last one each incident is a cluster.
+    """
+    without: dict[str, list[str]] = {"night": [], "cluster": [], "goal": [], "control": [], "new": []}
+    for path in PATHS:
+        cells = read_by_learners(path)
+        night = cells[0].source.partition("\n\n")[2].partition("\n\n")[0]
+        clusters = [c for c in cells[:5] if c.cell_type == "code" and c.source.endswith("\nmine")]
+        goals = [c for c in cells[:5] if re.search(r'`check\("[\d.]+", mine\)`', c.source)]
+        turned = [c for c in cells if "TurnWidget(" in c.source]
+        returns = [c for c in cells if re.search(r"\blessons? \d\d.*\bnew here\b", c.source, re.IGNORECASE)]
+        found = {"night": night.startswith("*"), "cluster": clusters, "goal": goals, "control": turned, "new": returns}
+        for name, there in found.items():
+            if not there:
+                without[name].append(path.stem)
+    assert without["night"] == [] and len(without["cluster"]) <= 1 and len(without["goal"]) <= 2
+    assert len(without["control"]) <= 4 and len(without["new"]) <= 6, without
 
 
 @every_notebook
@@ -302,6 +347,23 @@ def test_every_exercise_is_answered_rightly(path: Path) -> None:
     for cell in checked:
         reported = "".join(output.text for output in cell.outputs)
         assert reported.startswith("Right. ") and "Not yet. " not in reported and "No answer yet" not in reported
+
+
+@every_notebook
+def test_a_repair_is_no_look_up(path: Path) -> None:
+    """Before its answer neither its ticket is named nor the museum linked, which says how it was fixed."""
+    before = ""
+    for cell in nbformat.read(path, as_version=4).cells:
+        asked = EXERCISES.get("".join(re.findall(r'check\("([\d.]+)", \w+\)\Z', cell.source)))
+        if isinstance(asked, Repair):
+            assert asked.ticket not in before and "museum.md" not in before, asked.name
+        before += cell.source if notebooks.INSTRUCTOR not in notebooks.tags(cell) else ""
+
+
+def test_eight_repairs_or_more_are_code() -> None:
+    """A function with the bug is given."""
+    repairs = [each for each in EXERCISES.values() if isinstance(each, Repair)]
+    assert len(repairs) >= 8 and all(each.given.lstrip().startswith("def ") for each in repairs)
 
 
 def test_an_unknown_notebook_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
