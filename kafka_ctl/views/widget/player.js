@@ -94,13 +94,14 @@ class Stage {
   // `jumped`: what changes does so at once.
   show(index, moving, words = this.words, jumped = true) {
     this.index = index; this.words = words;
+    const tokens = (this.view.tokens[index] ?? []).map((token) => this.token(token, moving, index));   // before anything changes: curves are measured
     for (const [name, track] of Object.entries(this.view.tracks)) {
       const look = lookAt(track, index);
       if (this.shown[name] !== look) { this.dress(this.parts.get(name), look, jumped); this.shown[name] = look; }
     }
     this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${words ?? ""}`);
-    this.travel.replaceChildren();
-    for (const token of this.view.tokens[index] ?? []) this.send(token, moving).dataset.of = "step:" + index;
+    this.travel.replaceChildren(...tokens.map(({ group }) => group));
+    for (const { pill, way } of tokens) if (way) pill.animate(way, { duration: moving, easing: "ease-in-out" });
     this.mark();
   }
   dress(part, look, jumped) {
@@ -126,9 +127,10 @@ class Stage {
     label.textContent = shown;
     if (shown !== text) { const whole = svg("title"); whole.textContent = text; label.append(whole); }
   }
-  send([line, label, styles, x, y, width, ends], moving) {
+  // What travels in a step: its line, and its pill with the way to where it rests.
+  token([line, label, styles, x, y, width, ends], moving, index) {
     const of = ends?.findLast((end) => end.startsWith("broker:"));   // the pill stands with it
-    const group = svg("g", { class: "part " + classes(styles), "data-id": "token" });
+    const group = svg("g", { class: "part " + classes(styles), "data-id": "token", "data-of": "step:" + index });
     const wire = svg("path", { class: "wire", d: this.flow && of ? this.flow.way(line, ends) : line });
     if (this.flow && of) { [x, y] = this.flow.at([x, y], of); width = Math.min(width, this.flow.blocks.get(of).place[2] - RAILS); group.dataset.on = of; }
     const pill = svg("g", { class: "pill " + classes(styles) }), title = svg("title");
@@ -138,10 +140,7 @@ class Stage {
     pill.append(title, svg("rect", { class: "body", x: -width / 2, y: -9, width, height: 18, rx: 9 }), text);
     pill.style.transform = `translate(${x}px,${y}px)`;
     group.append(wire, pill);
-    const way = moving && !styles.includes("parked") && route(wire, x, y);
-    this.travel.append(group);
-    if (way) pill.animate(way, { duration: moving, easing: "ease-in-out" });
-    return group;
+    return { group, pill, way: moving && !styles.includes("parked") && route(wire, x, y) };
   }
   // Whether a mark of the legend is in the picture now: lines and pills just so, anything else among other styles.
   has(styles, kind, text) {
@@ -159,16 +158,23 @@ class Stage {
     this.svg.querySelectorAll(named).forEach((part) => part.classList.add("chosen"));
   }
 }
-// The places of a pill on its line, up to where it rests. The line is not in the page yet: there each answer would wait for a layout.
+// The way of a pill on its line, from corner to corner, up to the place next to where it rests. Only a curve is measured: each
+// answer takes as long as the browser needs to see that no layout is due.
 function route(wire, x, y) {
-  const length = wire.getTotalLength(), start = wire.getPointAtLength(0);
-  const near = (distance) => { const p = wire.getPointAtLength(distance); return (p.x - x) ** 2 + (p.y - y) ** 2; };
-  let rest = 0;
-  for (let i = 0; i <= 40; i++) if (near(length * i / 40) < near(rest)) rest = length * i / 40;
-  const way = [`translate(${start.x}px,${start.y}px)`];
-  for (let i = 1; i < 12; i++) { const p = wire.getPointAtLength(rest * i / 12); way.push(`translate(${p.x}px,${p.y}px)`); }
-  way.push(`translate(${x}px,${y}px)`);
-  return way.map((transform) => ({ transform }));
+  const line = wire.getAttribute("d"), curved = /[A-KN-Z]/i.test(line), length = curved && wire.getTotalLength();
+  const at = (_, i) => { const point = wire.getPointAtLength(length * i / 24); return [point.x, point.y]; };
+  const points = curved ? Array.from({ length: 25 }, at) : line.slice(1).split("L").map((pair) => pair.split(",").map(Number));
+  let nearest = Infinity, way = [];
+  for (let i = 1; i < points.length; i++) {
+    const [[ax, ay], [bx, by]] = [points[i - 1], points[i]], [dx, dy] = [bx - ax, by - ay];
+    const part = Math.max(0, Math.min(1, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy || 1)));
+    const away = (ax + part * dx - x) ** 2 + (ay + part * dy - y) ** 2;
+    if (away < nearest) { nearest = away; way = points.slice(0, i); }
+  }
+  way.push([x, y]);
+  const passed = [0];
+  way.slice(1).forEach(([px, py], i) => passed.push(passed[i] + Math.hypot(px - way[i][0], py - way[i][1])));
+  return way.map(([px, py], i) => ({ transform: `translate(${px}px,${py}px)`, offset: passed.at(-1) ? passed[i] / passed.at(-1) : i / (way.length - 1) }));
 }
 // What a change leaves out stays as it was.
 function fill(track) {
