@@ -186,7 +186,7 @@ def who_wins(records):
         give=beginnings,
         truth=winner,
         explain=explain_winner,
-        why="One create of /controller succeeds; its sender is the controller. So it is in all nine races.",
+        why="One create of /controller succeeds; its sender is the controller. That holds in all nine races.",
     ),
     Operate(
         name="01.3",
