@@ -150,9 +150,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "elect_preferred": "That elects leaders of partitions.",
         },
         praise={
-            "kill": "The session of the dead broker ended after six seconds; then its znode was gone.",
+            "kill": "The session of the dead broker ended after six seconds.",
             "shutdown": "A broker that stops in good order closes its session, so the others compete at once.",
-            "bounce": "The new process has a new session, and the znode went with the old one.",
+            "bounce": "The new process has a new session; the old one ended.",
             "pause": "The pause was longer than the session.",
         },
         why="The znode was gone, and the first broker that created it again is the controller, one epoch later.",
@@ -186,7 +186,7 @@ def who_wins(records):
         give=beginnings,
         truth=winner,
         explain=explain_winner,
-        why="One create of /controller succeeds; its sender is the controller. So it is in all nine races.",
+        why="One create of /controller succeeds; its sender is the controller. That holds in all nine races.",
     ),
     Operate(
         name="01.3",

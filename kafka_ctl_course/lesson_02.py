@@ -276,7 +276,7 @@ GUESSES: dict[str, Guess] = {
             ("the controller", "It reads this znode when it takes over, and when it writes it."),
             ("the leader", "A leader reads no leadership from ZooKeeper; requests bring it."),
             ("all brokers", "Brokers read no leadership from ZooKeeper; requests bring it."),
-            ("nobody", "ZooKeeper has watches, but no process has set one here."),
+            ("no process", "ZooKeeper has watches, but no process has set one here."),
         ),
         3,
     ),

@@ -291,7 +291,7 @@ GUESSES: dict[str, Guess] = {
         (
             ("It is answered in 1 ms", "To answer a producer needs no session."),
             ("It is refused", "A session makes a broker visible to the controller. What tells it not to lead?"),
-            ("It hangs for 30 s", "So it is with acks=all: its follower fetches no more."),
+            ("It hangs for 30 s", "That happens with acks=all: its follower fetches no more."),
         ),
         0,
     ),

@@ -230,7 +230,7 @@ GUESSES: dict[str, Guess] = {
         (
             ("the new controller, after 6 s", "There is a new controller after 6 s. Does it see a difference?"),
             ("the leader, after 15 s", "The new controller has never seen this broker alive."),
-            ("nobody", "Then acks=all would never be answered."),
+            ("no process", "Then acks=all would never be answered."),
         ),
         1,
     ),

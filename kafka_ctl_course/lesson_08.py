@@ -284,7 +284,7 @@ GUESSES: dict[str, Guess] = {
         (
             ("kill", "The controller learns of it only when the session ends, whatever the version."),
             ("SIGTERM without controlled shutdown", "One failure is handled in one go. Run on."),
-            ("controlled shutdown", "So it is with 6 partitions. Count the requests."),
+            ("controlled shutdown", "That is true of 6 partitions. Count the requests."),
         ),
         1,
     ),

@@ -52,7 +52,7 @@ def epochs(lab: Lab) -> tuple[int, int]:
 def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
     """The mistakes of exercise 1."""
     if answer == (5, 4):
-        return "So it is in 2.0, which creates the znode with 1. 2.4 creates it with 0 and raises it at once."
+        return "That is true of 2.0, which creates the znode with 1. 2.4 creates it with 0 and raises it at once."
     if answer[0] == 4:
         return "Four were deleted, and the first controller counts, too."
     if answer[0] == 1:
@@ -189,7 +189,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ticket="KAFKA-3143",
         occasion="startup",
         given=BROKEN,
-        why="What is not there when a controller begins goes Offline, as if it had just died: elections follow.",
+        why="A missing replica goes Offline when a controller begins, as if it had just died: elections follow.",
     ),
     Operate(
         name="09.4",
@@ -246,7 +246,7 @@ GUESSES: dict[str, Guess] = {
         "/controller. Which controller is obeyed?",
         (
             ("the new controller, as usual", "It is elected and healthy. Which epoch does it have?"),
-            ("nobody", "The brokers remember a number that ZooKeeper has forgotten."),
+            ("neither", "The brokers remember a number that ZooKeeper has forgotten."),
             ("the old controller", "It has resigned when /controller went."),
         ),
         1,

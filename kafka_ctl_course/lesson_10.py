@@ -340,7 +340,7 @@ GUESSES: dict[str, Guess] = {
     "10.b": Guess(
         "Five brokers are in rack a, one is in rack b. 60 partitions, two replicas each. How many has the lone one?",
         (
-            ("20", "So it would be if 120 replicas were shared by six. But racks come first."),
+            ("20", "That would be right if 120 replicas were shared by six. But racks come first."),
             ("36", "Which partition may do without a copy in rack b?"),
             ("60", "Each partition needs a copy in each rack, and rack b is one broker."),
         ),

@@ -328,7 +328,7 @@ GUESSES: dict[str, Guess] = {
         (
             ("waits until the move has ended", "So says a comment in the source. Look at the order of two calls."),
             ("is refused", "The tool looks whether the topic exists, at nothing else."),
-            ("goes through at once", "The check comes before the topic is on the list that is checked."),
+            ("goes through at once", "The check comes before the topic is in `topicsToBeDeleted`."),
         ),
         2,
     ),

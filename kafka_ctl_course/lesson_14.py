@@ -311,7 +311,7 @@ GUESSES: dict[str, Guess] = {
         (
             ("4 4 4", "Each came back. But as what?"),
             ("8 4 0", "The broker that was restarted last has had no occasion to get a leadership back."),
-            ("0 6 6", "So it is after the first restart. Then brokers 2 and 3 leave, too."),
+            ("0 6 6", "That is true after the first restart. Then brokers 2 and 3 leave, too."),
             ("6 6 0", "What broker 3 leaves is not dealt out: the next of each assignment takes it."),
         ),
         1,
@@ -319,7 +319,7 @@ GUESSES: dict[str, Guess] = {
     "14.b": Guess(
         "Kafka 2.0, all is balanced; a cron job asks for a preferred election every minute. What does that cost?",
         (
-            ("nothing", "So it is in 0.10 and 2.4. Run on and count."),
+            ("nothing", "That is true of 0.10 and 2.4. Run on and count."),
             ("an election of every partition", "2.0 elects those, too, that lead already."),
             ("it is refused", "The znode is created, and the controller takes it."),
         ),

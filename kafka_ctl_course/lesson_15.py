@@ -41,7 +41,7 @@ def round_trips(lab: Lab) -> int:
 def predict_wrong(answer: int, truth: int) -> str | None:
     """The mistakes of exercise 1."""
     if answer == 62:
-        return "So it is one by one, in 0.10. How many operations share a round trip here?"
+        return "That many are needed one by one, in 0.10. How many operations share a round trip here?"
     if answer in (60, 90, 120, 213, 214):
         return "That is a number of operations; those of one phase share round trips, ten at a time."
     if answer in (2, 3, 4):

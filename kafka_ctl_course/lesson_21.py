@@ -176,7 +176,7 @@ GUESSES: dict[str, Guess] = {
         "100 brokers, one new partition on three of them. How many brokers are notified?",
         (
             ("3", "How would ZooKeeper know which three? The watch is on the list of all partitions."),
-            ("1", "So it is with a controller."),
+            ("1", "That is true with a controller."),
             ("100", "Each watches the list, reads it again, and reads the assignment."),
         ),
         2,

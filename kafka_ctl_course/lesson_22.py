@@ -250,7 +250,7 @@ GUESSES: dict[str, Guess] = {
             ("about 1 s", "That is the election of a controller. Here a broker has died."),
             ("about 9 s", "The session timeout of brokers: no process knows earlier that it is dead."),
             ("at once", "Its death has to be noticed. By what?"),
-            ("about 18 s", "So it is with ZooKeeper since 2.5."),
+            ("about 18 s", "That is ZooKeeper's session timeout since 2.5."),
         ),
         1,
     ),

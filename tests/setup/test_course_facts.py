@@ -27,6 +27,11 @@ CONTRADICTED = (
     (r"dropped in silence", "KafkaController@2.0.1:571 logs an ERROR"),
     (r"how many elections this partition has had", "Partition.updateIsr@2.0.1 leaves the epoch, a shrink raises it"),
     (r"editing `state` znodes never does", "check 02.3 accepts it"),
+    (r"SIGTERM alone costs 1\.4 ms", "KafkaServer@2.0.1:575, no answers while the logs close, before zkClient.close"),
+    (r"cancel \(2\.4\)", "ReassignPartitionsCommand@2.4.1:461, the tool has no --cancel before 2.6.0"),
+    (r"kafka-leader-election[^.]*writes the partitions into", "LeaderElectionCommand@2.4.1 uses no ZooKeeper"),
+    (r"In 0\.10 there is no such metric", "KIP-237, EventQueueTimeMs is there since 2.0"),
+    (r"real tool begins at a random broker(?! and)", "AdminUtils@2.0.1:160, the shift is random, too"),
 )
 
 
