@@ -12,7 +12,7 @@ from kafka_ctl import Lab
 from kafka_ctl_course.widgets import TurnWidget
 from tools import notebooks
 
-BROKEN = {"05": {"I4", "I25"}, "09": {"I9"}, "13": {"I4", "I16", "I18", "I19", "I25"}}
+BROKEN = {"05": {"I4", "I25"}, "09": {"I9"}, "13": {"I4", "I16", "I18", "I19", "I25"}, "16": {"I8", "I14", "I18"}}
 """By lesson the invariants that some settings break, as the lesson says."""
 REFUSED = {"10"}
 """The lessons in which a setting asks for more replicas than there are brokers."""
