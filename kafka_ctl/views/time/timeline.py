@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from kafka_ctl.cluster import parse_int
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import duration
@@ -161,15 +162,14 @@ def spans(records: Sequence[Record], end: float) -> tuple[list[Span], dict[Key, 
     model = ClusterModel()
     ruled: list[Span] = []
     led: dict[Key, list[Span]] = {}
+    gone: set[int] = set()
     for record in records:
         model.apply(record)
         alive = model.controller is not None and model.broker(model.controller).alive
         _extend(ruled, record.time_ms, model.controller if alive else None)
         if record.kind in ("zk", "partition", "fault", "broker"):
-            keys = list(model.partitions)
-            if record.kind == "partition" and record.topic is not None and record.partition is not None:
-                keys = [(record.topic, record.partition)]
-            for key in keys:
+            was, gone = gone, {id for id, broker in model.brokers.items() if broker.is_gone}
+            for key in list(model.partitions) if gone != was else _concerned(record, model):
                 seen = model.partition(*key)
                 if seen.leader is not None:
                     _extend(led.setdefault(key, []), record.time_ms, seen.leader if model.leads(seen) else None)
@@ -181,6 +181,17 @@ def spans(records: Sequence[Record], end: float) -> tuple[list[Span], dict[Key, 
     return [s for s in ruled if s.end > s.begin], {
         key: [s for s in found if s.end > s.begin and s.leader != GONE] for key, found in led.items()
     }
+
+
+def _concerned(record: Record, model: ClusterModel) -> list[Key]:
+    """The partitions whose leader a record can change while no broker comes or goes: its own, or those of its topic."""
+    topic, partition = record.topic, record.partition
+    if record.kind == "zk":
+        topic, *below = (record.path or "").partition("/brokers/topics/")[2].split("/")
+        partition = parse_int(below[1]) if len(below) > 1 else None
+    if topic and partition is not None:
+        return [(topic, partition)]
+    return [key for key in model.partitions if key[0] == topic]
 
 
 def _extend(found: list[Span], now: float, leader: int | None) -> None:
