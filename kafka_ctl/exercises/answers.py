@@ -161,7 +161,10 @@ def _is_ours(frame: FrameType | None) -> bool:
     """True if our code runs, or what Python calls on its own account, where an error is printed and forgotten."""
     if frame is not None and frame.f_code.co_filename.startswith((KIT, contextlib.__file__)):
         return True
-    while frame is not None and not frame.f_code.co_filename.startswith((weakref.__file__, _weakrefset.__file__)):
+    hook = getattr(sys.unraisablehook, "func", sys.unraisablehook)  # pytest has a partial function there
+    reports = getattr(hook, "__code__", None)
+    cleared = (weakref.__file__, _weakrefset.__file__)
+    while frame is not None and frame.f_code is not reports and not frame.f_code.co_filename.startswith(cleared):
         frame = frame.f_back
     return frame is not None
 

@@ -153,8 +153,9 @@ def check_own(root: Path) -> None:
         return
     if not venv.is_dir():
         raise SetupFailed(f"{venv} is a file, not a folder; rename it and start again")
-    stamp = read_stamp(venv)
-    if stamp is None and {entry.name for entry in venv.iterdir()} - {LOCK}:
+    names = {entry.name for entry in venv.iterdir()}
+    stamp = read_stamp(venv)  # after the names: a set-up that runs now writes its stamp before anything else
+    if stamp is None and names - {LOCK, f"{STAMP}.new"}:
         raise SetupFailed(
             f"{venv} was not made by this command, and is left as it is; rename that folder and start again,"
             f" or install the project into it: {python_of(venv)} -m pip install -e '.[all,dev]'"

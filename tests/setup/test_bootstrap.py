@@ -248,6 +248,21 @@ def test_two_at_once_set_up_once(checkout: Path) -> None:
     assert installs(checkout) == ONCE
 
 
+def test_a_set_up_that_begins_meanwhile_is_no_other_folder(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stamp comes before its files: who finds a file and no stamp has looked in the wrong order."""
+    venv, read = checkout / ".venv", bootstrap.read_stamp
+    venv.mkdir()
+
+    def begun(place: Path) -> str | None:
+        found = read(place)
+        bootstrap.write_stamp(venv, f"{bootstrap.UNFINISHED} {checkout}")
+        (venv / "bin").mkdir(exist_ok=True)
+        return found
+
+    monkeypatch.setattr(bootstrap, "read_stamp", begun)
+    bootstrap.check_own(checkout)
+
+
 def test_an_unreachable_registry_is_reported_in_one_sentence(
     prose: Prose, checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -67,3 +67,22 @@ def test_a_function_is_stopped_where_the_error_reaches_it(monkeypatch: pytest.Mo
     with pytest.raises(UnusableFunction, match=r"within 0.05 s"):
         answers.Judging().limited(lingers)()
     assert not lost
+
+
+def test_the_report_of_an_error_in_a_finalizer_is_not_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done: list[int] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: done.append(spin(0.2)))
+
+    class Fails:
+        def __del__(self) -> None:
+            raise ValueError
+
+    def function() -> int:
+        Fails()
+        return spin(1e9)
+
+    with pytest.raises(UnusableFunction, match=r"within 0.05 s"):
+        answers.Judging().limited(function)()
+    assert done == [7] and capsys.readouterr().err == ""
