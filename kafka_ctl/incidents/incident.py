@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka_ctl.views.widget.player import Player
 
 TODAY = "today"
-PAGE = "lab/index.html?path=notebooks/25-on-call.ipynb"
+PAGE = "lab/index.html"
 """The address of the lesson within a site."""
 BUDGET = 8
 HEAL = 3
@@ -275,7 +275,7 @@ class Incident:
         return Solution(self._played, self.seed)
 
     def link(self) -> str:
-        """The address of this incident within a site: it has the seed, and neither cause nor component."""
+        """The address that opens this incident on a site, in a notebook; it does not tell cause or component."""
         return f"{PAGE}#on-call={self.seed}{'&logs' * self.logs_only}"
 
 

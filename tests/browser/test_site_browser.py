@@ -20,6 +20,7 @@ import sitelinks
 import sitepages
 
 from benchmarks import site as benchmark
+from kafka_ctl import on_call
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import parse_fragment
@@ -327,6 +328,22 @@ def test_a_link_of_a_lesson_opens_its_page(site: sitepages.Pages) -> None:
         assert opened.value.url == site.server.address + address
         opened.value.close()
     page.close()
+
+
+def test_the_link_of_an_incident_opens_it(site: sitepages.Pages) -> None:
+    """In a notebook of its own, which stays as it is when the link is used again."""
+    incident = on_call(14, logs_only=True)
+    context = site.context()
+    for _ in range(2):
+        page = site.page(incident.link(), context)
+        page.wait_for_function(
+            "() => window.jupyterapp?.shell.currentWidget?.context?.path === 'on-call-14-logs.ipynb'"
+        )
+        page.locator(".jp-OutputArea-output", has_text=str(incident).splitlines()[0]).wait_for()
+        page.locator(".jp-OutputArea-output", has_text="RunningAsBroker").wait_for()
+        page.evaluate(SAVE)
+        page.screenshot(path=ARTIFACTS / "incident.png")
+        page.close()
 
 
 def test_every_page_is_small(built: Built) -> None:

@@ -30,6 +30,24 @@ function answering(kernel) {
   };
   return kernel;
 }
+
+// The address of an incident, `#on-call=14`, opens it in a notebook of its own; one that is there already is left as it is.
+const [, seed, logs] = /^#on-call=(\d{1,18})(&logs)?$/.exec(location.hash) ?? [];
+async function openIncident() {
+  const path = `on-call-${seed}${logs ? "-logs" : ""}.ipynb`, { contents } = app.serviceManager;
+  const cell = (id, text) => ({ id, cell_type: "code", source: text, metadata: {}, outputs: [], execution_count: null });
+  const incident = `incident = on_call(${seed}${logs ? ", logs_only=True" : ""})\nincident`;
+  const cells = [cell("open", `from kafka_ctl import on_call\n\n${incident}`), cell("look", "incident.lab.brokers")];
+  const metadata = { kernelspec: { name: "python", display_name: "Python (Pyodide)", language: "python" } };
+  await app.restored;
+  const found = await contents.get(path, { content: false }).catch(() => null);
+  if (!found) await contents.save(path, { type: "notebook", format: "json", content: { cells, metadata, nbformat: 4, nbformat_minor: 5 } });
+  const panel = await app.commands.execute("docmanager:open", { path });
+  await panel.context.ready;
+  await panel.sessionContext.ready;
+  await panel.sessionContext.session.kernel.info;
+  if (!found) await app.commands.execute("notebook:run-all-cells");
+}
 let app;
 Object.defineProperty(window, "jupyterapp", {
   get: () => app,
@@ -37,5 +55,6 @@ Object.defineProperty(window, "jupyterapp", {
     app = made;
     const { kernels } = app.serviceManager, connect = kernels.connectTo.bind(kernels);
     kernels.connectTo = (options) => answering(connect(options));
+    if (seed) openIncident();
   },
 });
