@@ -49,6 +49,9 @@ def serve(brokers: int | None, port: int, generation: str | None, control: int, 
     """
     if story is not None and (brokers is not None or generation is not None):
         raise BadInput("--story has the brokers and the generation in its first line; leave out the options for them")
+    count = brokers or 3
+    if story is None and port + count > 65536:
+        raise BadInput(f"--port {port} leaves no ports for {count} brokers; it must be {65536 - count} or less")
     from kafka_ctl.testing.cluster import KafkaCluster
     from kafka_ctl.testing.control import Server
 
@@ -56,7 +59,7 @@ def serve(brokers: int | None, port: int, generation: str | None, control: int, 
     with ExitStack() as stack:
         server = Server(control)
         stack.callback(server.server_close)
-        cluster = stack.enter_context(KafkaCluster(brokers or 3, generation or "2.4", port or None, story))
+        cluster = stack.enter_context(KafkaCluster(count, generation or "2.4", port or None, story))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stopped.set())
         address = server.begin(cluster)
