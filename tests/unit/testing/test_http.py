@@ -110,4 +110,4 @@ def test_serve_says_how_many_ports_it_needs() -> None:
     command = [sys.executable, "-m", "kafka_ctl.cli.commands", "serve", "--port=65535"]
     refused = subprocess.run(command, capture_output=True, text=True)
     assert refused.returncode == 2 and refused.stdout == ""
-    assert "--port 65535 leaves no ports for 3 brokers; it must be 65533 or less" in refused.stderr
+    assert "--port 65535" in refused.stderr and "65533" in refused.stderr
