@@ -6,7 +6,7 @@ from collections import Counter
 
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace
@@ -43,8 +43,8 @@ def same_controller(lab: Lab) -> str | None:
         return "no broker acts as the controller."
     if lab.controller.id == FIRST:
         return f"broker {FIRST} is the controller, as at the beginning."
-    down = [id for id, broker in lab.brokers.items() if broker.state != "running"]
-    return f"broker {down[0]} does not run." if down else None
+    stopped = down(lab)
+    return f"broker {stopped[0]} does not run." if stopped else None
 
 
 # 2: implement

@@ -7,7 +7,7 @@ from itertools import product
 
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Implement
-from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
@@ -123,8 +123,8 @@ def explain_late(case: Case, got: bool, expected: bool) -> str:
 def not_shrunk(lab: Lab) -> str | None:
     """The condition that is missing until the leader alone has taken broker 3 out of the ISR."""
     found = lab.partition("orders", 0)
-    if down := [each.id for each in lab.brokers.values() if each.state != "running"]:
-        return f"broker {down[0]} does not run; all of them ran in that night."
+    if stopped := down(lab):
+        return f"broker {stopped[0]} does not run; all of them ran in that night."
     if set(found.isr) != {1, 2} or found.leader != 1:
         return f"orders-0 has leader {found.leader} and ISR {found.isr}."
     if found.leader_epoch:

@@ -9,7 +9,7 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
-from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.kraft import KRAFT
@@ -164,9 +164,8 @@ class Timeouts(Exercise):
 
 def all_agree(lab: Lab) -> str | None:
     """True if every running broker names the leader that ZooKeeper has, or a broker is down."""
-    down = [id for id, view in lab.brokers.items() if view.state != "running"]
-    if down:
-        return f"broker {down[0]} does not run. All four have to."
+    if stopped := down(lab):
+        return f"broker {stopped[0]} does not run. All four have to."
     stored = lab.partition("orders", 0).leader
     named = {
         id: known.leader

@@ -40,6 +40,9 @@ needs_helvetica = pytest.mark.skipif(
 )
 """The pictures are laid out for Helvetica; DejaVu Sans alone is 15 % wider."""
 
+SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
+RESTART = "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart(); }"
+"""What a page of JupyterLab evaluates to save its notebook, and to restart its kernel."""
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync --disable-dev-shm-usage"

@@ -3,7 +3,7 @@
     python -m tools.chaos [ROUNDS] [SEED]   50 rounds by default, over all generations; exit status 1 when something
                                         that was acknowledged is lost, or the like
 
-One round: an upheaval (the controller dies, somebody leaves ...), a request of an administrator and a note written into
+One round: an upheaval (the controller dies, a broker leaves ...), a request of an administrator and a note written into
 ZooKeeper; after so many records of the trace ZooKeeper is struck. Then everything must come right again. What happens,
 and after how many records, follows from the seed; what those records are is up to the race.
 """
@@ -136,7 +136,7 @@ class Chaos:
         return f"{', '.join(reported)}; {how} after {after} records" + f", back after {outage:g} s" * (how == "kill")
 
     def upheaval(self) -> str:
-        """Somebody goes; the controller in most cases."""
+        """A broker goes; the controller in most cases."""
         lab = self.lab
         acting = next((id for id, view in lab.brokers.items() if view.is_controller), BROKERS[0])
         broker = acting if self.rng.random() < 0.6 else self.rng.choice(BROKERS)
@@ -175,7 +175,7 @@ class Chaos:
         return f"{name} {topic if name == 'create' else some}"
 
     def note(self) -> str:
-        """Somebody writes a znode of his own."""
+        """An operator writes a znode."""
         path, text = f"/note-{self.count}", f"{self.rng.random()}"
         if self.acknowledged(self.lab.write_znode, path, text):
             self.notes[path] = text
@@ -238,7 +238,7 @@ class Chaos:
         assert {p.topic for p in found.values()}.isdisjoint(self.deleted), "a deleted topic is still there"
         for tp, target in self.targets.items():
             assert found[tp].replicas == target, f"{tp} was to move to {target}: {found[tp]}"
-        assert all(len(p.isr) == len(p.replicas) for p in found.values()), "somebody did not catch up"
+        assert all(len(p.isr) == len(p.replicas) for p in found.values()), "a replica did not catch up"
 
 
 def play(generation: str, rounds: int, seed: int, tell: Callable[[str], object], folder_for_trace: Path) -> int:

@@ -24,7 +24,7 @@ Examples:
   curl -X POST 'localhost:9099/errors?kind=Produce&error=NOT_LEADER_FOR_PARTITION&requests=3'
                                           an error as the answer to the next three requests
   curl localhost:9099/story               what has been done so far, as a story
-  kafka-ctl serve --port 0 --control 0    at free ports, which the line says
+  kafka-ctl serve --port 0 --control 0    at free ports, which the line names
 """
 PORT = click.IntRange(0, 65535)
 

@@ -149,6 +149,11 @@ class Operate(Exercise):
         return " ".join(dict.fromkeys([f"{number}{fewer}.", *filter(None, praises), _about(self.why, lab)]))
 
 
+def down(lab: Lab) -> list[int]:
+    """The brokers that do not run."""
+    return [broker.id for broker in lab.brokers.values() if broker.state != "running"]
+
+
 def _topics(lab: Lab) -> frozenset[str]:
     """The topics of a cluster that are not to be deleted."""
     asked = {path for path in lab.znodes() if path.startswith("/admin/delete_topics/")}

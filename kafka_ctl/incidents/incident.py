@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TODAY = "today"
 PAGE = "lab/index.html"
-"""The address of the lesson within a site."""
+"""The address of JupyterLab within a site; `tools/site/page/lesson.mjs` opens what follows the hash."""
 BUDGET = 8
 HEAL = 3
 """The commands that `heal` counts as: it stands for the teams of the network and the machines."""

@@ -22,7 +22,7 @@ from kafka_ctl.trace.record import CAUSE
 if TYPE_CHECKING:
     from kafka_ctl.simulation.world import World
 
-PRODUCER, NOBODY = "producer", -1
+PRODUCER, CLIENT = "producer", -1
 """The actor's name; what stands for it where the network wants a broker's id."""
 ACKS = {0: 0, 1: 1, ALL: ALL, "all": ALL}
 """The forms of `acks`, and the value in the request."""
@@ -85,7 +85,7 @@ class Producer:
     async def _ask(self, leader: int, request: ProduceRequest) -> Response:
         if leader == NO_LEADER:
             return Response("LEADER_NOT_AVAILABLE")
-        call = partial(self.world.network.call, NOBODY, leader, request)
+        call = partial(self.world.network.call, CLIENT, leader, request)
         if request.acks == 0:  # whatever becomes of it
             self.world.clock.spawn(_unheard(call))
             return Response()

@@ -32,8 +32,8 @@ from kafka_ctl.trace.seen import (
     ZNode,
 )
 
-_STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
-_TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
+STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
+TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
 _BROKER = re.compile(r"/brokers/ids/(\d+)$")
 _TIMEOUT = re.compile(r"\btimeout=(\d+(?:\.\d+)?)s\b")
 DELETED = "/admin/delete_topics/"
@@ -143,7 +143,7 @@ class ClusterModel:
         context = self.context_of(reader)
         if context is None or not context.reads:
             return
-        if found := _STATE.search(path):
+        if found := STATE.search(path):
             key = found[1], int(found[2])
             if (seen := self.partitions.get(key)) is not None and (stored := seen.led) is not None:
                 context.leadership[key] = stored
@@ -171,9 +171,9 @@ class ClusterModel:
                 broker.is_up()
                 self.lags.halted.pop(broker.id, None)
                 broker.rack = _text(details.json_object(record.detail).get("rack"))
-        elif found := _STATE.search(path):
+        elif found := STATE.search(path):
             self._state(found[1], int(found[2]), record, gone)
-        elif (found := _TOPIC.search(path)) and gone:
+        elif (found := TOPIC.search(path)) and gone:
             for key in [key for key in self.partitions if key[0] == found[1]]:
                 self.partitions[key].replicas = ()
                 self.changed[key] = self.seq

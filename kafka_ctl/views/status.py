@@ -21,7 +21,7 @@ from kafka_ctl.trace.seen import PartitionSeen
 from kafka_ctl.views.captions import brokers, listed
 
 ANSWERED = 1.0
-"""Milliseconds after its own write in which somebody is not said to differ from it: the answer is on its way."""
+"""Milliseconds after its own write in which no holder is said to differ from it: the answer is on its way."""
 NOT_NOTIFIED = "not notified"
 SAME = "the same"
 
@@ -75,7 +75,7 @@ class Differences:
         self._model: ClusterModel | None = None
         self._seq = self._whole = -2
         self._again: set[Key] = set()
-        """Partitions that somebody has just written."""
+        """Partitions whose znode has just been written."""
 
     def update(self, model: ClusterModel) -> Differences:
         """Compare the changes since the last time; another model is compared as a whole."""
@@ -212,7 +212,7 @@ def role(broker: int, has: Led | None) -> str:
 def difference_text(found: PartitionDifference) -> str:
     """One partition's differences: `ZooKeeper: leader 3, epoch 1; controller: the same; broker 3: not notified`.
 
-    Only the aspects are named in which somebody differs.
+    Only the aspects are named in which a broker or a controller differs.
     """
     stored = found.stored
     others = [has for has in (*found.contexts.values(), *found.metadata.values()) if has is not None]

@@ -31,10 +31,6 @@ READY = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
     await panel.revealed; await panel.context.ready;
 }"""
-SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
-RESTART = """async () => {
-    await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart();
-}"""
 PICTURES = """() => {
   const found = [...document.querySelectorAll(".jp-OutputArea img[src^='data:image/svg+xml']")];
   return found.length === 2 && found.every((one) => one.complete && one.width > 300 && one.width === one.naturalWidth);
@@ -75,10 +71,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
             assert browser.run_all(page, server, "saved.ipynb")
             page.wait_for_function("() => document.querySelectorAll('.kc .stage svg').length === 2")
             assert page.locator(".kc .gone:visible").count() == 0
-            page.evaluate(SAVE)
-            page.evaluate(RESTART)
+            page.evaluate(browser.SAVE)
+            page.evaluate(browser.RESTART)
             alone(page)
-            page.evaluate(SAVE)
+            page.evaluate(browser.SAVE)
             page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
         yield server, folder
 
@@ -99,7 +95,7 @@ def test_jupyterlab_shows_every_picture_and_plays(saved: Saved) -> None:
             page.evaluate(READY)
             alone(page)
             assert page.locator("text=Error displaying widget").count() == 0
-            page.evaluate(SAVE)
+            page.evaluate(browser.SAVE)
             sizes.append((folder / "saved.ipynb").stat().st_size)
     assert sizes[0] == sizes[1] > 100_000
 

@@ -48,8 +48,6 @@ SIDE_BY_SIDE = """() => new Set([1, 2, 3].map((id) =>
 STORED = """async (path) => (await window.jupyterapp.serviceManager.contents.get(
   path, { content: true, type: "file", format: "text" })).content"""
 """The text of a file in the browser's storage."""
-SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
-RESTART = "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart(); }"
 DISPOSED = ("was disposed", "before replies were done")
 """What JupyterLite says of a kernel that is restarted."""
 ALONE = """(players) => document.querySelectorAll('.kc.stale .stage svg .part').length
@@ -163,10 +161,10 @@ def test_a_saved_lesson_shows_every_picture_without_its_python(site: sitepages.P
         each for each in ran if not each.page.is_closed() and each.page.locator(LIVE).count()
     )
     players = page.locator(".kc").count()
-    page.evaluate(SAVE)
-    page.evaluate(RESTART)
+    page.evaluate(browser.SAVE)
+    page.evaluate(browser.RESTART)
     plays_alone(page, players)
-    page.evaluate(SAVE)
+    page.evaluate(browser.SAVE)
     site.errors[:] = [text for text in site.errors if not text.endswith(DISPOSED)]
     again = site.page(f"lab/index.html?path={lesson.file}", context)
     plays_alone(again, players)
@@ -341,7 +339,7 @@ def test_the_link_of_an_incident_opens_it(site: sitepages.Pages) -> None:
         )
         page.locator(".jp-OutputArea-output", has_text=str(incident).splitlines()[0]).wait_for()
         page.locator(".jp-OutputArea-output", has_text="RunningAsBroker").wait_for()
-        page.evaluate(SAVE)
+        page.evaluate(browser.SAVE)
         page.screenshot(path=ARTIFACTS / "incident.png")
         page.close()
 

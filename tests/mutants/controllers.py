@@ -138,7 +138,7 @@ def conflict_is_final(original: Function) -> Function:
 
 @seeded("I19", listeners, "watch_reassignment", generation="2.0")
 def deaf_to_requests(original: Function) -> Function:
-    """Nobody listens for reassignments."""
+    """No controller listens for reassignments."""
 
     async def watch_reassignment(c: Any) -> bool:
         return False
@@ -168,7 +168,7 @@ def dead_leader_stays(original: Function) -> Function:
 
 @seeded("I23", topics, "on_new_partitions")
 def stays_new(original: Function) -> Function:
-    """A new topic's partitions become New, and nobody elects their first leaders."""
+    """A new topic's partitions become New, and no controller elects their first leaders."""
 
     async def on_new_partitions(env: Any, partitions: Any) -> None:
         await env.partition_machine.handle(partitions, NEW)

@@ -250,7 +250,7 @@ METRIC = re.compile(r"`(?:[A-Z][a-z]+){2,}`|`[a-z]+(?:-[a-z]+)*-max`")
 @every_notebook
 def test_what_an_operator_types_stands_where_it_is_shown(path: Path) -> None:
     """A command and a metric in the cell after a run, and not in the summary."""
-    cells = [c for c in nbformat.read(path, as_version=4).cells if notebooks.INSTRUCTOR not in notebooks.tags(c)]
+    cells = read_by_learners(path)
     at = [n for n, cell in enumerate(cells) if "**What an operator types.**" in cell.source]
     assert at
     assert all(cells[n - 1].cell_type == "code" for n in at)

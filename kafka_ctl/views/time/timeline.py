@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from kafka_ctl.cluster import parse_int
-from kafka_ctl.trace.model import ClusterModel
+from kafka_ctl.trace.model import STATE, TOPIC, ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import duration
 from kafka_ctl.views.frames import PartState, Picture
@@ -187,9 +186,11 @@ def _concerned(record: Record, model: ClusterModel) -> list[Key]:
     """The partitions whose leader a record can change while no broker comes or goes: its own, or those of its topic."""
     topic, partition = record.topic, record.partition
     if record.kind == "zk":
-        topic, *below = (record.path or "").partition("/brokers/topics/")[2].split("/")
-        partition = parse_int(below[1]) if len(below) > 1 else None
-    if topic and partition is not None:
+        path = record.path or ""
+        if state := STATE.search(path):
+            return [(state[1], int(state[2]))]
+        topic, partition = (found[1] if (found := TOPIC.search(path)) else None), None
+    if topic is not None and partition is not None:
         return [(topic, partition)]
     return [key for key in model.partitions if key[0] == topic]
 

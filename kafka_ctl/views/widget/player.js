@@ -190,9 +190,14 @@ function keepShown(manager) {
   const saved = manager.get_state_sync.bind(manager);
   manager.get_state_sync = (options) => {
     const models = [...manager._modelsSync.values()], dead = models.filter((model) => !model.comm_live);
-    for (const model of dead) model._comm_live = true;   // nothing is notified
-    const made = saved(options), { state } = made, kept = new Set();
-    for (const model of dead) model._comm_live = false;
+    let made;
+    try {
+      for (const model of dead) model._comm_live = true;   // nothing is notified
+      made = saved(options);
+    } finally {
+      for (const model of dead) model._comm_live = false;
+    }
+    const { state } = made, kept = new Set();
     const keep = (id) => {
       if (kept.has(id) || !state[id]) return;
       kept.add(id);
