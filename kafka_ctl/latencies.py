@@ -1,7 +1,7 @@
 """The costs of operations in virtual time: one table, in seconds.
 
 The defaults come from published measurements: reading 100,000 partitions one ZooKeeper call at a time took
-about 60 s for some 300,000 operations, so 0.2 ms each (KAFKA-5642, apache/kafka#3765). They are what makes
+63 s for some 300,000 operations, so 0.2 ms each (KAFKA-5642, apache/kafka#3765). They are what makes
 one ZooKeeper call at a time slow and a pipelined window of ten fast on the lab's clock.
 """
 
