@@ -3,7 +3,7 @@
     lesson_NN.py        exercises and guesses of a lesson; `kafka_ctl.exercises` judges the answers
     rolling_restart.py  a kind of exercise: may this broker be stopped?
     widgets.py          controls of the notebooks
-    quiet.py            the cluster that most lessons begin with, in one call
+    quiet.py            the cluster that most lessons begin with, in one call, and clients that write
     figures/            single pictures, each with a text that says the same
     wheel_film.py       the timing wheel as a film
     kraft.py            each ticket of the museum: gone with ZooKeeper, or still there in KRaft

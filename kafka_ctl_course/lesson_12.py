@@ -1,4 +1,4 @@
-"""Exercises of lesson 12, KIP-455, throttles and the reassignment tool."""
+"""Exercises of lesson 12, KIP-455: a move that can be changed."""
 
 from __future__ import annotations
 
@@ -12,32 +12,27 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.figures.reassignment_znodes import settings
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
 End = tuple[Partitions, tuple[tuple[str, int], ...], tuple[str, ...]]
-TITLE = "KIP-455, throttles, the reassignment tool"
+TITLE = "KIP-455: a move that can be changed"
 OPENING = (
     "lab brokers=5 generation=2.4 seed=7 "
     """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SLOW = OPENING + TOPIC + "slow 4 60\n"
-CANCELLED = SLOW + """reassign '{"orders-0":[3,4,2]}'\nrun_for 1\ncancel_reassignment '["orders-0"]'\nsettle\n"""
+CHANGED = SLOW + """reassign '{"orders-0":[1,2,4]}'\nrun_for 1\nreassign '{"orders-0":[5,4,2]}'\nrun_for 1\n"""
+CANCEL = """cancel_reassignment '["orders-0"]'\nsettle\n"""
+MISTAKEN = SLOW + """reassign '{"orders-0":[3,4,2]}'\nrun_for 1\n"""
+"""A move that was a mistake, and that waits for broker 4."""
 TWO_DOORS = (
     OPENING.replace("config=", """changes='{"takes_over_requests":false}' config=""", 1)
     + """create_topic orders assignment='{"0":[1,2]}'\nsettle\nkill 4\nsettle\n"""
     + """reassign '{"orders-0":[1,4]}' through=zookeeper\nsettle\nreassign '{"orders-0":[1,3]}'\nsettle\n"""
 )
 """A build before 2.4.0: a plan in ZooKeeper waits for broker 4; another one, through the controller, is done."""
-THROTTLED = (
-    OPENING.replace("brokers=5", "brokers=4")
-    + TOPIC
-    + """slow 4 30\nexecute_reassignment '{"orders-0":[1,2,4]}' throttle=1000000\n"""
-    + "run_for 1\nkill 4\nsettle\nheal\nsettle\n"
-)
-"""A throttled move to broker 4, which is down."""
 
 
 # 1: predict
@@ -52,14 +47,14 @@ def ends(lab: Lab) -> tuple[tuple[int, ...], int]:
 def predict_wrong(answer: tuple[tuple[int, ...], int], truth: tuple[tuple[int, ...], int]) -> str | None:
     """The mistakes of exercise 1."""
     replicas, leader = answer
-    if 4 in replicas:
-        return "Broker 4 was being added; the cancellation has taken it out."
+    if added := [broker for broker in (4, 5) if broker in replicas]:
+        return f"Broker {added[0]} was being added; the cancellation has taken it out."
     if replicas == (1, 2, 3):
-        return "The set is right. Its old order is in no list of the znode: what is left of 3, 4, 2, 1 without 4?"
+        return "The set is right. Its old order is in no list of the znode: what is left of AR while it moves?"
     if set(replicas) != {1, 2, 3}:
-        return "The replicas before the move have to be there again, all three."
+        return "The replicas before the first move have to be there again, all three."
     if replicas != truth[0]:
-        return "The set is right. Take AR while it moves, and take out what was being added."
+        return "The set is right. Take AR while it moves to 5, 4, 2, and take out what was being added."
     if leader == 1:
         return "Broker 1 leads until the preferred election. Which broker is the first of AR?"
     if leader != truth[1]:
@@ -130,11 +125,8 @@ STORIES = stories(
         "a move": """heal\nreassign '{"orders-0":[3,5,2]}'\nsettle\n""",
         "a move that waits": """reassign '{"orders-0":[3,4,2]}'\nrun_for 1\n""",
         "another target": """reassign '{"orders-0":[1,2,4]}'\nrun_for 1\nreassign '{"orders-0":[1,2,5]}'\nsettle\n""",
-        "cancelled": """reassign '{"orders-0":[3,4,2]}'\nrun_for 1\ncancel_reassignment '["orders-0"]'\nsettle\n""",
-        "another target, cancelled": (
-            """reassign '{"orders-0":[1,2,4]}'\nrun_for 1\nreassign '{"orders-0":[5,4,2]}'\nrun_for 1\n"""
-            """cancel_reassignment '["orders-0"]'\nsettle\n"""
-        ),
+        "cancelled": """reassign '{"orders-0":[3,4,2]}'\nrun_for 1\n""" + CANCEL,
+        "another target, cancelled": CHANGED.removeprefix(SLOW) + CANCEL,
     }
 )
 
@@ -178,37 +170,25 @@ def returns(lab: Lab) -> str | None:
     return f"after the next failover, and with broker 4 up again, AR is {list(then)}."
 
 
-def not_clean(lab: Lab) -> str | None:
-    """True if AR is not as it was, something moves, a throttle is left or broker 4 is down."""
-    found, left = lab.partition("orders", 0), settings(lab)
-    problems = []
-    if set(found.replicas) != {1, 2, 3}:
-        problems.append(f"AR is {list(found.replicas)}")
+def not_as_before(lab: Lab) -> str | None:
+    """The fault that is left; None once AR is 1, 2, 3 in this order, nothing moves, and broker 1 leads by day."""
+    found = lab.partition("orders", 0)
     if found.adding or found.removing:
-        problems.append("the move is still in the topic's znode")
-    if left:
-        paths = ", ".join(dict.fromkeys(each.path for each in left))
-        problems.append(f"{len(left)} throttle settings are left ({paths})")
-    if lab.brokers[4].state == "down":
-        problems.append("broker 4 is down")
-    return "; ".join(problems) + "." if problems else None
+        return "the move is still in the topic's znode."
+    if found.replicas != (1, 2, 3):
+        return f"AR is {list(found.replicas)}."
+    with lab.fork() as later:
+        later.elect_preferred()
+        later.settle()
+        leader = later.partition("orders", 0).leader
+    return None if leader == 1 else f"after the next preferred election, broker {leader} leads."
 
 
-def started(lab: Lab) -> str | None:
-    """The reply to a learner who started broker 4."""
-    if 4 in lab.partition("orders", 0).replicas:
-        return "Broker 4 copies as soon as it is up, and the move ends. Was it cancelled before?"
-    return verified(lab) if len(settings(lab)) == 2 else None
-
-
-def verified(lab: Lab) -> str | None:
-    """The reply to a learner who verified."""
-    left = settings(lab)
-    if any(each.path == "/config/brokers/4" for each in left) and len(left) == 2:
-        return "The tool said: Throttle was removed. It asks the brokers that are alive, and broker 4 was not."
-    if len(left) == 10:
-        return "The tool removes throttles when each partition of the plan *you give it* is where the plan says."
-    return None
+def cancelled(lab: Lab) -> str | None:
+    """The reply to a learner who cancelled."""
+    if set(lab.partition("orders", 0).replicas) != {1, 2, 3}:
+        return None
+    return "The set is back, and nothing moves. The znode had 3, 4, 2, 1; the order of before is recorded nowhere."
 
 
 NOTHING = "Nothing is moving, so nothing can be cancelled; what is left is in another place."
@@ -216,18 +196,18 @@ NOTHING = "Nothing is moving, so nothing can be cancelled; what is left is in an
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="12.1",
-        title="Cancelled, then a preferred election",
+        title="Changed, cancelled, then a preferred election",
         hints=(
-            "What is AR while the partition moves, in which order?",
+            "The origin is 1, 2, 3. What is AR while it moves to 5, 4, 2, in which order?",
             "The cancellation takes out what was being added. What is left, in which order?",
             "Who is the first?",
         ),
-        story=CANCELLED + "elect_preferred\nsettle\n",
+        story=CHANGED + CANCEL + "elect_preferred\nsettle\n",
         ask=ends,
         example=((7, 8, 9), 7),
         parts=("AR", "the leader"),
         wrong=(predict_wrong,),
-        why="AR was 3, 4, 2, 1 and is 3, 2, 1: the same set as before with another preferred leader.",
+        why="AR was 5, 4, 2, 1, 3 and is 2, 1, 3: the same set as before with another preferred leader.",
     ),
     Implement(
         name="12.2",
@@ -274,36 +254,37 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Operate(
         name="12.4",
-        title="A throttled move that hangs",
+        title="Taken back, in order",
         core=True,
         hints=(
-            "What did the tool write when it began, and into how many znodes?",
-            "Which of the three verbs removes throttles, when, and from which brokers?",
-            "The move has to be cancelled before broker 4 starts. Broker 4 has to be up before the last verb.",
+            "Cancel in a copy, `lab.fork()`, and look at AR.",
+            "A cancellation is a move to the origin. You may also name the target yourself.",
+            "Which move copies nothing and ends with 1, 2, 3?",
         ),
-        begin=THROTTLED,
-        missing=not_clean,
-        best=3,
+        begin=MISTAKEN,
+        missing=not_as_before,
+        best=1,
         remarks={
-            "verify_reassignment": verified,
-            "start": started,
-            "cancel_reassignment": "It is cancelled. Throttles are settings of their own; the controller leaves them.",
-            "delete_znode": "In 2.4 the plan is also in the topic's znode: see `lab.list_reassignments()`.",
-            "execute_reassignment": "The tool begins a plan or changes a throttle; it removes none.",
+            "cancel_reassignment": cancelled,
+            "reassign": "AR is what you asked for. It was 1, 2, 3, in this order.",
+            "heal": "Now broker 4 copies as fast as the others, and the move that was a mistake ends.",
+            "delete_controller": "The new controller reads the three lists in the topic's znode, and goes on.",
+            "kill": "A move waits for a dead broker without a limit.",
+            "elect_preferred": "An election moves no replica.",
         },
-        why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",
+        why="A move to the old list takes the running one back, and it names the order; every copy is there already.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "12.a": Guess(
-        "Kafka 2.0. A plan for orders-0 is running. You execute a plan for orders-1. It ...",
+        "1, 2, 3 grows to 1, 2, 3, 4, and broker 4 is slow. What does the topic's znode say meanwhile?",
         (
-            ("waits until the first is done", "There is no queue: there is one znode."),
-            ("runs beside the first", "Both would have to be in the same znode."),
-            ("is not written at all", "The tool looks whether the znode is there, and gives up."),
+            ("replicas 1, 2, 3; adding 4", "A replica that is not in `replicas` would get no LeaderAndIsr."),
+            ("replicas 1, 2, 3, 4; adding 4", "All that have a copy, or get one, are in `replicas`."),
+            ("replicas 1, 2, 3, and adding nothing yet", "Then a new controller could not know of the move."),
         ),
-        2,
+        1,
     ),
     "12.b": Guess(
         "Broker 5 is down. A move to 1, 2, 5 is asked for, first through ZooKeeper, then through the controller.",
@@ -324,14 +305,11 @@ GUESSES: dict[str, Guess] = {
         1,
     ),
     "12.d": Guess(
-        "A throttled move is done; verify was not run. A week later broker 3 was down for an hour. Its fetches are ...",
+        "Broker 4 has copied 199 of 400 records; you cancel. Later the same move is asked for. Where does it begin?",
         (
-            ("unlimited, the move is over", "The settings say nothing of a move."),
-            (
-                "throttled, where it is in a list",
-                "A replica in a list and out of the ISR is throttled, whatever the reason.",
-            ),
-            ("refused", "A throttle slows, it refuses nothing."),
+            ("at record 199", "Is there still a log on broker 4?"),
+            ("at the first record", "The cancellation had the copy on broker 4 deleted."),
+            ("at the end of the log", "A follower without a log needs all records."),
         ),
         1,
     ),

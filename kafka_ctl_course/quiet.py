@@ -1,4 +1,4 @@
-"""The clusters that most lessons begin with: nothing happens in them unasked."""
+"""The clusters that most lessons begin with, in which nothing happens unasked, and the clients that write to them."""
 
 from __future__ import annotations
 
@@ -24,3 +24,18 @@ def quiet_lab(
     `config` and `costs` add to that; `options` are those of `Lab`. Raises what `Lab` raises.
     """
     return Lab(brokers, **{"seed": 7} | options, config={**CONFIG, **(config or {})}, costs={**COSTS, **(costs or {})})
+
+
+def write(lab: Lab, seconds: int, megabytes: int, every: int = 1) -> dict[str, list[int]]:
+    """Let clients write so many MB to `orders-0` each second, with `acks=1`.
+
+    Returns the ends of the logs by broker, one for each `every` seconds; 0 where a broker has no copy.
+    """
+    ends: list[dict[int, int]] = []
+    for _ in range(seconds):
+        if megabytes:
+            lab.produce("orders", 0, size=megabytes * 10**6, acks=1)
+        lab.run_for(1)
+        ends.append({at.broker: at.end for at in lab.log("orders", 0)})
+    brokers = sorted({broker for each in ends for broker in each})
+    return {f"broker {broker}": [each.get(broker, 0) for each in ends[every - 1 :: every]] for broker in brokers}

@@ -50,8 +50,8 @@ h1 { font-size: 16pt } h2 { font-size: 12pt } code { font-size: 10pt }
 ROUTES = {
     "One hour": ("01",),
     "Half a day": ("01", "03", "05", "06", "07", "08", "09"),
-    "Two days": None,
-    "Operators": ("01", "04", "05", "06", "07", "08", "09", "11", "12", "13", "14", "16", "17", "18", "19", "20"),
+    "Three days": None,
+    "Operators": ("01", "04", "05", "06", "07", "08", "09", "11", "12", "13", "14", "16", "17", "18", "19", "20", "26"),
     "Students": ("01", "02", "03", "05", "09", "10", "11", "16"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""

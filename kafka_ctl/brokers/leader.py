@@ -34,7 +34,7 @@ from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.brokers.purgatory import NEVER, ClockTimer, DelayedOperation, Purgatory
 from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.errors import ConnectionLoss, SessionExpired
+from kafka_ctl.errors import ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
 from kafka_ctl.requests import ProduceRequest, Response
 from kafka_ctl.trace import details
@@ -460,7 +460,7 @@ class LeaderRole:
                 data = IsrChangeNotificationSequenceZNode.encode(changed)
                 try:
                     (await self.process.zk.write(Create(prefix, data, sequence=True))).checked()
-                except (ConnectionLoss, SessionExpired):
+                except (ConnectionLoss, NoNode, SessionExpired):
                     self._changed |= dict.fromkeys(changed)
 
     def state_key(self) -> str:

@@ -2,7 +2,7 @@
 
 Kafka 2.4.1: controller/ControllerContext.scala, ReplicaAssignment; admin/ReassignPartitionsCommand.scala, maybeLimit
 
-Separate from `lesson_12.py` because a figure is drawn from a trace and knows no exercise.
+Separate from `lesson_26.py` because a figure is drawn from a trace and knows no exercise.
 """
 
 from __future__ import annotations

@@ -31,30 +31,8 @@ def from_replicas(replicas: tuple, adding: tuple, removing: tuple, target: tuple
     return full, more, [r for r in full if r not in target]
 
 
-def throttled(lab: Any, *steps: str) -> None:
-    """Work on exercise 12.4."""
-    for step in steps:
-        match step:
-            case "cancel":
-                lab.cancel_reassignment([("orders", 0)])
-            case "start":
-                lab.start(4)
-            case "config":
-                lab.delete_znode("/config/brokers/4")
-            case "verify":
-                lab.verify_reassignment({("orders", 0): [1, 2, 3]})
-            case _:
-                lab.verify_reassignment({("orders", 0): [1, 2, 4]})
-        lab.settle()
-
-
 RIGHT: dict[str, list[Any]] = {
     "12.2": [three_lists, two_lists],
-    "12.4": [
-        lambda lab: throttled(lab, "cancel", "start", "verify"),
-        lambda lab: throttled(lab, "cancel", "verify", "start", "verify"),
-        lambda lab: throttled(lab, "cancel", "config", "verify", "start"),
-    ],
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
@@ -68,13 +46,5 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda r, a, d, t: (sorted(usual(r, a, d, t)[0]), *usual(r, a, d, t)[1:]), "the preferred leader"),
         (lambda r, a, d, t: t, "three lists of broker ids are expected"),
         (lambda r, a, t: t, "Its parameters are not those"),
-    ],
-    "12.4": [
-        (lambda lab: throttled(lab, "cancel", "verify", "start"), "broker 4 was not"),
-        (lambda lab: throttled(lab, "cancel"), "the controller leaves them"),
-        (lambda lab: throttled(lab, "verify"), "the plan *you give it*"),
-        (lambda lab: throttled(lab, "start", "verify the new"), "AR is [1, 2, 4]."),
-        (lambda lab: throttled(lab, "start"), "Was it cancelled before?"),
-        (lambda lab: lab.delete_znode("/admin/reassign_partitions"), "the plan is also in the topic's znode"),
     ],
 }

@@ -40,13 +40,13 @@ FROM_OUTSIDE = {
     "08": (15.1,),  # of its section on shutdowns that cannot succeed
     "13": (250,),  # a cost of the lab
     "11": (10,),  # replica.lag.time.max.ms, lesson 06
-    "12": (17,),  # what one would expect
     "14": (2500,),  # an example
     "15": (100_000, 63, 17),  # published: apache/kafka#3765
     "04": (500,),  # replica.fetch.wait.max.ms
     "24": (15,),  # of lesson 04
     "17": (200_000,),  # an example, computed
     "23": (10, 100),  # leader.imbalance.per.broker.percentage; a share by its definition
+    "26": (17,),  # what one would expect
     "22": (0.2, 17, 32, 37, 51, 63, 64.8, 135, 503, 275_000),  # published, the source beside it; a cost of the lab
 }
 """By lesson the quantities of its prose that no cell of the section computes."""

@@ -223,6 +223,18 @@ def test_leaders_announce_isrs_at_times_of_their_own(lab: Lab) -> None:
 # Leaving: Kafka 2.0.1: server/KafkaServer.scala, controlledShutdown
 
 
+def test_a_change_of_an_isr_waits_for_the_znode_of_its_notification(lab: Lab) -> None:
+    """The leader tries again at each check, as a task of Kafka's scheduler does after an error.
+
+    Kafka 2.4.1: server/ReplicaManager.scala, maybePropagateIsrChanges; utils/KafkaScheduler.scala, schedule
+    """
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    play(lab, "delete_znode /isr_change_notification; lag 3 orders 0; run_for 30")
+    assert lab.partition("orders", 0).isr == (1, 2)
+    play(lab, "write_znode /isr_change_notification ''; run_for 30")
+    assert [path for path in lab.znodes() if path.startswith("/isr_change_notification/")]
+
+
 def attempts(lab: Lab) -> list[tuple[str | None, str | None]]:
     return [(r.error, r.detail) for r in lab.trace if r.kind == "broker" and r.action == "controlled-shutdown"]
 

@@ -1,0 +1,289 @@
+"""Exercises of lesson 26, the reassignment tool and its throttles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain, returned_none, unsuited
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.figures.reassignment_znodes import settings
+from kafka_ctl_course.quiet import quiet_lab, write
+
+TITLE = "The reassignment tool and throttles"
+OPENING = (
+    "lab brokers=4 generation=2.4 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+THROTTLED = (
+    OPENING
+    + TOPIC
+    + """slow 4 30\nexecute_reassignment '{"orders-0":[1,2,4]}' throttle=1000000\n"""
+    + "run_for 1\nkill 4\nsettle\nheal\nsettle\n"
+)
+"""A throttled move to broker 4, which is down."""
+FORGOTTEN = (
+    OPENING
+    + TOPIC
+    + """create_topic payments assignment='{"0":[2,3,1]}'\nsettle\n"""
+    + """execute_reassignment '{"orders-0":[1,2,4],"payments-0":[2,3,4]}' throttle=1000\nsettle\n"""
+    + "kill 4\nrun_for 10\nproduce orders 0 records=20 size=1000000\nproduce payments 0 records=20 size=1000000\n"
+    + "start 4\nrun_for 60\n"
+)
+"""A throttled move of two topics that is done and was not verified; broker 4 was down, and cannot catch up."""
+MB = 1_000_000
+
+
+# 1: the throttle for a deadline
+
+
+class Move(NamedTuple):
+    """A partition with so many MB and a producer that writes so many MB a second; it has to move in `seconds`."""
+
+    megabytes: int
+    writes: int
+    seconds: int
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+
+    @property
+    def in_sync(self) -> int:
+        """The followers in the ISR while it moves."""
+        return len(self.old) - 1
+
+    @property
+    def added(self) -> int:
+        """The replicas that are being added."""
+        return len({*self.new} - {*self.old})
+
+
+MOVES = (
+    Move(100, 2, 50, (1, 2, 3), (1, 2, 4)),
+    Move(200, 1, 100, (1, 2), (1, 3)),
+    Move(300, 2, 60, (1, 2, 3), (1, 4, 5)),
+    Move(200, 0, 40, (1, 2, 3), (1, 2, 3, 4)),
+)
+SHARES = (0.5, 1.15)
+"""The least and the most time of a move, as a share of its deadline: the lab's copying differs from a formula."""
+RATES = (0.01, 10_000)
+"""The throttles that are tried, in MB a second."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadline(Exercise):
+    """A function that returns the throttle with which a move is done in time: each of `MOVES` is run with it."""
+
+    kind: ClassVar[str] = "implement"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Run each move with the function's throttle, until the first that is too late or far too early."""
+        if not callable(answer):
+            return not_callable(answer)
+        for move in MOVES:
+            rate = plain(answer(move.megabytes, move.writes, move.seconds, move.in_sync, move.added))
+            if rate is None:
+                return Verdict(False, f"Y{returned_none(answer)[1:]}")
+            if (problem := unsuited(rate, 1.0)) is not None:
+                return Verdict(False, f"{problem}. A number of MB a second is asked for.")
+            if not RATES[0] <= rate <= RATES[1]:
+                return Verdict(
+                    False, f"{short(rate)} is no rate in MB a second: {RATES[0]:g} to {RATES[1]:,} are tried."
+                )
+            if (problem := wrong(move, rate)) is not None:
+                return Verdict(False, problem)
+        return Verdict(True, self.why)
+
+
+def wrong(move: Move, rate: float) -> str | None:
+    """The fault of a throttle in MB a second, found by running the move; None where it is done in time."""
+    least, most = (share * move.seconds for share in SHARES)
+    took = seconds_to_move(move, rate, most)
+    asked = (
+        f"{list(move.old)} to {list(move.new)}, {move.megabytes} MB, {move.writes} MB/s of writes: with {rate:g} MB/s "
+    )
+    if took is None:
+        return f"{asked}it is not done after {most:g} s; {move.seconds} were allowed. {too_low(move, rate)}"
+    if took < least:
+        return f"{asked}it is done after {took:.0f} of {move.seconds} s. Clients pay for each MB/s that is not needed."
+    return None
+
+
+def too_low(move: Move, rate: float) -> str:
+    """The bytes that a throttle leaves out."""
+    copy, writes = move.megabytes / move.seconds, move.writes
+    forgotten = (
+        (copy, "While records are written, the leader sends these, too."),
+        (copy + writes, "Followers in the ISR are not slowed, but the bytes that the leader sends them count."),
+        (copy + move.in_sync * writes, "The new replica also needs what is written while it copies."),
+        (copy + (move.in_sync + move.added) * writes, "The leader sends all that is there to *each* new replica."),
+    )
+    return next((text for each, text in forgotten if math.isclose(each, rate)), "Which bytes does the leader count?")
+
+
+def seconds_to_move(move: Move, rate: float, most: float) -> float | None:
+    """The seconds that a move takes with a throttle in MB a second; None for more than `most`."""
+    with quiet_lab(5, generation="2.4") as lab:
+        lab.create_topic("orders", assignment={0: move.old})
+        lab.settle()
+        lab.produce("orders", 0, records=move.megabytes, size=MB)
+        lab.settle()
+        begin = lab.now
+        lab.execute_reassignment({("orders", 0): move.new}, throttle=round(rate * MB))
+        while lab.reassignments():
+            if lab.now - begin > most:
+                return None
+            write(lab, 1, move.writes)
+        return lab.now - begin
+
+
+# 2 and 3: operate
+
+
+def not_clean(lab: Lab) -> str | None:
+    """True if AR is not as it was, something moves, a throttle is left or broker 4 is down."""
+    found, left = lab.partition("orders", 0), settings(lab)
+    problems = []
+    if set(found.replicas) != {1, 2, 3}:
+        problems.append(f"AR is {list(found.replicas)}")
+    if found.adding or found.removing:
+        problems.append("the move is still in the topic's znode")
+    if left:
+        paths = ", ".join(dict.fromkeys(each.path for each in left))
+        problems.append(f"{len(left)} throttle settings are left ({paths})")
+    if lab.brokers[4].state == "down":
+        problems.append("broker 4 is down")
+    return "; ".join(problems) + "." if problems else None
+
+
+def started(lab: Lab) -> str | None:
+    """The reply to a learner who started broker 4."""
+    if 4 in lab.partition("orders", 0).replicas:
+        return "Broker 4 copies as soon as it is up, and the move ends. Was it cancelled before?"
+    return verified(lab) if len(settings(lab)) == 2 else None
+
+
+def verified(lab: Lab) -> str | None:
+    """The reply to a learner who verified."""
+    left = settings(lab)
+    if any(each.path == "/config/brokers/4" for each in left) and len(left) == 2:
+        return "The tool said: Throttle was removed. It asks the brokers that are alive, and broker 4 was not."
+    if len(left) == 10:
+        return "The tool removes throttles when each partition of the plan *you give it* is where the plan says."
+    return None
+
+
+def left_behind(lab: Lab) -> str | None:
+    """The fault that is left; None once no throttle is, and broker 4 is in both ISRs again."""
+    problems = []
+    if left := settings(lab):
+        paths = ", ".join(dict.fromkeys(each.path for each in left))
+        problems.append(f"{len(left)} throttle settings are left ({paths})")
+    problems += [f"broker 4 is not in the ISR of {p.topic}-{p.partition}" for p in lab.partitions() if 4 not in p.isr]
+    return "; ".join(problems) + "." if problems else None
+
+
+def verified_both(lab: Lab) -> str | None:
+    """The reply to a learner who verified a plan of one topic, or one that is not so."""
+    left = settings(lab)
+    if left and all(each.path.startswith("/config/topics/") for each in left):
+        return "The rates are gone. The lists of a topic that is not in your plan stay, and the next rate finds them."
+    return "The tool removes throttles when each partition of the plan *you give it* is where the plan says. See AR."
+
+
+EXERCISES: tuple[Exercise, ...] = (
+    Deadline(
+        name="26.1",
+        title="A throttle for a deadline",
+        core=True,
+        hints=(
+            "The new replica gets all that is there, and all that is written meanwhile. How much is that a second?",
+            "The leader also sends each written record to the followers in the ISR. These bytes count.",
+            "With two new replicas, the leader sends everything to both.",
+        ),
+        why="The leader counts every byte that it sends: the copy to each new replica, the writes to all followers.",
+    ),
+    Operate(
+        name="26.2",
+        title="A throttled move that hangs",
+        core=True,
+        hints=(
+            "What did the tool write when it began, and into how many znodes?",
+            "Which of the three verbs removes throttles, when, and from which brokers?",
+            "The move has to be cancelled before broker 4 starts. Broker 4 has to be up before the last verb.",
+        ),
+        begin=THROTTLED,
+        missing=not_clean,
+        best=3,
+        remarks={
+            "verify_reassignment": verified,
+            "start": started,
+            "cancel_reassignment": "It is cancelled. Throttles are settings of their own; the controller leaves them.",
+            "delete_znode": "In 2.4 the plan is also in the topic's znode: see `lab.list_reassignments()`.",
+            "execute_reassignment": "The tool begins a plan or changes a throttle; it removes none.",
+        },
+        why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",
+    ),
+    Operate(
+        name="26.3",
+        title="A week later",
+        hints=(
+            "`throttles(lab)` shows what is left below `/config`.",
+            "Which verb removes throttles? It needs a plan; the file of last week is not needed.",
+            "Write a plan of what is: AR of `orders-0` and of `payments-0`.",
+        ),
+        begin=FORGOTTEN,
+        missing=left_behind,
+        best=1,
+        remarks={
+            "verify_reassignment": verified_both,
+            "start": "A restart changes no setting.",
+            "shutdown": "A restart changes no setting.",
+            "kill": "A restart changes no setting.",
+            "execute_reassignment": "The tool writes new throttles; it removes none.",
+            "cancel_reassignment": "The move was over a week ago.",
+            "alter_config": "A throttle is in each broker's settings and in each topic's.",
+            "reassign": "A move changes AR; the settings stay, and they slow it.",
+        },
+        why="Any plan that is true will do: verify compares it with AR, and then removes rates and lists.",
+    ),
+)
+
+GUESSES: dict[str, Guess] = {
+    "26.a": Guess(
+        "Kafka 2.0. A plan for orders-0 is running. You execute a plan for orders-1. It ...",
+        (
+            ("waits until the first is done", "There is no queue: there is one znode."),
+            ("runs beside the first", "Both would have to be in the same znode."),
+            ("is not written at all", "The tool looks whether the znode is there, and gives up."),
+        ),
+        2,
+    ),
+    "26.b": Guess(
+        "A throttled move is done; verify was not run. A week later broker 4 was down for an hour. Its fetches are ...",
+        (
+            ("unlimited, the move is over", "The settings say nothing of a move."),
+            (
+                "throttled, where it is in a list",
+                "A replica in a list and out of the ISR is throttled, whatever the reason.",
+            ),
+            ("refused", "A throttle slows, it refuses nothing."),
+        ),
+        1,
+    ),
+    "26.c": Guess(
+        "orders-0 has 100 MB and moves to 1, 2, 4; clients write 2 MB/s. With a throttle of 8 MB/s, it takes about ...",
+        (
+            ("12 s: 100 / 8", "Without writes. What does the leader send while records are written?"),
+            ("17 s: 100 / (8 - 2)", "Broker 4 is not the only follower that fetches from the leader."),
+            ("50 s: 100 / (8 - 6)", "Three followers take 2 MB/s each, and the leader counts all of it."),
+            ("it never ends", "With 6 MB/s or less, it does not."),
+        ),
+        2,
+    ),
+}
+"""The questions before a cell is run, by lesson and letter."""
