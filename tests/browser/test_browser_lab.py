@@ -182,10 +182,10 @@ def test_a_film_stands_still_while_its_reader_chooses(opened: Any) -> None:
     opened.click(".kc [data-id='head:2']")
     opened.wait_for_selector(".kc [data-do='play'][aria-label^='Play']")
     says(opened, ".kc .reply .present", "the moment shown")
-    said = opened.inner_text(".kc .reply .present")
+    notice = opened.inner_text(".kc .reply .present")
     opened.click(".kc .menu [data-act='kill']")
     says(opened, ".kc .caption", "Broker 2 is killed")
-    time = float(said.split()[4])
+    time = float(notice.split()[4])
     assert abs(float(opened.inner_text(".kc .caption .time").split()[0]) - time) < 0.01
 
 
