@@ -27,6 +27,9 @@ MARKED = """([place, ...both]) => {
   return JSON.stringify(["right", "wrong"].map(marked)) === JSON.stringify(both);
 }"""
 """Whether these things are marked as right and those as wrong."""
+FRAMED = """() => [...document.querySelectorAll('.kc.guess :is(.right, .wrong):is(.s-bare, .s-sent) > .body')]
+  .filter((body) => getComputedStyle(body).stroke !== 'none').length"""
+"""How many texts below what is marked have a frame of their own."""
 
 
 @pytest.fixture
@@ -74,6 +77,7 @@ def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
         page.wait_for_function(PRESSED, arg=[0, ["broker:2"]])  # the late click has changed nothing
         page.click("button:has-text('Commit')")
         page.wait_for_selector("text=You say: orders-0 and orders-3")
+        assert second.query_selector(".s-sent.right") and page.evaluate(FRAMED) == 0
         (ROOT / "artifacts" / "views").mkdir(parents=True, exist_ok=True)
         page.screenshot(path=ROOT / "artifacts" / "views" / f"guess-{width}.png")
         assert page.locator("text=Right: in the run").count() == 2

@@ -90,6 +90,50 @@ def test_the_focus_stays_when_what_had_it_goes(opened: Any) -> None:
     assert opened.evaluate(STATE) == before
 
 
+def test_tab_goes_from_top_to_bottom(opened: Any) -> None:
+    """The focus meets the parts of the widget in the order in which they stand below one another."""
+    halt(opened)
+    opened.focus(".kc")
+    places: list[list[Any]] = []
+    for _ in range(60):
+        opened.keyboard.press("Tab")
+        place = opened.evaluate(
+            "() => { const one = document.activeElement.closest("
+            "'.tabs, .say, .strip, .bar, .actions, .reply, .logs, .below');"
+            " return one && [one.className, one.offsetTop]; }"
+        )
+        if place is None:
+            break
+        places += [place] if [place] != places[-1:] else []
+    assert {"tabs", "strip", "bar", "actions", "logs", "below"} <= {name for name, _ in places}
+    assert [top for _, top in places] == sorted(top for _, top in places)
+
+
+def test_a_menu_gives_the_focus_back(opened: Any) -> None:
+    """Escape leads back to the button that opened a menu or a form, and the broker stays chosen; Tab closes a menu."""
+    halt(opened)
+    opened.select_option(".kc .actions select", "broker:2")
+    focused = "() => document.activeElement.className"
+    opened.focus(".kc .actions .open")
+    opened.keyboard.press("Enter")
+    opened.wait_for_function("() => document.activeElement.dataset.act === 'kill'")
+    opened.keyboard.press("ArrowRight")
+    assert opened.evaluate("() => document.activeElement.dataset.act") == "shutdown"
+    opened.keyboard.press("Escape")
+    assert opened.evaluate(focused) == "open"
+    assert opened.input_value(".kc .actions select") == "broker:2"
+    opened.keyboard.press("Enter")
+    opened.focus(".kc .menu [data-act='pause']")
+    opened.keyboard.press("Enter")
+    opened.wait_for_function("() => document.activeElement.name === 'seconds'")
+    opened.keyboard.press("Escape")
+    assert opened.evaluate(focused) == "open"
+    opened.keyboard.press("Enter")
+    opened.focus(".kc .menu:not(.form) button >> nth=-1")
+    opened.keyboard.press("Tab")
+    opened.wait_for_selector(".kc .menu:not(.form)", state="hidden")
+
+
 def test_a_step_number_and_enter_jump(opened: Any) -> None:
     """What is typed replaces the number; without Enter it does not take the first click elsewhere."""
     opened.focus(".kc .number")

@@ -40,6 +40,15 @@ lab.settle()
 """A cluster whose brokers obey a controller that has been replaced: a slow message of it will do harm."""
 
 
+SAME = r"""() => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const first = (selector, time) => all(selector).map((one) => time.exec(one.textContent)?.[1]).find(Boolean);
+  const gauge = first('.kc .gauge.bad', /for (\d+\.\d) s/);
+  return gauge > 0 && gauge === first('.kc .label', /no leader (\d+\.\d) s/);
+}"""
+"""The time without a leader runs on, and is the same in the picture and above it."""
+
+
 def picture(page: Any, name: str) -> None:
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=ARTIFACTS / f"{name}.png")
@@ -163,6 +172,23 @@ def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
     says(opened, ".kc .kept", "lab.kill(2), up to")
 
 
+def test_a_film_stands_still_while_its_reader_chooses(opened: Any) -> None:
+    """The command acts at the moment at which its menu was opened, however long the choice takes."""
+    shows(opened, KILLED)
+    opened.focus(".kc")
+    opened.keyboard.press("Home")
+    opened.keyboard.press("Space")
+    opened.wait_for_function("() => +document.querySelector('.kc').dataset.step > 1")
+    opened.click(".kc [data-id='head:2']")
+    opened.wait_for_selector(".kc [data-do='play'][aria-label^='Play']")
+    says(opened, ".kc .reply .present", "the moment shown")
+    notice = opened.inner_text(".kc .reply .present")
+    opened.click(".kc .menu [data-act='kill']")
+    says(opened, ".kc .caption", "Broker 2 is killed")
+    time = float(notice.split()[4])
+    assert abs(float(opened.inner_text(".kc .caption .time").split()[0]) - time) < 0.01
+
+
 def test_a_form_begins_with_what_there_was_at_the_moment_shown(opened: Any) -> None:
     shows(opened, MOVED)
     with Lab(brokers=3, seed=7) as lab:
@@ -199,6 +225,7 @@ def test_time_runs_by_itself_while_somebody_clicks(opened: Any) -> None:
     opened.click(".kc [data-id='head:2']")
     opened.click(".kc .menu [data-act='kill']")
     says(opened, ".kc [data-id='head:2']", "dead, still registered")
+    opened.wait_for_function(SAME)
     opened.select_option(".kc .live select", "10")
     says(opened, ".kc [data-id='head:2']", "down")
     opened.click(".kc [data-key='live']")

@@ -73,6 +73,42 @@ def test_all_that_matters_is_on_one_screen(opened: Any) -> None:
     assert places[-1] <= 641
 
 
+CUT = """(width) => {
+  const kc = document.querySelector('.kc'), shown = [...kc.querySelectorAll('.tabs button, .gauge')];
+  kc.parentElement.style.width = width;
+  const cut = shown.filter((one) => {
+    const { left, right } = one.getBoundingClientRect(), room = one.parentElement.getBoundingClientRect();
+    return left < room.left - 1 || right > room.right + 1 || right - left < 40;
+  });
+  const found = cut.map((one) => one.textContent);
+  kc.parentElement.style.width = '';
+  return found;
+}"""
+"""The tabs and gauges that are not whole, or not in sight, at a width of the widget."""
+
+
+@pytest.mark.parametrize("width", ["811px", "560px", "390px"])
+def test_every_tab_and_every_gauge_is_in_sight(opened: Any, width: str) -> None:
+    """Also while partitions without a leader are named."""
+    assert opened.evaluate(CUT, width) == []
+    names = "offline: orders-337 for 7.7 s, orders-356 for 7.7 s, 1 more"
+    opened.evaluate(
+        "(names) => { const one = document.querySelector('.kc .gauge'); one.className = 'gauge bad';"
+        " one.lastChild.data = ' ' + names; }",
+        names,
+    )
+    assert opened.evaluate(CUT, width) == []
+    assert opened.locator(".kc .gauge").all_inner_texts()[-1] == "0 pending requests"
+
+
+def test_tabs_do_not_move_when_another_is_chosen(opened: Any) -> None:
+    places = "() => [...document.querySelectorAll('.kc .tabs button')].map((one) => one.getBoundingClientRect().left)"
+    before = opened.evaluate(places)
+    opened.click(".kc [data-tab='spacetime']")
+    assert opened.evaluate(places) == before
+    opened.click(".kc [data-tab='cluster']")
+
+
 def test_at_150_percent_the_sentence_and_the_picture_are_in_sight(opened: Any) -> None:
     """JupyterLab leaves 412 of 533 pixels to a notebook in a window of 1280 x 800."""
     session, size = opened.context.new_cdp_session(opened), opened.viewport_size

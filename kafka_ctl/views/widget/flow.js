@@ -5,7 +5,7 @@ function shortened(text, room, size) {
   PEN.font = `bold ${size}px Helvetica, Arial, sans-serif`;
   const fits = (some) => PEN.measureText(some).width <= room;
   if (fits(text)) return text;
-  for (const [sign, least] of [[", ", 3], [" ", 8]]) for (let at = text.lastIndexOf(sign); at > least; at = text.lastIndexOf(sign, at - 1)) if (fits(text.slice(0, at))) return text.slice(0, at);
+  for (const [sign, least] of [[", ", 3], [" ", 8]]) for (let at = text.lastIndexOf(sign); at > least; at = text.lastIndexOf(sign, at - 1)) if (fits(text.slice(0, at)) && !text.slice(0, at).endsWith(" not")) return text.slice(0, at);
   const [number] = /-\d+$/.exec(text) ?? [""];   // of a partition
   let most = text.length - number.length - 1;
   while (most > 1 && !fits(`${text.slice(0, most)}…${number}`)) most--;

@@ -32,7 +32,9 @@ class Live extends Player {
 
   load() { this.keeping(() => this.loadNow()); }
   loadNow() {
+    const tabs = this.futures && this.tabs;
     super.load();
+    tabs?.replaceWith(this.tabs);
     if (!this.actions) this.furnish();
     this.news();
   }
@@ -45,6 +47,7 @@ class Live extends Player {
     this.present = html("span", { class: "present" });
     this.rules = html("section", { class: "rules", "aria-label": "Invariants" });
     this.popup = html("div", { class: "menu", role: "menu", hidden: "" });
+    this.popup.addEventListener("focusout", ({ relatedTarget }) => { if (relatedTarget && !this.popup.contains(relatedTarget)) this.closeMenu(); });
     this.code = html("pre", { tabindex: "0", "aria-label": "The story so far, as Python" });
     const copy = html("button", { type: "button", class: "copy" }, "Copy");
     copy.onclick = async () => { await this.copy(this.code.textContent); copy.textContent = "Copied"; };
@@ -53,7 +56,7 @@ class Live extends Player {
     this.reply.append(this.answer, this.present);
     this.root.append(this.popup, this.form);   // they lie over the picture and do not push it
     this.root.querySelector(".bar").after(this.tools(), this.reply);
-    this.root.append(html("div", { class: "below" }, this.rules, script, this.kept));
+    this.root.append((this.below = html("div", { class: "below" }, this.rules, script, this.kept)));
   }
   opened() {
     super.opened();
@@ -113,7 +116,7 @@ class Live extends Player {
     this.title = title;
     this.tell();
     this.answered(reply);
-    const says = reply.text ?? "Click a broker, a partition, a znode or a line: its menu has what can be done to it now.";
+    const says = reply.text ?? "Click a broker, a partition, a znode or a line for its menu.";
     if (this.answer.textContent !== says) this.answer.textContent = says;
     this.reply.classList.toggle("refused", !!reply.refused);
     this.reply.classList.toggle("hint", !reply.text);
@@ -204,8 +207,8 @@ class Live extends Player {
     this.pick = html("select", { "aria-label": "Thing" });
     this.pick.onchange = () => this.set("selected", this.pick.value);
     this.opens = button("open", "What can be done to it", "Commands ▾", () => {
-      const { left, top } = this.opens.getBoundingClientRect();
-      this.openMenu(this.thing(), { clientX: left, clientY: top }, [], this.sides());
+      const { left, bottom } = this.opens.getBoundingClientRect();
+      this.openMenu(this.thing(), { clientX: left - 6, clientY: bottom - 2 }, [], this.sides());
     });
     this.opens.classList.add("open");
     this.opens.setAttribute("aria-haspopup", "menu");
@@ -219,7 +222,7 @@ class Live extends Player {
     this.side = html("select", { "aria-label": "Future in which the toolbar acts", hidden: "" });
     this.runs = group("live", this.alive, this.pace);
     this.travel = group("travel", this.undo, this.forks);
-    return (this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" }, group("own", this.pick, this.opens), time, this.runs, this.travel, this.side));
+    return (this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" }, group("own", this.pick, this.opens), time, this.runs, this.travel));
   }
   // The futures in which the toolbar acts.
   sides() { return this.fork ? [this, this.fork].filter((one, n) => ["both", String(n)].includes(this.side.value)) : [this]; }
@@ -258,6 +261,7 @@ class Live extends Player {
       const made = html("button", { type: "button", "data-act": action.do, title: action.hint, ...(role ? { role } : {}) }, action.label);
       made.onclick = (event) => {
         this.aims = aims();
+        if (action.fields.length && this.popup.hidden) { this.halt(this.aims); this.opener = made; }
         if (action.fields.length) this.fillIn(action.thing ?? thing, action, event); else this.act(action.thing ?? thing, action);
       };
       return made;
@@ -293,7 +297,7 @@ class Live extends Player {
       return html("label", {}, field.label + " ", input);
     });
     const cancel = html("button", { type: "button" }, "Cancel");
-    cancel.onclick = () => { this.form.hidden = true; this.root.focus({ preventScroll: true }); };
+    cancel.onclick = () => { this.form.hidden = true; this.back(); };
     const error = html("p", { class: "error", role: "alert", hidden: "" });
     const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : " ") + action.label.replace("…", "");
     this.form.replaceChildren(html("b", { class: "of" }, what), html("p", { class: "hint" }, action.hint), ...fields, error, html("span", { class: "group" }, html("button", { type: "submit", class: "go" }, "Do it"), cancel));
@@ -320,7 +324,7 @@ class Live extends Player {
     const inside = this.form.contains(document.activeElement), error = this.form.querySelector(".error");
     error.textContent = reply.text;
     error.hidden = this.form.hidden = !reply.refused;
-    if (!reply.refused && inside) this.root.focus({ preventScroll: true });
+    if (!reply.refused && inside) this.back();
   }
 
   // A click on a thing selects it and shows what can be done to it, where it was clicked.
@@ -331,8 +335,12 @@ class Live extends Player {
     if (event && thing && name && !this.stale) { event.preventDefault(); this.openMenu(thing, event, NEAR[on ? "token" : name.split(":")[0]]); }
   }
   chosen() { super.chosen(); if (this.actions) this.toolbar(); }
+  // A film stands still while its reader chooses: the command acts at the moment at which it was asked for. Live time goes on.
+  halt(aims) { for (const one of aims) if (!one.living) one.set("playing", false); }
   // The usual commands, and below them the others by what they touch; `first` groups stand above.
   openMenu(thing, event, first = [], aims = [this]) {
+    this.halt(aims);
+    this.opener = document.activeElement.closest(".kc button, .kc select");
     const label = this.things().find(([id]) => id === thing)[1], offered = this.offered(thing), groups = new Map(first.map((name) => [name, []]));
     for (const action of offered) groups.set(action.group, [...(groups.get(action.group) ?? []), action]);
     const row = (name, inside) => html("div", { class: name ? "row" : "usual" }, ...(name ? [html("span", { class: "of" }, name)] : []), html("span", { class: "group" }, ...inside));
@@ -350,7 +358,8 @@ class Live extends Player {
     this.stand(this.popup, event);
     const items = () => [...this.popup.querySelectorAll("button:not(:disabled)")];
     this.popup.onkeydown = (key) => {
-      const by = { ArrowDown: 1, ArrowUp: -1 }[key.key];
+      if (key.key === "Escape") { key.stopPropagation(); return this.closeMenu(); }   // the thing stays chosen
+      const by = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[key.key];
       if (!by) return;
       key.preventDefault(); key.stopPropagation();
       items().at((items().indexOf(document.activeElement) + by) % items().length).focus();
@@ -383,16 +392,18 @@ class Live extends Player {
     if (this.popup.hidden) return;
     const inside = this.popup.contains(document.activeElement);
     this.popup.hidden = true;
-    if (inside) this.root.focus({ preventScroll: true });
+    if (inside) this.back();
   }
+  // The focus goes back to what had it when a menu or a form was opened.
+  back() { (this.opener?.isConnected ? this.opener : this.root).focus({ preventScroll: true }); }
 
   // Two futures side by side, with one toolbar above them and what differs below them.
   async besides() {
-    const id = this.model.get("beside");
+    const id = this.model.get("beside"), top = this.head.parentElement;
     this.fork?.close(); this.fork = null;
     this.futures?.forEach((box) => box.remove()); this.futures = null;
     this.el.classList.toggle("kc-two", !!id);
-    if (this.actions.parentElement !== this.root) this.reply.before(this.actions);
+    if (this.actions.parentElement !== this.root) { this.reply.before(this.actions); top.prepend(this.tabs); }
     const child = id && await this.model.widget_manager.get_model(id);
     this.side.hidden = !child;
     if (child && this.model.get("beside") === id) this.pair(child);
@@ -407,8 +418,9 @@ class Live extends Player {
     const above = shared("above"), box = html("div", { class: "kc-fork" });
     this.compared = shared("compared");
     for (const one of [above, this.compared]) for (const kind of ["keydown", "keyup", "keypress"]) one.addEventListener(kind, (event) => event.stopPropagation());
-    above.append(this.actions);
-    this.el.append(above, box, this.compared);
+    above.append(html("div", { class: "top" }, this.tabs, this.side), this.actions);
+    this.root.before(above);
+    this.root.after(box, this.compared);
     this.futures = [above, box, this.compared];
     this.paint();
     this.fork = new Live(child, box, this);

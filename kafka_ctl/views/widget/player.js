@@ -17,8 +17,9 @@ const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length
 const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a controller change, blue an election; grey: time in which nothing happens.";
 const LOGS = { events: "controller", log: "state-change" };   // Kafka's logs, by the names of a frame's lines of them
 const STANDS = { leader: "leaders", insync: "in sync", lagging: "out of sync", offline: "offline", new: "new", deleting: "being deleted" };
-const COUNT = /^(.+) (\d+\.\d)((?: of [\d.]+)? s)$/;   // what counts seconds in a picture: `silent 3.2 of 6 s`
+const COUNT = /(?<=\S )\d+\.\d(?=(?: of [\d.]+)? s(?:,|$))/;   // what counts seconds: `silent 3.2 of 6 s`, `orders-0 for 3.2 s, orders-1 for 0.4 s`
 const RAILS = 22;   // pixels of a column that a pill leaves to the lines beside it; `street.py` says the same
+const BESIDE = 1018;   // pixels of a player from which on the log may stand beside the picture
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -304,6 +305,7 @@ class Player {
     clearInterval(this.clock);
     this.tabs.hidden = this.tabs.children.length < 2;
     this.film.views.forEach((view) => this.place(view));
+    this.logs?.remove();
     this.logs = html("div", { class: "logs" }, this.which, this.log);
     this.scene = html("div", { class: "scene" }, this.stage, this.logs);
     this.detail = html("section", { class: "detail", "aria-label": "What is counted", hidden: "" });
@@ -352,10 +354,11 @@ class Player {
   }
   // The log stands below where a picture is flat, or would be too small beside it.
   spread() {
-    for (const pause of this.pauses?.children ?? []) pause.classList.toggle("tight", pause.scrollWidth > pause.clientWidth);
-    for (const stage of this.stages.values()) if (!stage.box.hidden) stage.fit(stage.box.clientWidth);
-    const seen = [...this.stages.values()].filter((stage) => !stage.box.hidden), room = this.root.clientWidth * 0.7;
-    this.scene.classList.toggle("wide", seen.some((stage) => stage.wide || stage.needs > room));
+    this.tighten();
+    const seen = [...this.stages.values()].filter((stage) => !stage.box.hidden), room = this.root.clientWidth;
+    const beside = room > BESIDE && !seen.some((stage) => stage.wide || stage.needs > room * 0.7);
+    if (beside !== this.scene.contains(this.logs)) { if (beside) this.scene.append(this.logs); else if (this.below) this.below.before(this.logs); else this.root.append(this.logs); }
+    for (const stage of seen) stage.fit(stage.box.clientWidth);
   }
   controls() {
     const bar = html("div", { class: "bar" });
@@ -416,6 +419,7 @@ class Player {
     event.preventDefault();
     this.go(to);
   }
+  tighten() { for (const pause of this.pauses?.children ?? []) pause.classList.toggle("tight", pause.scrollWidth > pause.clientWidth); }
   // Long times without a step, with their length, where there is room for it.
   pause() {
     const whole = this.axis.at(-1) || 1;
@@ -424,6 +428,7 @@ class Player {
       const from = this.axis[i - 1], wide = this.axis[i] - from, text = duration(this.gap(i));
       return [html("span", { style: `left:${100 * from / whole}%;width:${100 * wide / whole}%`, title: `${text} between steps ${i - 1} and ${i}` }, text)];
     }));
+    requestAnimationFrame(() => this.tighten());
   }
   marks() {
     const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${this.axis.at(-1) || 1} 10` });
@@ -557,7 +562,7 @@ class Player {
     const later = index < this.last ? this.gap(index + 1) : 0;
     if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
     this.differs.textContent = this.differs.title = frame.differs ?? "";
-    this.gauges.replaceChildren(...(this.gauged(index).length ? this.gauged(index).map(([name, value, level]) => html("span", { class: "gauge " + level }, html("b", {}, value), " " + name)) : [html("span", { class: "summary" }, frame.summary)]));
+    this.gauges.replaceChildren(...(this.gauged(index).length ? this.gauged(index).map(([name, value, level]) => html("span", { class: "gauge " + level, title: `${value} ${name}` }, html("b", {}, value), " " + name)) : [html("span", { class: "summary" }, frame.summary)]));
     this.explainMarks();
     this.highlightLinks();
     this.open_up();
@@ -688,10 +693,11 @@ class Player {
   }
   count(passed) {
     if (this.counting?.index !== this.index || this.counting.labels.some(([label]) => !label.isConnected)) {
-      const all = [...this.stages.values()].flatMap((stage) => [...stage.svg.querySelectorAll(".label")]).map((label) => [label, COUNT.exec(label.textContent)]);
-      this.counting = { index: this.index, labels: all.filter(([, found]) => found) };
+      const labels = [...this.stages.values()].flatMap((stage) => [...stage.svg.querySelectorAll(".label")]).map((label) => label.firstChild);
+      const texts = [...labels, ...[...this.gauges.children].map((gauge) => gauge.lastChild)].filter(Boolean).map((text) => [text, text.counted ??= text.data]);   // as they were at the step
+      this.counting = { index: this.index, labels: texts.filter(([, text]) => COUNT.test(text)) };
     }
-    for (const [label, [, what, since, of]] of this.counting.labels) label.textContent = `${what} ${(+since + passed / 1000).toFixed(1)}${of}`;
+    for (const [label, text] of this.counting.labels) label.textContent = text.replace(new RegExp(COUNT, "g"), (since) => (+since + passed / 1000).toFixed(1));
   }
   choose(name, event) {
     if (name.startsWith("step:")) this.go(+name.slice(5));
