@@ -156,7 +156,7 @@ def in_words(outcome: End) -> str:
 
 
 def returns(lab: Lab) -> str | None:
-    """True if the old plan is carried out after the next failover."""
+    """The fault that is left; None unless the old plan is carried out after the next failover."""
     with lab.fork() as later:
         if later.controller is not None:
             later.expire_session(later.controller.id)

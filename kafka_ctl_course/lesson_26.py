@@ -144,17 +144,25 @@ def seconds_to_move(move: Move, rate: float, most: float) -> float | None:
 # 2 and 3: operate
 
 
+VERIFIED = "The tool removes throttles when each partition of the plan *you give it* is where the plan says."
+
+
+def settings_left(lab: Lab) -> list[str]:
+    """The throttle settings that are left, in one sentence; empty without any."""
+    left = settings(lab)
+    paths = ", ".join(dict.fromkeys(each.path for each in left))
+    return [f"{len(left)} throttle settings are left ({paths})"] * bool(left)
+
+
 def not_clean(lab: Lab) -> str | None:
-    """True if AR is not as it was, something moves, a throttle is left or broker 4 is down."""
-    found, left = lab.partition("orders", 0), settings(lab)
+    """The fault that is left; None once AR is as it was, nothing moves, no throttle is set and broker 4 is up."""
+    found = lab.partition("orders", 0)
     problems = []
     if set(found.replicas) != {1, 2, 3}:
         problems.append(f"AR is {list(found.replicas)}")
     if found.adding or found.removing:
         problems.append("the move is still in the topic's znode")
-    if left:
-        paths = ", ".join(dict.fromkeys(each.path for each in left))
-        problems.append(f"{len(left)} throttle settings are left ({paths})")
+    problems += settings_left(lab)
     if lab.brokers[4].state == "down":
         problems.append("broker 4 is down")
     return "; ".join(problems) + "." if problems else None
@@ -172,17 +180,12 @@ def verified(lab: Lab) -> str | None:
     left = settings(lab)
     if any(each.path == "/config/brokers/4" for each in left) and len(left) == 2:
         return "The tool said: Throttle was removed. It asks the brokers that are alive, and broker 4 was not."
-    if len(left) == 10:
-        return "The tool removes throttles when each partition of the plan *you give it* is where the plan says."
-    return None
+    return VERIFIED if len(left) == 10 else None
 
 
 def left_behind(lab: Lab) -> str | None:
     """The fault that is left; None once no throttle is, and broker 4 is in both ISRs again."""
-    problems = []
-    if left := settings(lab):
-        paths = ", ".join(dict.fromkeys(each.path for each in left))
-        problems.append(f"{len(left)} throttle settings are left ({paths})")
+    problems = settings_left(lab)
     problems += [f"broker 4 is not in the ISR of {p.topic}-{p.partition}" for p in lab.partitions() if 4 not in p.isr]
     return "; ".join(problems) + "." if problems else None
 
@@ -192,7 +195,7 @@ def verified_both(lab: Lab) -> str | None:
     left = settings(lab)
     if left and all(each.path.startswith("/config/topics/") for each in left):
         return "The rates are gone. The lists of a topic that is not in your plan stay, and the next rate finds them."
-    return "The tool removes throttles when each partition of the plan *you give it* is where the plan says. See AR."
+    return f"{VERIFIED} See AR."
 
 
 EXERCISES: tuple[Exercise, ...] = (

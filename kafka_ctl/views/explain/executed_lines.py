@@ -1,7 +1,7 @@
 """Which lines of the package ran when a record was made: the lab's story is replayed and traced.
 
 A run on virtual time repeats exactly, so watching the replay is as good as having watched the first, and costs
-nothing until somebody asks. Of a loop that is not over, only the lines of the present pass count; what was done for
+nothing until a reader asks. Of a loop that is not over, only the lines of the present pass count; what was done for
 another partition before is no part of the answer.
 """
 

@@ -235,7 +235,7 @@ class Live extends Player {
     this.undo.disabled = !undo;
     this.runs.hidden = this.travel.hidden = !travels;
   }
-  // Time that runs by itself: Python is asked for one short piece after the other, while somebody can see it.
+  // Time that runs by itself: Python is asked for one short piece after the other, while the page shows it.
   run_live(on) {
     clearTimeout(this.pulse);
     this.living = on;

@@ -17,7 +17,7 @@ const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length
 const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a controller change, blue an election; grey: time in which nothing happens.";
 const LOGS = { events: "controller", log: "state-change" };   // Kafka's logs, by the names of a frame's lines of them
 const STANDS = { leader: "leaders", insync: "in sync", lagging: "out of sync", offline: "offline", new: "new", deleting: "being deleted" };
-const COUNT = /(?<=\S )\d+\.\d(?=(?: of [\d.]+)? s(?:,|$))/;   // what counts seconds: `silent 3.2 of 6 s`, `orders-0 for 3.2 s, orders-1 for 0.4 s`
+const COUNT = /(?<=\S )\d+\.\d(?=(?: of [\d.]+)? s(?:,|$))/g;   // what counts seconds: `silent 3.2 of 6 s`, `orders-0 for 3.2 s, orders-1 for 0.4 s`
 const RAILS = 22;   // pixels of a column that a pill leaves to the lines beside it; `street.py` says the same
 const BESIDE = 1018;   // pixels of a player from which on the log may stand beside the picture
 const STUTTER = 900;   // with more parts than this nothing is animated
@@ -357,7 +357,7 @@ class Player {
     this.tighten();
     const seen = [...this.stages.values()].filter((stage) => !stage.box.hidden), room = this.root.clientWidth;
     const beside = room > BESIDE && !seen.some((stage) => stage.wide || stage.needs > room * 0.7);
-    if (beside !== this.scene.contains(this.logs)) { if (beside) this.scene.append(this.logs); else if (this.below) this.below.before(this.logs); else this.root.append(this.logs); }
+    if (beside !== this.scene.contains(this.logs)) { if (beside) this.scene.append(this.logs); else this.root.insertBefore(this.logs, this.below ?? null); }
     for (const stage of seen) stage.fit(stage.box.clientWidth);
   }
   controls() {
@@ -692,12 +692,14 @@ class Player {
     }, 100);
   }
   count(passed) {
-    if (this.counting?.index !== this.index || this.counting.labels.some(([label]) => !label.isConnected)) {
+    const { index, labels: counted = [] } = this.counting ?? {};
+    if (index !== this.index || counted.some(([label]) => !label.isConnected)) {
+      const before = new Map(index === this.index ? counted : []);   // texts as they were at the step
       const labels = [...this.stages.values()].flatMap((stage) => [...stage.svg.querySelectorAll(".label")]).map((label) => label.firstChild);
-      const texts = [...labels, ...[...this.gauges.children].map((gauge) => gauge.lastChild)].filter(Boolean).map((text) => [text, text.counted ??= text.data]);   // as they were at the step
-      this.counting = { index: this.index, labels: texts.filter(([, text]) => COUNT.test(text)) };
+      const texts = [...labels, ...[...this.gauges.children].map((gauge) => gauge.lastChild)].filter(Boolean).map((text) => [text, before.get(text) ?? text.data]);
+      this.counting = { index: this.index, labels: texts.filter(([, text]) => text.search(COUNT) >= 0) };
     }
-    for (const [label, text] of this.counting.labels) label.textContent = text.replace(new RegExp(COUNT, "g"), (since) => (+since + passed / 1000).toFixed(1));
+    for (const [label, text] of this.counting.labels) label.textContent = text.replace(COUNT, (since) => (+since + passed / 1000).toFixed(1));
   }
   choose(name, event) {
     if (name.startsWith("step:")) this.go(+name.slice(5));
