@@ -1,4 +1,4 @@
-"""What the kit costs: time to import, records a second, the controller's great tasks, time to the first picture.
+"""The costs of the kit: time to import, records a second, the controller's great tasks, time to the first picture.
 
 python -m benchmarks                      everything; each figure is printed as it comes
 python -m benchmarks importing simulator  some of it

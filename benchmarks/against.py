@@ -69,7 +69,7 @@ def clone(commit: str, folder: Path) -> None:
 
 
 def run(checkout: Path, part: str, quick: bool) -> str:
-    """What one part of a checkout's own benchmarks prints; nothing, with a line on standard error, where it fails."""
+    """The output of one part of a checkout's own benchmarks; nothing, with a line on standard error, where it fails."""
     command = [sys.executable, "-m", "benchmarks", part, *(["--quick"] if quick else [])]
     ended = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
     if ended.returncode:

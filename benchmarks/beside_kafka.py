@@ -1,9 +1,11 @@
-"""Our controller beside Kafka 2.0.1's: the same controlled shutdown, the same failover, and the same client in need.
+"""Our controller beside those of Kafka 2.0.1 and 2.4.1: controlled shutdown, failover, and a client without a leader.
 
 Both stand before a real ZooKeeper on this machine. Kafka's times are those of its own log. Needs Java, and Maven for
-the first run. Kafka's brokers are three processes with disks and ours are not, so this says that nobody has to wait
-for ours, and not that ours would be the better one to have. The client is librdkafka's producer; a leader is killed
-that is no controller, and what counts is how long it cannot write with acks=all. Most of that is the session's timeout.
+the first run. One cluster of Kafka does both tasks again and again; its first round warms up its Java and is not
+counted. A lab is made anew for each task, in one Python. Kafka's brokers are three processes with disks and ours are
+not, so this says that a learner need not wait for ours, and not that ours would be the better one to have. The client
+is librdkafka's producer; a leader is killed that is no controller, and what counts is how long it cannot write with
+acks=all. Most of that is the session's timeout.
 """
 
 from __future__ import annotations
@@ -14,60 +16,105 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from benchmarks import wire
 from benchmarks.controller import QUIET, TASKS, cost
 from benchmarks.figures import Figure
 from kafka_ctl import Lab
+from kafka_ctl.errors import Unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 from tools.recorder.cluster import Cluster, wait
-from tools.recorder.release import RELEASES
+from tools.recorder.release import RELEASES, Release
 
-GENERATION, PARTITIONS, BROKERS, TIMES = "2.0", 1_000, (1, 2, 3), 3
-QUICK = {"PARTITIONS": 6, "TIMES": 1}
-RELEASE = RELEASES[GENERATION]._replace(
-    logging=Path(__file__).with_name("log4j.properties"), options=("-Xmx1g", "-Xms1g")
-)
+GENERATION, BROKERS, TIMES = "2.0", (1, 2, 3), 3
+RATES = tuple(wire.COPIES)
+"""The numbers of copies with which records are produced and consumed."""
+COMPARED, ROUNDS = (("2.0", 1_000), ("2.4", 1_000)), 5
+"""The generations and numbers of partitions that are compared, and how often each."""
+QUICK = {"COMPARED": (("2.0", 6),), "ROUNDS": 1, "TIMES": 1, "RATES": ()}
 LEAVES = re.compile(
-    r"\[(.*?)\] INFO \[KafkaServer id=\d+\] (Starting controlled shutdown|Controlled shutdown succeeded)"
+    r"^\[(.{23})\] INFO \[KafkaServer id=\d+\] (?:Starting controlled shutdown|Controlled shutdown succeeded)",
+    re.MULTILINE,
 )
-TAKES_OVER = re.compile(r"\[(.*?)\] INFO \[Controller id=\d+\] (\d+ successfully elected|Ready to serve) as the")
+TAKES_OVER = re.compile(
+    r"^\[(.{23})\] INFO \[Controller id=\d+\] (?:\d+ successfully elected|Ready to serve) as the", re.MULTILINE
+)
 
 
 def between(pattern: re.Pattern[str], log: str) -> float:
     """Seconds from the last but one to the last line that fits. Raises ValueError if there are none."""
-    begin, end = [datetime.strptime(found[0], "%Y-%m-%d %H:%M:%S,%f") for found in pattern.findall(log)][-2:]
+    begin, end = [datetime.strptime(found, "%Y-%m-%d %H:%M:%S,%f") for found in pattern.findall(log)][-2:]
     return (end - begin).total_seconds()
 
 
-def in_sync(cluster: Cluster) -> bool:
-    """Whether every partition has a leader and all its copies."""
-    states = (cluster.read(f"/brokers/topics/orders/partitions/{p}/state") for p in range(PARTITIONS))
-    return all(state is not None and len(json.loads(state)["isr"]) == len(BROKERS) for state in states)
+def release(generation: str) -> Release:
+    """A release of Kafka with more memory than small stories need."""
+    logging = Path(__file__).with_name("log4j.properties")
+    return RELEASES[generation]._replace(logging=logging, options=("-Xmx1g", "-Xms1g"))
 
 
-def kafka() -> tuple[float, float]:
-    """Seconds of a controlled shutdown and of a failover of real Kafka."""
-    with Cluster(RELEASE, BROKERS, QUIET) as cluster:
+@contextmanager
+def started(generation: str) -> Iterator[Cluster]:
+    """A cluster of real Kafka whose brokers run."""
+    with Cluster(release(generation), BROKERS, QUIET) as cluster:
         for broker in BROKERS:
             cluster.start(broker)
-        shape = ("--topic", "orders", "--partitions", str(PARTITIONS), "--replication-factor", str(len(BROKERS)))
-        cluster.tool("kafka.admin.TopicCommand", "--zookeeper", cluster.zookeeper.address, "--create", *shape)
-        wait(lambda: in_sync(cluster), "leaders", limit=300)
-        old = ControllerZNode.decode(cluster.read("/controller") or b"")
-        leaving = next(broker for broker in BROKERS if broker != old)
-        cluster.shutdown(leaving)
-        shutdown = between(LEAVES, cluster.brokers[leaving].log("server.log"))
-        cluster.start(leaving)
-        wait(lambda: in_sync(cluster), "the broker that is back", limit=300)
-        cluster.kill(old)
-        ready = "Ready to serve as the new controller with epoch 2"
-        logs = [cluster.brokers[broker] for broker in cluster.up]
-        wait(lambda: any(ready in broker.log("control.log") for broker in logs), "a new controller")
-        failover = next(between(TAKES_OVER, log) for broker in logs if ready in (log := broker.log("control.log")))
-        return shutdown, failover
+        yield cluster
+
+
+def command_topic(cluster: Cluster, *arguments: str) -> None:
+    """Run Kafka's tool for the topic `orders`, as in `command_topic(cluster, "--delete")`."""
+    address = cluster.zookeeper.address
+    cluster.tool("kafka.admin.TopicCommand", "--zookeeper", address, "--topic", "orders", *arguments)
+
+
+def create_topic(cluster: Cluster, partitions: int, copies: int) -> None:
+    """Create `orders`, and wait until each partition has a leader and all its copies."""
+    shape = ("--partitions", str(partitions), "--replication-factor", str(copies))
+    command_topic(cluster, "--create", *shape)
+    wait(lambda: in_sync(cluster, partitions, copies), "leaders", limit=600)
+
+
+def servers_of(cluster: Cluster) -> str:
+    """The bootstrap servers of a cluster."""
+    return ",".join(str(each.properties["listeners"]).rpartition("/")[2] for each in cluster.brokers.values())
+
+
+def in_sync(cluster: Cluster, partitions: int, copies: int) -> bool:
+    """True if every partition has a leader and all its copies."""
+    states = (cluster.read(f"/brokers/topics/orders/partitions/{p}/state") for p in range(partitions))
+    return all(state is not None and len(json.loads(state)["isr"]) == copies for state in states)
+
+
+def kafka(generation: str, partitions: int) -> tuple[list[float], list[float]]:
+    """Seconds of each controlled shutdown and of each failover of real Kafka."""
+    shutdowns, failovers = [], []
+    with started(generation) as cluster:
+        create_topic(cluster, partitions, len(BROKERS))
+        for _ in range(1 + ROUNDS):
+            controller = ControllerZNode.decode(cluster.read("/controller") or b"")
+            leaving = next(broker for broker in BROKERS if broker != controller)
+            cluster.shutdown(leaving)
+            shutdowns.append(between(LEAVES, cluster.brokers[leaving].log("server.log")))
+            cluster.start(leaving)
+            wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the broker that is back", limit=600)
+            failovers.append(failover(cluster, controller))
+            cluster.start(controller)
+            wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the old controller that is back", limit=600)
+    return shutdowns[1:], failovers[1:]
+
+
+def failover(cluster: Cluster, controller: int) -> float:
+    """Kill the controller; the seconds that the next one needs from its election until it is ready."""
+    ready = f"Ready to serve as the new controller with epoch {int(cluster.read('/controller_epoch') or 0) + 1}"
+    cluster.kill(controller)
+    logs = [cluster.brokers[broker] for broker in cluster.up]
+    wait(lambda: any(ready in broker.log("control.log") for broker in logs), "a new controller", limit=600)
+    return next(between(TAKES_OVER, log) for broker in logs if ready in (log := broker.log("control.log")))
 
 
 def cannot_write(servers: str, kill: Callable[[], object]) -> float:
@@ -98,36 +145,73 @@ def without_a_leader_here() -> float:
 
 def without_a_leader_there() -> float:
     """The same with three processes of Kafka 2.0.1."""
-    with Cluster(RELEASE, BROKERS, QUIET) as cluster:
-        for broker in BROKERS:
-            cluster.start(broker)
+    with started(GENERATION) as cluster:
         controller = ControllerZNode.decode(cluster.read("/controller") or b"")
         leader, other = (broker for broker in BROKERS if broker != controller)
-        shape = ("--topic", "orders", "--replica-assignment", f"{leader}:{other}")
-        cluster.tool("kafka.admin.TopicCommand", "--zookeeper", cluster.zookeeper.address, "--create", *shape)
+        command_topic(cluster, "--create", "--replica-assignment", f"{leader}:{other}")
         wait(lambda: cluster.read("/brokers/topics/orders/partitions/0/state") is not None, "a leader")
-        servers = ",".join(str(each.properties["listeners"]).rpartition("/")[2] for each in cluster.brokers.values())
-        return cannot_write(servers, lambda: cluster.brokers[leader].end())
+        return cannot_write(servers_of(cluster), lambda: cluster.brokers[leader].end())
 
 
 def measure() -> Iterator[Figure]:
     try:
-        RELEASE.resolve()
+        for generation in {GENERATION, *dict(COMPARED)}:
+            release(generation).resolve()
     except (SystemExit, OSError, subprocess.CalledProcessError) as error:
-        yield Figure("the controller beside Kafka 2.0.1", "not measured", str(error))
+        yield Figure("the controller beside Kafka", "not measured", str(error))
         return
     in_turn = [(without_a_leader_here(), without_a_leader_there()) for _ in range(TIMES)]
     ours, theirs = zip(*in_turn, strict=True)
     for name, runs in (("a lab", ours), ("Kafka 2.0.1", theirs)):
-        spread = (
-            f"median of {TIMES}, {min(runs):.1f} to {max(runs):.1f} s; 6 s of it at least are the session's timeout"
-        )
+        beside = f"median of {TIMES}, {spread(list(runs))}; 6 s of it at least are the session's timeout"
         yield Figure(
-            f"a client cannot write after its leader's death: {name}", f"{statistics.median(runs):.1f} s", spread
+            f"a client cannot write after its leader's death: {name}", f"{statistics.median(runs):.1f} s", beside
         )
-    shutdown = TASKS[2]
-    failover = TASKS[1]._replace(begins=lambda r: r.kind == "controller" and r.action == "elected")
-    for task, theirs in zip((shutdown, failover), kafka(), strict=True):
-        ours = cost(task, GENERATION, PARTITIONS, "embedded").seconds
-        beside = f"ours {ours:.2f} s, Kafka 2.0.1 {theirs:.2f} s; aim: below 1"
-        yield Figure(f"{task.name}, {PARTITIONS:,} partitions, a real ZooKeeper", f"ratio {ours / theirs:.2f}", beside)
+    for copies in RATES:
+        yield from rates(copies)
+    for generation, partitions in COMPARED:
+        yield from compared(generation, partitions)
+
+
+def through_kafka(client: str, copies: int) -> list[tuple[float, float]]:
+    """Records a second produced and consumed through Kafka, after one turn that warms up its Java."""
+    runs = []
+    with started(GENERATION) as cluster:
+        for _ in range(1 + TIMES):
+            create_topic(cluster, 1, copies)
+            runs.append(wire.CLIENTS[client](servers_of(cluster)))
+            command_topic(cluster, "--delete")
+            wait(lambda: cluster.read("/brokers/topics/orders") is None, "deletion")
+    return runs[1:]
+
+
+def rates(copies: int) -> Iterator[Figure]:
+    """Records a second through a lab, as a multiple of those through Kafka 2.0.1."""
+    for client in wire.CLIENTS:
+        try:
+            here = [wire.through_a_lab(client, copies) for _ in range(TIMES)]
+        except Unavailable as missing:
+            yield Figure(f"records a second with {client}", "not measured", str(missing))
+            continue
+        there = through_kafka(client, copies)
+        for place, (what, aim) in enumerate((("produced", 1.0), ("consumed", 1.2))):
+            ours, theirs = (statistics.median(run[place] for run in runs) for runs in (here, there))
+            name = f"records {what} with {client}, {wire.COPIES[copies]}, beside Kafka 2.0.1"
+            yield Figure(
+                name, f"ratio {ours / theirs:.2f}", f"ours {ours:,.0f}, Kafka {theirs:,.0f} a second; aim: {aim}"
+            )
+
+
+def compared(generation: str, partitions: int) -> Iterator[Figure]:
+    """The ratios of the medians, with medians and spread of both."""
+    takeover = TASKS[1]._replace(begins=lambda r: r.kind == "controller" and r.action == "elected")
+    for (task, aim), theirs in zip(((TASKS[2], 0.5), (takeover, 0.8)), kafka(generation, partitions), strict=True):
+        ours = [cost(task, generation, partitions, "embedded", QUIET).seconds for _ in range(ROUNDS)]
+        version = release(generation).kafka
+        name = f"{task.name}, {partitions:,} partitions, beside Kafka {version} on a real ZooKeeper"
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        yield Figure(name, f"ratio {ratio:.2f}", f"ours {spread(ours)}, Kafka {spread(theirs)}; aim: {aim}")
+
+
+def spread(runs: list[float]) -> str:
+    return f"{statistics.median(runs):.2f} s ({min(runs):.2f} to {max(runs):.2f})"

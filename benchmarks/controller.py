@@ -1,4 +1,4 @@
-"""What the controller's three great tasks cost: a broker fails, the controller fails, a broker leaves in good order.
+"""The costs of the controller's three great tasks: a broker fails, the controller fails, a broker leaves in good order.
 
 Three brokers, and each has a copy of every partition. In memory the clock shows what a cluster would need with the
 latencies of `kafka_ctl/latencies.py`; on a real ZooKeeper it is the wall's. The published ladder
@@ -9,8 +9,8 @@ flight by a fifth of one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from benchmarks.figures import Figure
 from kafka_ctl import Generation, Lab
@@ -21,7 +21,7 @@ from kafka_ctl.trace import Record
 SIZES = {"memory": (1_000, 10_000, 50_000), "embedded": (1_000, 10_000)}
 QUIET = {"auto.leader.rebalance.enable": False}
 CALM = QUIET | {"zookeeper.session.timeout.ms": 30_000, "replica.lag.time.max.ms": 60_000}
-"""On real time nobody is to be taken for dead, or for slow, because the machine is busy."""
+"""Limits for real time, so that no broker counts as dead, or as slow, because the machine is busy."""
 MEASURED = {"memory": tuple(GENERATIONS), "embedded": tuple(GENERATIONS)}
 QUICK = {
     "SIZES": {"memory": (30, 60), "embedded": (10,)},
@@ -33,7 +33,7 @@ PATIENCE = 600.0
 
 
 class Task(NamedTuple):
-    """What is done to a lab, and the records between which the controller works on it."""
+    """A command to a lab, and the records between which the controller works on it."""
 
     name: str
     act: Callable[[Lab, int], object]
@@ -69,9 +69,15 @@ class Cost(NamedTuple):
     taken: float
 
 
-def cost(task: Task, generation: str | Generation, partitions: int, zookeeper: str = "memory") -> Cost:
-    """What a task costs with so many partitions, each of which has a copy on each of three brokers."""
-    config = QUIET if zookeeper == "memory" else CALM
+def cost(
+    task: Task,
+    generation: str | Generation,
+    partitions: int,
+    zookeeper: str = "memory",
+    config: Mapping[str, Any] | None = None,
+) -> Cost:
+    """The cost of a task with so many partitions, each of which has a copy on each of three brokers."""
+    config = config or (QUIET if zookeeper == "memory" else CALM)
     with Lab(brokers=3, generation=generation, seed=7, zookeeper=zookeeper, config=config) as lab:
         lab.create_topic("orders", partitions=partitions, replication_factor=3)
         lab.settle(PATIENCE)

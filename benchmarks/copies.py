@@ -23,7 +23,7 @@ from kafka_ctl.history.layout import IN_FILES, BucketWriter, DatasetFolder, buck
 from kafka_ctl.history.schema import to_arrow
 
 SIMULATED, HOURS, SEED = 48, 24, 1
-"""How many clusters are really simulated, for how long, and the seed of the first."""
+"""The number of clusters that are really simulated, their hours, and the seed of the first."""
 BUCKETS = 8
 QUICK = {"SIMULATED": 3, "HOURS": 2}
 

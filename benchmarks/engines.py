@@ -74,7 +74,7 @@ def compare(engines: dict[str, Engine]) -> Times:
 
 
 def plainly(records: int, folder: Path) -> None:
-    """How much the layout is worth."""
+    """The gain by the layout."""
     copies.write(records, folder / "ours")
     copies.write_plainly(records, folder / "plain")
     places = {"spark": folder / "ours", "plain layout": folder / "plain"}

@@ -1,4 +1,4 @@
-"""How fast the search for violations is, on all cores: steps and commands of random walks, states of every order."""
+"""The speed of the search for violations, on all cores: steps and commands of random walks, states of every order."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kafka_ctl.errors import Unavailable
 
 
 class Figure(NamedTuple):
-    """What was measured, the result with its unit, and what it is to be compared with."""
+    """A measure, its result with its unit, and the figure that it is to be compared with."""
 
     name: str
     result: str
@@ -26,7 +26,7 @@ def median(run: Callable[[], float], times: int) -> float:
 
 
 def seconds(command: Sequence[str], **options: object) -> float:
-    """How long a whole process takes, from its start to its end. Raises CalledProcessError if it fails."""
+    """The seconds of a whole process, from its start to its end. Raises CalledProcessError if it fails."""
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)  # type: ignore[call-overload]
     return time.perf_counter() - began
@@ -38,7 +38,7 @@ def shorten(part: ModuleType) -> None:
 
 
 def figures(part: ModuleType) -> Iterator[Figure]:
-    """What a benchmark measures, as it comes; where something is missing, a figure that says so, and the end."""
+    """The figures of a benchmark, as they come; where something is missing, a figure that says so, and the end."""
     try:
         yield from part.measure()
     except Unavailable as missing:

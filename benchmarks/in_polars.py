@@ -280,7 +280,7 @@ class Engine:
         self.questions = Questions(path, legal)
 
     def ask(self, name: str) -> int:
-        """How many rows the answer has, all of which are made."""
+        """The number of rows of the answer, all of which are made."""
         return len(getattr(self.questions, name)().collect(engine="streaming"))
 
     def digest(self, name: str) -> dict[str, Any]:

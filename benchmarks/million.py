@@ -1,4 +1,4 @@
-"""What a lab with a million records still answers at once, and how long it takes to go back in it."""
+"""Questions to a lab with a million records, and the time to go back in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon each mutant is noticed, in each generation in which it is possible: steps (records) of random walks.
+"""The steps (records) of random walks until each mutant is noticed, in each generation in which it is possible.
 
 The walks are those of `kafka-ctl explore --mutant`. A seed's walks are played one after the other until something is
 broken that is not declared; their steps are added up. `python -m benchmarks.mutants --write` writes `docs/mutants.md`.
@@ -46,7 +46,7 @@ def played(wanted: Walk) -> tuple[str | None, int]:
 
 
 def caught(name: str, generation: str, seed: int, walks: int = WALKS) -> tuple[str, int] | None:
-    """What notices a mutant first, and the steps until then; None if nothing does.
+    """The check that notices a mutant first, and the steps until then; None if none does.
 
     What a walk breaks without the mutant as well does not count.
     """
@@ -62,7 +62,7 @@ def caught(name: str, generation: str, seed: int, walks: int = WALKS) -> tuple[s
 
 
 class Cell(NamedTuple):
-    """What became of a mutant in a generation: steps of each seed with which it was noticed, and what noticed it."""
+    """The end of a mutant in a generation: steps of each seed that noticed it, and the check that did."""
 
     name: str
     generation: str

@@ -14,7 +14,7 @@ LEAVING = [
     "kill", "bounce", "expire_session", "pause", "controlled-shutdown", "lost", "registered", "elected",
     "brokers_changed",
 ]  # fmt: skip
-"""What brokers do, or what is done to them, when they leave or come back."""
+"""Acts of brokers, or commands to them, when they leave or come back."""
 
 
 def before(expression: pl.Expr, by: list[str]) -> pl.Expr:
@@ -39,7 +39,7 @@ class Departures:
         return self.records.filter(col("kind") == "controller", col("section") == "main")
 
     def _tries(self) -> pl.LazyFrame:
-        """What may be a departure, or a request to leave, and who was the controller then."""
+        """Possible departures, or requests to leave, and the controller at that time."""
 
         def cause(kind: str, action: str) -> Any:
             return when(col("kind") == kind, col("action") == action)
@@ -150,7 +150,7 @@ class Departures:
                 unseen=~col("down") & ~col("was_down"),
                 next_ms=col("time_ms").shift(-1).over(BY),
                 next_target=col("target").shift(-1).over(BY),
-                nobody_else=pl.coalesce(col("refusals").shift(-1).over(BY), "all_refusals")
+                election_refused=pl.coalesce(col("refusals").shift(-1).over(BY), "all_refusals")
                 > col("refusals") - col("refused").cast(pl.Int64),
             )
             .filter(col("down") | col("unseen"), ~col("going"))
@@ -162,7 +162,7 @@ class Departures:
             start_ms=when("unseen").then(pl.coalesce("epoch_ms", "time_ms")).otherwise("time_ms"),
             end_ms=when("unseen").then("time_ms").otherwise("next_ms"),
             restored=when("unseen").then("target").otherwise("next_target") == "OnlinePartition",
-            nobody_else=~col("unseen") & col("nobody_else"),
+            election_refused=~col("unseen") & col("election_refused"),
         )  # fmt: skip
         blamed = intervals.sort("seq").join_asof(
             self.departures().sort("cause_seq"), left_on="seq", right_on="cause_seq", coalesce=False,
@@ -171,7 +171,7 @@ class Departures:
         lost = pl.min_horizontal("start_ms", pl.max_horizontal("at_ms", "led_ms"))
         return blamed.with_columns(lost_ms=when(col("cause").is_null()).then("start_ms").otherwise(lost)).select(
             *BY, "start_ms", "end_ms", (col("end_ms") - col("start_ms")).round(4).alias("duration_ms"), "restored",
-            "nobody_else", "leader",
+            "election_refused", "leader",
             when("new").then(value("topic creation")).otherwise("cause").alias("cause"),
             "cause_seq", "lost_ms", (col("end_ms") - col("lost_ms")).round(4).alias("outage_ms"),
         )  # fmt: skip
@@ -261,7 +261,7 @@ class Departures:
         )  # fmt: skip
 
     def _sizes(self) -> pl.LazyFrame:
-        """How many partitions there were after each record that changed it."""
+        """The number of partitions after each record that changed it."""
         there = (col("target") != NEVER).cast(int)
         return (
             self.moves()

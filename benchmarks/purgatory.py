@@ -1,4 +1,4 @@
-"""What fetches that wait in a leader's purgatory cost: to put one there, and each time its partition is written to."""
+"""The costs of fetches that wait in a leader's purgatory: to put one there, and each time its partition is written."""
 
 from __future__ import annotations
 

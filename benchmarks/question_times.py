@@ -1,4 +1,4 @@
-"""How the time of questions grows with the records: `python -m benchmarks.question_times [--write] 1 3 10 30 100`.
+"""The time of questions by the number of records: `python -m benchmarks.question_times [--write] 1 3 10 30 100`.
 
 The sizes are in million records, grown from the twelve clusters of the lesson on large histories. `--write` writes
 `docs/question-times.md`. 100 million records need 0.4 GB of disk.
@@ -16,6 +16,8 @@ from benchmarks.engine import Engine
 from kafka_ctl.history import Workload, generate, grow
 
 QUESTIONS = ("unavailability", "shutdown_vs_failure", "failover_time")
+CLUSTERS, HOURS = 12, 4
+"""Of the lesson's simulated clusters."""
 CORES, RUNS = 2, 3
 PAGE = Path(__file__).parents[1] / "docs" / "question-times.md"
 HEAD = """\
@@ -23,7 +25,7 @@ HEAD = """\
 
 `python -m benchmarks.question_times --write {sizes}` wrote this page.
 
-The records are those of the lesson on [large histories](../notebooks/23-large-histories.ipynb): twelve simulated
+The records are those of the lesson on [large histories](../notebooks/25-large-histories.ipynb): twelve simulated
 clusters, which `grow` wrote again under other names until there were so many records. Each figure is the processor
 time of one question in seconds, on all cores together: the lowest of {runs} runs. The last column is the sum as a
 multiple of the sum in the row above, and in brackets the same for the number of records.
@@ -73,7 +75,7 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="kafka_ctl-benchmark-") as name:
         folder = Path(name)
         lesson = Workload(topics=(2, 6), rate=6, spread=2)
-        source = generate(None, 12, 4, 2, out=folder / "source", workload=lesson)
+        source = generate(None, CLUSTERS, HOURS, 2, out=folder / "source", workload=lesson)
         for size in sizes:
             times = -(-round(size * 1e6) // source.records)
             records, took = measure(folder / "source", source.records, times, folder / f"{size:g}")

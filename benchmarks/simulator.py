@@ -1,4 +1,4 @@
-"""How many trace records a second the simulator makes, on one core: a broker fails in a cluster of 10,000 partitions.
+"""The trace records a second of the simulator, on one core: a broker fails in a cluster of 10,000 partitions.
 
 Beside it, what a plain asyncio loop does that only jumps from timer to timer, since no simulator on asyncio can
 be faster than that.

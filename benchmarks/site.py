@@ -21,7 +21,7 @@ from kafka_ctl.paths import ROOT
 
 PARTITIONS, TIMES, VISITS = 1_000, 5, ("first", "second")
 QUICK = {"PARTITIONS": 20, "TIMES": 1, "VISITS": ("first",)}
-LESSON = "notebooks/16-the-bug-museum.ipynb"
+LESSON = "notebooks/17-the-bug-museum.ipynb"
 
 
 def cpu() -> float:

@@ -1,4 +1,4 @@
-"""What it costs to set, cancel and expire a timer while many are pending: the wheel, a heap, and asyncio's own.
+"""The cost to set, cancel and expire a timer while many are pending: the wheel, a heap, and asyncio's own.
 
 Timeouts are spread over 30 s, as those of requests. Each figure is the processor time of one timer, the least of some
 rounds, with so many pending; beside it the same by `heapq` (of lists, where cancelling marks the entry, which the heap
@@ -25,7 +25,7 @@ PARTS = ("set", "cancelled", "expired")
 
 
 def nothing() -> None:
-    """What every timer does."""
+    """The act of every timer."""
 
 
 class Wheel:
@@ -139,7 +139,7 @@ def measure() -> Iterator[Figure]:
 
 
 def answered(timers: Any) -> int:
-    """What is kept of timers that were all cancelled, as those of requests that were answered in time."""
+    """The memory of timers that were all cancelled, as those of requests that were answered in time."""
     for number in range(100 * BATCH):
         timers.cancel(timers.set(SPAN - number % 100))
     return int(timers.kept())

@@ -1,4 +1,4 @@
-"""How long it takes to rewind a run of some 10,000 records by one moment, and to reach its middle again."""
+"""The time to rewind a run of some 10,000 records by one moment, and to reach its middle again."""
 
 from __future__ import annotations
 

@@ -6,17 +6,21 @@ Needs kafka-python and kcat; `FUZZ` is in seconds for each generation.
 from __future__ import annotations
 
 import shutil
+import statistics
 import subprocess
 import time
 from collections.abc import Iterator
 
-from benchmarks.figures import Figure, median
+from benchmarks.figures import Figure
 from kafka_ctl import Lab
+from kafka_ctl.errors import Unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import GENERATIONS
 from tests.wire_fuzz import fuzz
 
 RECORDS, TIMES, FUZZ, SIZE = 20_000, 3, 60.0, 100
+COPIES = {1: "1 copy", 3: "3 copies"}
+"""The numbers of brokers, each of which has a copy, in words."""
 QUICK = {"RECORDS": 500, "TIMES": 1, "FUZZ": 1.0}
 
 
@@ -28,42 +32,50 @@ def lab_with_topic(brokers: int) -> Lab:
     return lab
 
 
-def with_kafka_python(brokers: int) -> tuple[float, float]:
-    """Records a second that kafka-python produces with acks=all, and then consumes."""
+def with_kafka_python(servers: str) -> tuple[float, float]:
+    """Records a second that kafka-python produces to an empty `orders-0` with acks=all, and then consumes."""
     with needed_for("this benchmark"):
         from kafka import KafkaConsumer, KafkaProducer
-    with lab_with_topic(brokers) as lab:
-        servers = lab.bootstrap_servers.split(",")
-        producer = KafkaProducer(bootstrap_servers=servers, acks="all", linger_ms=5)
-        producer.partitions_for("orders")
-        began = time.perf_counter()
-        for _ in range(RECORDS):
-            producer.send("orders", bytes(SIZE))
-        producer.flush()
-        produced = RECORDS / (time.perf_counter() - began)
-        producer.close()
-        consumer = KafkaConsumer("orders", bootstrap_servers=servers, auto_offset_reset="earliest")
-        left, began = RECORDS, time.perf_counter()
-        while left > 0:
-            left -= sum(map(len, consumer.poll(1000).values()))
-        consumed = RECORDS / (time.perf_counter() - began)
-        consumer.close()
-        return produced, consumed
+    producer = KafkaProducer(bootstrap_servers=servers.split(","), acks="all", linger_ms=5)
+    producer.partitions_for("orders")
+    began = time.perf_counter()
+    for _ in range(RECORDS):
+        producer.send("orders", bytes(SIZE))
+    producer.flush()
+    produced = RECORDS / (time.perf_counter() - began)
+    producer.close()
+    consumer = KafkaConsumer("orders", bootstrap_servers=servers.split(","), auto_offset_reset="earliest")
+    left, began = RECORDS, time.perf_counter()
+    while left > 0:
+        left -= sum(map(len, consumer.poll(1000).values()))
+    consumed = RECORDS / (time.perf_counter() - began)
+    consumer.close()
+    return produced, consumed
 
 
-def with_kcat(brokers: int) -> tuple[float, float]:
-    """The same with kcat, its start and end included."""
-    program = shutil.which("kcat") or "kcat"
+def with_kcat(servers: str) -> tuple[float, float]:
+    """The same with kcat, its start and end included. Raises Unavailable if kcat is not installed."""
+    program = shutil.which("kcat")
+    if program is None:
+        raise Unavailable("kcat is not installed")
+    command = [program, "-b", servers, "-t", "orders", "-X", "acks=all"]
+    lines = ("x" * SIZE + "\n") * RECORDS
+    began = time.perf_counter()
+    subprocess.run([*command, "-P"], input=lines, text=True, check=True, capture_output=True)
+    produced = RECORDS / (time.perf_counter() - began)
+    began = time.perf_counter()
+    found = subprocess.run([*command, "-C", "-e", "-q"], check=True, capture_output=True).stdout
+    assert len(found) == len(lines)
+    return produced, RECORDS / (time.perf_counter() - began)
+
+
+CLIENTS = {"kafka-python": with_kafka_python, "kcat": with_kcat}
+
+
+def through_a_lab(client: str, brokers: int) -> tuple[float, float]:
+    """Records a second produced and consumed through a new lab of so many brokers."""
     with lab_with_topic(brokers) as lab:
-        command = [program, "-b", lab.bootstrap_servers, "-t", "orders", "-X", "acks=all"]
-        lines = ("x" * SIZE + "\n") * RECORDS
-        began = time.perf_counter()
-        subprocess.run([*command, "-P"], input=lines, text=True, check=True, capture_output=True)
-        produced = RECORDS / (time.perf_counter() - began)
-        began = time.perf_counter()
-        found = subprocess.run([*command, "-C", "-e", "-q"], check=True, capture_output=True).stdout
-        assert len(found) == len(lines)
-        return produced, RECORDS / (time.perf_counter() - began)
+        return CLIENTS[client](lab.bootstrap_servers)
 
 
 def failover() -> tuple[float, float]:
@@ -106,18 +118,18 @@ def survive(generation: str) -> int:
 
 
 def measure() -> Iterator[Figure]:
-    for brokers in (1, 3):
-        for name, run in (("kafka-python", with_kafka_python), ("kcat", with_kcat)):
-            if name == "kcat" and shutil.which("kcat") is None:
-                yield Figure("records a second with kcat", "not measured", "kcat is not installed")
+    for brokers, copies in COPIES.items():
+        for name in CLIENTS:
+            try:
+                runs = [through_a_lab(name, brokers) for _ in range(TIMES)]
+            except Unavailable as missing:
+                yield Figure(f"records a second with {name}", "not measured", str(missing))
                 continue
-            runs = [run(brokers) for _ in range(TIMES)]
-            for place, what in enumerate(("produced", "consumed")):
-                rate = median(iter([one[place] for one in runs]).__next__, TIMES)
-                copies = f"{brokers} cop{'y' if brokers == 1 else 'ies'}, acks=all"
-                yield Figure(f"records of {SIZE} bytes {what} with {name}", f"{rate:,.0f} a second", copies)
+            for what, rates in zip(("produced", "consumed"), zip(*runs, strict=True), strict=True):
+                rate = f"{statistics.median(rates):,.0f} a second"
+                yield Figure(f"records of {SIZE} bytes {what} with {name}", rate, f"{copies}, acks=all")
     runs = [failover() for _ in range(TIMES)]
-    seen, written = (median(iter([one[place] for one in runs]).__next__, TIMES) for place in (0, 1))
+    seen, written = map(statistics.median, zip(*runs, strict=True))
     yield Figure("from an election until a client knows the new leader", f"{seen * 1000:.0f} ms", "aim: under 1 s")
     session = "of it up to 8 s until ZooKeeper gives the session up"
     yield Figure("from a leader's death until a client has written again", f"{written:.1f} s", session)

@@ -1,4 +1,4 @@
-"""Which brokers hold the replicas of a new topic or of new partitions: spread evenly, racks kept apart.
+"""The assignment of replicas of a new topic or of new partitions: spread evenly, racks kept apart.
 
 First replicas, the preferred leaders, go around the brokers one by one. The followers of a partition stand
 at a distance from its leader, and that distance grows by one with every round, so that the load of a dead

@@ -1,4 +1,4 @@
-"""Which leaderships the automatic rebalance gives back, as pure functions.
+"""The automatic rebalance: the leaderships that it gives back, as pure functions.
 
 Partitions are grouped by the broker they *prefer*, the first of their assignment. A group of which more than a
 percentage is led by other brokers is looked at, and all its misplaced partitions are to be elected, but for those that
@@ -56,7 +56,7 @@ class BrokerBalance(NamedTuple):
 
 
 def left_out(partition: Candidate, live: Collection[int], moving: Collection[object], in_sync: bool) -> str | None:
-    """Why a misplaced partition is not elected; None if it is. `in_sync`: whether its preferred replica must be."""
+    """The reason to leave out a misplaced partition, or None. `in_sync`: whether its preferred replica must be."""
     if partition.deleting:
         return DELETING
     if moving:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from kafka_ctl.visible import visible
@@ -30,7 +29,16 @@ class Countdown:
         now = time.monotonic()
         if done and now - self._last >= self.every:
             self._last = now
-            print(f"{text}, {(now - self._began) * (total - done) / done:.0f} s left", file=sys.stderr, flush=True)
+            left = rounded((now - self._began) * (total - done) / done)
+            print(f"{text}, {left} left", file=sys.stderr, flush=True)
+
+
+def rounded(seconds: float) -> str:
+    """A time as one reads it: `90 s`, `12 min`, `19 h 50 min`."""
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class Table(NamedTuple):
@@ -41,6 +49,8 @@ class Table(NamedTuple):
 
     def html(self, caption: str = "") -> str:
         """The table in HTML, with all of its text escaped."""
+        from html import escape
+
         title = f"<caption>{escape(caption)}</caption>" if caption else ""
         head = "".join(f"<th {LEFT}>{escape(name)}</th>" for name in self.head)
         rows = ("".join(f"<td {LEFT}>{escape(text)}</td>" for text in row) for row in self.rows)

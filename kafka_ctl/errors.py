@@ -22,14 +22,21 @@ Texts follow one order: the subject, what was asked, what is allowed.
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 import sys
 from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
-_shortener = reprlib.Repr()
+
+class _Shortener(reprlib.Repr):
+    """Python's own, which writes a partition as Kafka does, `orders-0`."""
+
+    def repr_TopicPartition(self, value: object, level: int) -> str:  # noqa: N802
+        return str(value)
+
+
+_shortener = _Shortener()
 _shortener.maxstring = _shortener.maxother = 300
 _PLATFORM: str = sys.platform
 IN_BROWSER = _PLATFORM == "emscripten"
@@ -51,6 +58,8 @@ def short(value: object) -> str:
 
 def no_command(asked: str, known: Iterable[str], program: str) -> str:
     """The sentence for a command that there is not: those that are spelled nearly so, and how to list all."""
+    import difflib  # here: few programs misspell a name, and all load this module
+
     near = difflib.get_close_matches(asked[:100], [*known], 3, cutoff=0.5)
     nearest = f"; nearest: {', '.join(near)}" if near else ""
     return f"no such command: {short(asked)}{nearest}; `{program} --help` lists all"
@@ -112,6 +121,8 @@ class UnknownName(BadInput):
         self.what, self.asked, self.known = what, asked, tuple(known)
         names, listing = [str(name) for name in self.known], "known"
         if len(names) > MOST_NAMES:
+            import difflib
+
             listing = "nearest known"
             names = difflib.get_close_matches(str(asked)[:100], names, NEAREST, cutoff=0)
         super().__init__(f"unknown {what} {short(asked)}; {listing}: {', '.join(names) or 'none'}")

@@ -6,17 +6,27 @@ nothing else of it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
-from typing import Protocol, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
+from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.requests import Request, Response
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 PROCESS: ContextVar[int | None] = ContextVar("process", default=None)
 """The broker whose process the current callback belongs to; None for the world around it."""
+
+LIMIT = 3600.0
+"""Seconds of virtual time after which `settle` gives up."""
+
+
+class Halted(ConditionNotMet):
+    """The moment has come at which a replay was to stop; whatever was under way can go on from there."""
 
 
 class Timer(Protocol):

@@ -18,6 +18,8 @@ UNKNOWN_EPOCH = -1
 """The broker epoch in a request whose sender knows nothing of broker epochs (before 2.2)."""
 PRODUCE_TIMEOUT = 30.0
 """Seconds a produce request waits for the in-sync replicas: the producer's `request.timeout.ms`."""
+ALL = -1
+"""The value of `acks=all` in a produce request."""
 API_TIMEOUT = 30.0
 """Seconds an administrator's request to the controller waits for its answer."""
 

@@ -106,6 +106,8 @@ class HashMap(dict[K, V]):
         del self._hashes[key]
 
     def __iter__(self) -> Iterator[K]:
+        if len(self._hashes) * 8 < len(self._table):  # a table that was cleared keeps its size
+            return iter(self.ordered(self._hashes))
         return (key for chain in self._table[::-1] for key in chain)
 
     def keys(self) -> KeysView[K]:  # type: ignore[override]
@@ -120,8 +122,9 @@ class HashMap(dict[K, V]):
     def clear(self) -> None:
         """Empty the table, which keeps its size."""
         super().clear()
+        for key in self._hashes:
+            self._table[self._place(key)].clear()
         self._hashes.clear()
-        self._table = [[] for _ in self._table]
 
     def pop(self, key: K, *default: object) -> Any:
         if key not in self and default:

@@ -8,7 +8,7 @@ Kafka 96ed9af (the commit before KAFKA-343, which brought the controller): serve
 LeaderChangeListener, leaderElection, canBecomeLeader; utils/ZkUtils.scala, tryToBecomeLeaderForPartition. No release
 had it; logs and records are left out here.
 
-Separate from `lesson_21.py` because the notebook runs it, too.
+Separate from `lesson_23.py` because the notebook runs it, too.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ and takes it off its own list only. What stays on the other lists is purged when
 
 Kafka 2.0.1: server/DelayedOperation.scala, DelayedOperationPurgatory, advanceClock
 
-Separate from `lesson_24.py` because the notebook calls it, and no exercise does.
+Separate from `lesson_26.py` because the notebook calls it, and no exercise does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FetchLoad(NamedTuple):
 
 
 class _Fetch(DelayedOperation):
-    """Completed by whoever looks at it after there are records."""
+    """A delayed fetch: the next check after the records have come completes it."""
 
     has_records = False
 

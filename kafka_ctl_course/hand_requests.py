@@ -1,6 +1,6 @@
 """Requests by hand that wait at a broker, each on a connection of its own; and the fields of a Fetch request.
 
-Separate from `lesson_18.py` because the notebook calls it, too.
+Separate from `lesson_20.py` because the notebook calls it, too.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Apache Kafka trunk of October 2024: metadata/src/main/java/org/apache/kafka/controller/QuorumController.java,
 ReplicationControlManager.java, ClusterControlManager.java, PartitionChangeBuilder.java.
 
-Separate from `lesson_22.py` because it is a table of sources, and the museum's page prints it too.
+Separate from `lesson_24.py` because it is a table of sources, and the museum's page prints it too.
 """
 
 from __future__ import annotations

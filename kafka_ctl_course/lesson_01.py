@@ -38,7 +38,7 @@ FOUR = (
 
 
 def same_controller(lab: Lab) -> str | None:
-    """True if no other broker acts as the controller, or a broker is down."""
+    """The problem, or None: no other broker acts as the controller, or a broker is down."""
     if lab.controller is None:
         return "no broker acts as the controller."
     if lab.controller.id == FIRST:
@@ -87,7 +87,7 @@ def explain_winner(given: tuple[Trace], got: object, expected: int) -> str:
 
 
 def no_acting_controller(lab: Lab) -> str | None:
-    """True if no broker acts as the controller, or the topic still has no leaders."""
+    """The problem, or None: no broker acts as the controller, or the topic still has no leaders."""
     if lab.controller is None:
         znode = lab.znodes().get("/controller")
         owner = f" It belongs to session {znode[2]:#x}." if znode else ""
@@ -97,7 +97,7 @@ def no_acting_controller(lab: Lab) -> str | None:
 
 
 def not_rolled(lab: Lab) -> str | None:
-    """True if a broker was not restarted or is down, two were down at once, or the controller changed too often."""
+    """The problem, or None: a broker is down or was not restarted, two were down, or controllers changed too often."""
     starts = Counter(record.actor for record in lab.trace.slice(kind="broker", action="start"))
     missing = [id for id in lab.brokers if starts[f"broker-{id}"] < 2 or lab.brokers[id].state != "running"]
     if missing:
@@ -125,7 +125,7 @@ def not_owner(lab: Lab, more: str = "") -> str:
 
 BROKEN = '''
 def resigns(broker, controller):
-    """Whether `broker`, which has a new session, resigns and competes; `controller` is the id in /controller, or -1."""
+    """True if `broker`, which has a new session, resigns and competes; `controller` is the id in /controller, or -1."""
     return True
 '''
 """The function that learners get."""

@@ -1,11 +1,11 @@
 """Exercises of lesson 02, how a decision reaches the brokers.
 
-Separate from `lesson_16.py` because a lesson has a file; that one asks about the edited cluster, too.
+Separate from `lesson_17.py` because a lesson has a file; that one asks about the edited cluster, too.
 """
 
 from __future__ import annotations
 
-from kafka_ctl.brokers.process import DOWN
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
@@ -120,7 +120,7 @@ def explain(case: tuple[Lab], got: object, expected: set[int]) -> str:
 
 
 def refused(lab: Lab) -> str | None:
-    """True if a new producer cannot write, or brokers disagree."""
+    """The problem, or None: a new producer cannot write, or brokers disagree."""
     running = [view for view in lab.brokers.values() if view.state != DOWN]
     leading = [view.id for view in running if ORDERS in view.leads]
     if len(leading) != 1:

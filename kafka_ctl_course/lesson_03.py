@@ -78,13 +78,13 @@ def predict_wrong(answer: tuple[tuple[str, int], ...], truth: tuple[tuple[str, i
         if state == "New":
             return "New has never had a leader; solo-0 has had one, and its `state` znode says so."
         if state == "Online":
-            return "Online needs a leader that is alive; who holds solo-0?"
+            return "Online needs a leader that is alive; which broker has a replica of solo-0?"
         if leader == -1:
             return "True in 2.4. Here ZooKeeper still names a leader for solo-0: who would have written -1?"
     if any(mine == 4 for _, mine in answer[1:3]):
         return "Broker 4 is dead; the new controller elects for every partition that it finds Offline."
     if any(state == "Offline" for state, _ in answer[1:3]):
-        return "So it was when the new controller looked. What does it do with the partitions that are Offline?"
+        return "They were Offline when the new controller looked. What does it do with the partitions that are Offline?"
     return None
 
 
@@ -174,7 +174,7 @@ def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, 
 
 
 def not_online(lab: Lab) -> str | None:
-    """True if the partition still never had a leader."""
+    """The problem, or None: the partition still never had a leader."""
     if not any(p.topic == "alone" for p in lab.partitions()):
         return "the topic is gone."
     found = lab.partition("alone", 0)
@@ -202,7 +202,7 @@ EXERCISES: tuple[Exercise, ...] = (
         title="What a new controller finds",
         hints=(
             "For which of the four is the leader's broker alive? The new controller elects for the others.",
-            "Who else holds each partition?",
+            "Which other brokers have a replica of each partition?",
             "Which process writes to ZooKeeper at a takeover in 2.0, when no replica can be elected?",
         ),
         story=OPENING + TAKEOVER + "settle\n",
@@ -211,7 +211,7 @@ EXERCISES: tuple[Exercise, ...] = (
         parts=("orders-0", "orders-1", "orders-2", "solo-0"),
         wrong=(predict_wrong,),
         names={str(state): short(state) for state in PartitionState} | {short(s): short(s) for s in PartitionState},
-        nobody="-1",
+        no_broker="-1",
         why="Three of them have a live replica in sync. solo-0 is Offline, and ZooKeeper names a dead leader: in 2.0 "
         "no controller rewrites it (KAFKA-3143).",
     ),
@@ -294,7 +294,10 @@ GUESSES: dict[str, Guess] = {
         "A topic with one partition and three replicas. A follower's broker dies. How many moves are there?",
         (
             ("1 of the partition, 1 of a replica", "The partition keeps its leader: why should it move?"),
-            ("0 of the partition, 1 of a replica", "The two machines move for reasons of their own."),
+            (
+                "0 of the partition, 1 of a replica",
+                "The partition has its leader and stays Online; only the replica on broker 3 goes Offline.",
+            ),
             ("1 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
             ("0 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
         ),
@@ -303,8 +306,14 @@ GUESSES: dict[str, Guess] = {
     "03.b": Guess(
         "Broker 3 is dead. What does the controller ask it to do?",
         (
-            ("nothing, it is dead", "So you would write it. This machine has one rule for all reasons to go Offline."),
-            ("to stop its replica", "A request that can never leave: it is put into the batch anyway."),
+            (
+                "nothing, it is dead",
+                "Kafka has one rule for each move to Offline: after a failed disk the broker is alive.",
+            ),
+            (
+                "to stop its replica",
+                "The request is put into the batch, and dropped when the batch is sent: the broker is offline.",
+            ),
             ("to follow the new leader", "LeaderAndIsr goes to the replicas that are left."),
         ),
         1,

@@ -137,7 +137,7 @@ def in_words(found: Result) -> str:
 
 
 def refused(lab: Lab) -> str | None:
-    """True if a write is refused, or acknowledged with fewer than two copies."""
+    """The problem, or None: a write is refused, or acknowledged with fewer than two copies."""
     if any(each.name in ("start", "bounce") and each.args[:1] == (2,) for each in lab.commands):
         return "broker 2 is beyond repair: in this exercise it cannot be started."
     outcome = lab.produce("orders", 0)
@@ -164,7 +164,7 @@ CONFIGURED = (
 
 BROKEN = '''
 def cut(high_watermark, end, shared):
-    """Where a new follower cuts its log, which ends at `end`.
+    """The offset at which a new follower cuts its log, which ends at `end`.
 
     Up to `shared` it has the leader's records, by leader epochs; that is None until the leader has answered.
     """

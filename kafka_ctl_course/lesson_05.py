@@ -46,8 +46,8 @@ STORIES = {
     "all in sync": OPENING + TOPIC + "kill 1\nsettle\n",
     "caught up late": OPENING + TOPIC + LATE + "kill 1\nsettle\n",
     "two dead": OPENING + TOPIC + "kill 2\nsettle\nkill 1\nsettle\n",
-    "nobody in sync": OPENING + ALONE,
-    "nobody in sync, unclean allowed": UNCLEAN + ALONE,
+    "no replica in sync": OPENING + ALONE,
+    "no replica in sync, unclean allowed": UNCLEAN + ALONE,
 }
 
 
@@ -206,14 +206,14 @@ def predict_wrong(answer: tuple[int, tuple[int, ...]], truth: tuple[int, tuple[i
 
 
 def no_leader(lab: Lab) -> str | None:
-    """True if the partition still has no leader."""
+    """The problem, or None: the partition still has no leader."""
     found = lab.partition("orders", 0)
     running = lab.brokers[found.leader].state == "running" if found.leader >= 0 else False
     return None if running else f"orders-0 has leader {found.leader} and ISR {found.isr}."
 
 
 def no_leader_or_loss(lab: Lab) -> str | None:
-    """True if the partition has no leader, or one without the records that were acknowledged."""
+    """The problem, or None: the partition has no leader, or one without the records that were acknowledged."""
     if (missing := no_leader(lab)) is not None:
         return missing
     lost = next((v.text for v in lab.violations if v.invariant == "I4"), None)
@@ -221,7 +221,7 @@ def no_leader_or_loss(lab: Lab) -> str | None:
 
 
 def led_by_other(lab: Lab) -> str | None:
-    """True if broker 2 leads, without broker 1 and without other topics at risk."""
+    """The problem, or None once broker 2 leads: broker 1 was started, or no broker leads."""
     if any(each.name == "start" and each.args[:1] == (1,) for each in lab.commands):
         return "broker 1 is beyond repair: in this exercise it cannot be started."
     return no_leader(lab)
@@ -385,7 +385,7 @@ GUESSES: dict[str, Guess | PictureGuess] = {
             "broker:3": "It is the next in the ISR. Many pages say so, even a comment in Kafka's source.",
             "broker:1": "It is dead; the controller does not wait for it while others are in sync.",
             "broker:4": "It has no copy of the partition.",
-            "nobody": "Two replicas are in sync and alive.",
+            "none": "Two replicas are in sync and alive.",
         },
         "The walk goes along the assignment, and takes the first that is alive and in the ISR.",
     ),

@@ -136,7 +136,7 @@ def not_shrunk(lab: Lab) -> str | None:
 
 BROKEN = '''
 def is_done(wanted, stored):
-    """Whether the write of a leader was done although ZooKeeper answered BADVERSION; both are texts of a znode."""
+    """True if the write of a leader was done although ZooKeeper answered BADVERSION; both are texts of a znode."""
     return False
 '''
 """The function that learners get."""
@@ -152,7 +152,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         story=OPENING + TOPIC + "kill 3\nsettle\nstart 3\nsettle\nlag 3 orders 0\nsettle\n",
         ask=writers,
-        example=(("nobody", True), ("nobody", True), ("nobody", True)),
+        example=(("no process", True), ("no process", True), ("no process", True)),
         parts=("the death", "the return", "the lag"),
         wrong=(predict_wrong,),
         why="The controller acts when a session ends and raises the leader epoch; the leader does the rest.",

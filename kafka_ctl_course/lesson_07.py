@@ -61,7 +61,7 @@ ROLLS = (
 
 
 def not_whole(lab: Lab) -> str | None:
-    """True if a copy is missing from the ISR."""
+    """The problem, or None: a copy is missing from the ISR."""
     found: PartitionView = lab.partition("orders", 0)
     if found.leader >= 0 and set(found.isr) == {1, 2, 3}:
         return None
@@ -83,7 +83,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ask=after_both,
         example=(7, (7, 8)),
         parts=("the leader", "the ISR"),
-        nobody="-1",
+        no_broker="-1",
         wrong=(predict_wrong,),
         why="Broker 1 ran and was not in the ISR. Broker 2 was its last member, and stays in it.",
     ),
@@ -93,7 +93,7 @@ EXERCISES: tuple[Exercise, ...] = (
         core=True,
         given='''
 def safe_to_stop(lab, broker):
-    """Whether each partition has another member of its ISR that runs."""
+    """True if each partition has another member of its ISR that runs."""
     for p in lab.partitions():
         others = [replica for replica in p.isr if replica != broker]
         if not any(lab.brokers[replica].state == "running" for replica in others):
@@ -167,7 +167,7 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         kill_first,
         without_leader,
         {
-            "nobody": "Only a member of the ISR may lead, and some ISRs had broker 1 alone.",
+            "none": "Only a member of the ISR may lead, and some ISRs had broker 1 alone.",
             "partition:orders-1": "Broker 3 is in the ISR of orders-1.",
             "partition:orders-2": "Broker 3 leads orders-2, and broker 1 has no copy of it.",
             "partition:orders-4": "Broker 3 leads orders-4 and goes on.",

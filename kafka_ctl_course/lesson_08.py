@@ -143,7 +143,7 @@ def _explain_one(
 
 
 def left_a_gap(lab: Lab) -> str | None:
-    """True if broker 1 still runs, or pair-0 was without a leader, or has lost records."""
+    """The problem, or None: broker 1 still runs, or pair-0 was without a leader, or has lost records."""
     found = lab.partition("pair", 0)
     if lab.brokers[1].state != "down":
         return "broker 1 has not stopped."
@@ -190,7 +190,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ask=after_the_stop,
         example=(7, 7, 7, 7, 7),
         parts=("late", "followed", "solo", "alone", "attempts"),
-        nobody="-1",
+        no_broker="-1",
         wrong=(predict_wrong,),
         why="late moves, followed keeps its leader, solo is left alone, and alone keeps broker 2 for three attempts.",
     ),

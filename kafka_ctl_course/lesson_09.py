@@ -107,7 +107,7 @@ def in_words(outcome: Obeyed) -> str:
 
 
 def disobeyed(lab: Lab) -> str | None:
-    """True if the brokers still do not know what they lead."""
+    """The problem, or None: the brokers still do not know what they lead."""
     wanted = {f"{p.topic}-{p.partition}": p.leader for p in lab.partitions() if p.topic == "new"}
     if len(wanted) < 3:
         return "the topic new is not whole any more."
@@ -197,8 +197,8 @@ EXERCISES: tuple[Exercise, ...] = (
         core=True,
         hints=(
             "What do the brokers answer to the controller's requests? See the trace, or their logs.",
-            "With which number do they compare, and where do they keep it?",
-            "How does a controller come by its epoch? From where does it read, and when?",
+            "Which number do they compare with the request's epoch, and where do they keep it?",
+            "From where does a controller get its epoch, and when does it read it?",
         ),
         begin=CLEANED,
         missing=disobeyed,
@@ -228,7 +228,7 @@ GUESSES: dict[str, Guess] = {
                 "ZooKeeper cannot tell slow from dead; it counts the time since the last ping.",
             ),
             ("There are two controllers for a while", "One by its own memory, one by `/controller`."),
-            ("Brokers stop until it is back", "They do not wait for a controller: a leader goes on leading."),
+            ("Brokers stop until it is back", "Brokers need no controller to serve clients: a leader goes on leading."),
         ),
         1,
     ),
@@ -237,7 +237,7 @@ GUESSES: dict[str, Guess] = {
         (
             ("It obeys: that controller was elected", "It was. The broker has heard of another one since."),
             ("It asks ZooKeeper who is right", "Brokers do not ask ZooKeeper before they obey."),
-            ("It refuses: the epoch is old", "A number in the request is all it needs."),
+            ("It refuses: the epoch is old", "It compares the epoch in the request with the newest that it has seen."),
         ),
         2,
     ),
@@ -247,7 +247,7 @@ GUESSES: dict[str, Guess] = {
         (
             ("the new controller, as usual", "It is elected and healthy. Which epoch does it have?"),
             ("neither", "The brokers remember a number that ZooKeeper has forgotten."),
-            ("the old controller", "It has resigned when /controller went."),
+            ("the old controller", "It resigned when /controller was deleted."),
         ),
         1,
     ),

@@ -160,7 +160,7 @@ def in_words(outcome: End) -> str:
 
 
 def moves_on(lab: Lab) -> str | None:
-    """True if the partition is not back on 1, 2, 3, or would move once broker 4 is there."""
+    """The problem, or None: the partition is not back on 1, 2, 3, or would move once broker 4 is there."""
     found = lab.partition("orders", 0)
     with lab.fork() as later:
         if later.brokers[4].state == "down":

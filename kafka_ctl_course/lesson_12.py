@@ -298,7 +298,7 @@ GUESSES: dict[str, Guess] = {
     "12.c": Guess(
         "Kafka 2.4. 1, 2, 3 moves to 3, 4, 2, and is cancelled after a second. What is AR then?",
         (
-            ("1, 2, 3", "The help says: original replicas. But was their order kept anywhere?"),
+            ("1, 2, 3", "The set is right. But was its order kept anywhere?"),
             ("3, 2, 1", "The lists in the znode say who was added, and no order of before."),
             ("3, 4, 2, 1", "That is AR while it moves."),
         ),

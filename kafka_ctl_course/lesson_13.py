@@ -1,335 +1,300 @@
-"""Exercises of lesson 13, deleting topics."""
+"""Exercises of lesson 13, the reassignment tool and its throttles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from kafka_ctl.controller.deletion import next_move
-from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain, returned_none, unsuited
 from kafka_ctl.exercises.operate import Operate
-from kafka_ctl.exercises.predict import Predict
-from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
-from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
-from kafka_ctl_course.figures.deletion import facts
+from kafka_ctl_course.figures.reassignment_znodes import Throttle, settings
+from kafka_ctl_course.quiet import quiet_lab, write
 
-Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
-End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
-TITLE = "Deleting topics"
+TITLE = "The reassignment tool and throttles"
 OPENING = (
-    "lab brokers={} generation=2.0 seed=7 "
-    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
+    "lab brokers=4 generation=2.4 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-STUCK = OPENING.format(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
-"""Broker 1 is down, so the deletion of orders cannot end."""
-LEFT = (
-    OPENING.format(4)
+THROTTLED = (
+    OPENING
     + TOPIC
-    + """create_topic audit assignment='{"0":[1,2,3]}'\nsettle\nslow 4 8\n"""
-    + """reassign '{"orders-0":[1,2,4]}'\nrun_for 0.1\ndelete_topic orders\nsettle\nheal\nsettle\n"""
+    + """slow 4 30\nexecute_reassignment '{"orders-0":[1,2,4]}' throttle=1000000\n"""
+    + "run_for 1\nkill 4\nsettle\nheal\nsettle\n"
 )
-"""A topic was deleted while it moved: its request for a reassignment is left over."""
+"""A throttled move to broker 4, which is down."""
+FORGOTTEN = (
+    OPENING
+    + TOPIC
+    + """create_topic payments assignment='{"0":[2,3,1]}'\nsettle\n"""
+    + """execute_reassignment '{"orders-0":[1,2,4],"payments-0":[2,3,4]}' throttle=1000\nsettle\n"""
+    + "kill 4\nrun_for 10\nproduce orders 0 records=20 size=1000000\nproduce payments 0 records=20 size=1000000\n"
+    + "start 4\nrun_for 60\n"
+)
+"""A throttled move of two topics that is done and was not verified; broker 4 was down, and cannot catch up."""
+MB = 1_000_000
 
 
-# 1: predict
+# 1: the throttle for a deadline
 
 
-def states(lab: Lab) -> dict[int, str]:
-    """The state of each replica, by broker."""
-    return {r.broker: str(r.state) for r in lab.replicas()}
+class Move(NamedTuple):
+    """A partition with so many MB and a producer that writes so many MB a second; it has to move in `seconds`."""
+
+    megabytes: int
+    writes: int
+    seconds: int
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+
+    @property
+    def in_sync(self) -> int:
+        """The followers in the ISR while it moves."""
+        return len(self.old) - 1
+
+    @property
+    def added(self) -> int:
+        """The replicas that are being added."""
+        return len({*self.new} - {*self.old})
 
 
-def predict_wrong(answer: dict[int, str], truth: dict[int, str]) -> str | None:
-    """The mistakes of exercise 1."""
-    if set(answer) != set(truth):
-        return f"One state for each of the brokers {', '.join(map(str, truth))} is asked for."
-    if answer[1] == INELIGIBLE:
-        return "So it was meant. In 2.0 this move of a replica that is Offline is refused, and 2.4 takes it back."
-    if answer[1] == STARTED:
-        return "A broker that is down is sent no request, so nothing has started there."
-    if answer[1] != truth[1]:
-        return "Broker 1 had left before: which state has a replica whose broker is down?"
-    if OFFLINE in (answer[2], answer[3]):
-        return "The deletion begins on every live broker: it does not wait until all are there."
-    if "NonExistentReplica" in (answer[2], answer[3]):
-        return "A replica is forgotten only when all of the topic are deleted, and broker 1 has not answered."
-    if answer != truth:
-        return "Brokers 2 and 3 live and have answered: their copies are deleted."
-    return None
+MOVES = (
+    Move(100, 2, 50, (1, 2, 3), (1, 2, 4)),
+    Move(200, 1, 100, (1, 2), (1, 3)),
+    Move(300, 2, 60, (1, 2, 3), (1, 4, 5)),
+    Move(200, 0, 40, (1, 2, 3), (1, 2, 3, 4)),
+)
+SHARES = (0.5, 1.15)
+"""The least and the most time of a move, as a share of its deadline: the lab's copying differs from a formula."""
+RATES = (0.01, 10_000)
+"""The throttles that are tried, in MB a second."""
 
 
-SHORT = {
-    short: str(state)
-    for state in ReplicaState
-    for short in (
-        str(state),
-        str(state).removesuffix("Replica"),
-        str(state).removeprefix("Replica"),
-        str(state).removeprefix("ReplicaDeletion"),
+@dataclass(frozen=True, kw_only=True)
+class Deadline(Exercise):
+    """A function that returns the throttle with which a move is done in time: each of `MOVES` is run with it."""
+
+    kind: ClassVar[str] = "implement"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Run each move with the function's throttle, until the first that is too late or far too early."""
+        if not callable(answer):
+            return not_callable(answer)
+        for move in MOVES:
+            rate = plain(answer(move.megabytes, move.writes, move.seconds, move.in_sync, move.added))
+            if rate is None:
+                return Verdict(False, f"Y{returned_none(answer)[1:]}")
+            if (problem := unsuited(rate, 1.0)) is not None:
+                return Verdict(False, f"{problem}. A number of MB a second is asked for.")
+            if not RATES[0] <= rate <= RATES[1]:
+                return Verdict(
+                    False, f"{short(rate)} is no rate in MB a second: {RATES[0]:g} to {RATES[1]:,} are tried."
+                )
+            if (problem := wrong(move, rate)) is not None:
+                return Verdict(False, problem)
+        return Verdict(True, self.why)
+
+
+def wrong(move: Move, rate: float) -> str | None:
+    """The fault of a throttle in MB a second, found by running the move; None where it is done in time."""
+    least, most = (share * move.seconds for share in SHARES)
+    took = seconds_to_move(move, rate, most)
+    asked = (
+        f"{list(move.old)} to {list(move.new)}, {move.megabytes} MB, {move.writes} MB/s of writes: with {rate:g} MB/s "
     )
-}
-"""The states by the names that lessons and logs use: Offline, Successful, DeletionSuccessful."""
-
-
-# 2: the next move
-
-
-def cases() -> Iterator[Case]:
-    """Three replicas in any of five states, with broker 1 alive and dead, halted and not."""
-    for each in product((ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE), repeat=3):
-        found = {(0, broker): state.value for broker, state in zip((1, 2, 3), each, strict=True)}
-        for alive in ({1, 2, 3}, {2, 3}):
-            yield from ((found, frozenset(alive), halted) for halted in (False, True))
-
-
-def ask(plugins: Plugins, case: Case) -> str:
-    """One case, through the plug."""
-    return plugins.rule("deletion", next_move)(*case)
-
-
-def explain(case: Case, got: str, expected: str) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
-    found, alive, halted = case
-    left = [f"broker {broker}" for (_, broker), state in found.items() if state != SUCCESSFUL.value]
-    if got == "complete":
-        dead = any(broker not in alive for (_, broker), state in found.items() if state != SUCCESSFUL.value)
-        more = " When it returns, it has a copy of a topic that no controller knows (KAFKA-10548)." if dead else ""
-        return f"The copy on {left[0]} is not deleted, and you delete the znodes.{more}"
-    if expected == "complete":
-        return "Every replica is deleted; no other answer will come, so the topic would stay."
-    if got == "start" and halted:
-        return "Its deletion is halted: a broker is down or has failed. Starting again asks the same once more."
-    if got == "start":
-        return "An answer is still on its way: a replica is in ReplicaDeletionStarted."
-    return "Nothing is halted and no answer is on its way: this deletion would never start."
-
-
-STORIES = {
-    "a deletion": OPENING.format(3) + TOPIC + "delete_topic orders\nsettle\n",
-    "several partitions": OPENING.format(3)
-    + "create_topic orders partitions=3 replication_factor=2\nsettle\ndelete_topic orders\nsettle\n",
-    "one broker down": STUCK,
-    "and up again": STUCK + "start 1\nsettle\n",
-    "a new controller": STUCK + "delete_controller\nsettle\nstart 1\nsettle\n",
-}
-
-
-def ended(lab: Lab) -> End:
-    """The remains of the topic, and the violated invariants."""
-    found = facts(lab, "orders")
-    copies = tuple((copy.name, copy.state, copy.records is not None) for copy in found.copies)
-    return found.in_zookeeper, found.marked, copies, tuple(sorted({v.invariant for v in lab.violations}))
-
-
-def in_words(outcome: End) -> str:
-    """The same as text."""
-    there, marked, copies, broken = outcome
-    state = f"the topic {'in ZooKeeper' if there else 'gone from ZooKeeper'}"
-    state += ", still marked" if marked else ""
-    kept = [f"{name} ({state})" for name, state, on_disk in copies if on_disk]
-    state += f", copies on disk: {', '.join(kept) or 'none'}"
-    return state + (f", and {', '.join(broken)} broken" if broken else "")
-
-
-# 3 and 4: operate
-
-
-def not_deleted(lab: Lab) -> str | None:
-    """True if something of the topic is left, or an invariant broken."""
-    found = facts(lab, "orders")
-    if broken := [v for v in lab.violations if v.invariant in ("I4", "I16")]:
-        there = "the topic is there again" if found.in_zookeeper else "the topic is gone"
-        return f"{there}, but {broken[-1].invariant} is broken: {broken[-1].text}."
-    if found.in_zookeeper:
-        on_disk = [copy.name for copy in found.copies if copy.records is not None]
-        return f"/brokers/topics/orders is still there; copies on disk: {', '.join(on_disk) or 'none'}."
-    if found.marked:
-        return "the mark under /admin/delete_topics is still there."
+    if took is None:
+        return f"{asked}it is not done after {most:g} s; {move.seconds} were allowed. {too_low(move, rate)}"
+    if took < least:
+        return f"{asked}it is done after {took:.0f} of {move.seconds} s. Clients pay for each MB/s that is not needed."
     return None
 
 
-def not_moved(lab: Lab) -> str | None:
-    """True if audit is not yet on brokers 1, 2 and 4, or a request is left."""
-    found = lab.partition("audit", 0)
-    if (3 in found.replicas) or set(found.isr) != {1, 2, 4}:
-        request = "/admin/reassign_partitions" in lab.znodes()
-        where = f"audit-0 has the replicas {list(found.replicas)} and the ISR {list(found.isr)}"
-        return f"{where}; /admin/reassign_partitions is {'there' if request else 'not there'}."
-    return None
-
-
-def removed_mark(lab: Lab) -> str:
-    """The reply to a learner who deleted the mark."""
-    memory = lab.controller_memory()
-    if memory is not None and "orders" in memory.deleting:
-        return "The controller does not watch the mark itself: the topic is still in topicsToBeDeleted, in memory."
-    return "The mark is the request. By the time of the deletion the request was gone."
-
-
-def executed(lab: Lab) -> str:
-    """The reply to a learner who executed a plan that was not carried out."""
-    if "/admin/reassign_partitions" not in lab.znodes():
-        return "When you asked, the old request was still there, and the tool wrote nothing. It is gone now: ask again."
-    if b"audit" not in lab.znodes()["/admin/reassign_partitions"][0]:
-        return "The tool wrote nothing: There is an existing assignment running."
-    return (
-        "The plan is in ZooKeeper, and the controller has not noticed: its watch of this znode was used up when the "
-        "znode was deleted."
+def too_low(move: Move, rate: float) -> str:
+    """The bytes that a throttle leaves out."""
+    copy, writes = move.megabytes / move.seconds, move.writes
+    forgotten = (
+        (copy, "While records are written, the leader sends these, too."),
+        (copy + writes, "Followers in the ISR are not slowed, but the bytes that the leader sends them count."),
+        (copy + move.in_sync * writes, "The new replica also needs what is written while it copies."),
+        (copy + (move.in_sync + move.added) * writes, "The leader sends all that is there to *each* new replica."),
     )
+    count = f"for each of {move.in_sync} followers in the ISR and of {move.added} new"
+    asked = f"Which bytes does the leader count in a second, {count}?"
+    return next((text for each, text in forgotten if math.isclose(each, rate)), asked)
 
 
-AGAIN = "The next controller reads the mark, starts again, and waits for the same broker."
+def seconds_to_move(move: Move, rate: float, most: float) -> float | None:
+    """The seconds that a move takes with a throttle in MB a second; None for more than `most`."""
+    with quiet_lab(5, generation="2.4") as lab:
+        lab.create_topic("orders", assignment={0: move.old})
+        lab.settle()
+        lab.produce("orders", 0, records=move.megabytes, size=MB)
+        lab.settle()
+        begin = lab.now
+        lab.execute_reassignment({("orders", 0): move.new}, throttle=round(rate * MB))
+        while lab.reassignments():
+            if lab.now - begin > most:
+                return None
+            write(lab, 1, move.writes)
+        return lab.now - begin
 
-# 5: repair
 
-BROKEN = '''
-def waits(asked, queued, moving):
-    """The topics whose deletion waits for their move; `asked` are to be deleted now, `queued` were so before."""
-    return [topic for topic in queued if topic in moving]
-'''
-"""The function that learners get."""
+# 2 and 3: operate
+
+
+VERIFIED = "The tool removes throttles when each partition of the plan *you give it* is where the plan says."
+NOT_IN_PLAN = "The rates are gone. The lists of a topic that is not in your plan stay, and the next rate finds them."
+
+
+def settings_left(lab: Lab) -> list[str]:
+    """The throttle settings that are left, in one sentence; empty without any."""
+    left = settings(lab)
+    paths = ", ".join(dict.fromkeys(each.path for each in left))
+    return [f"{len(left)} throttle settings are left ({paths})"] * bool(left)
+
+
+def only_lists(left: Sequence[Throttle]) -> bool:
+    """True if settings are left, and no rate is among them."""
+    return bool(left) and all(each.path.startswith("/config/topics/") for each in left)
+
+
+def not_clean(lab: Lab) -> str | None:
+    """The fault that is left; None once AR is as it was, nothing moves, no throttle is set and broker 4 is up."""
+    found = lab.partition("orders", 0)
+    problems = []
+    if set(found.replicas) != {1, 2, 3}:
+        problems.append(f"AR is {list(found.replicas)}")
+    if found.adding or found.removing:
+        problems.append("the move is still in the topic's znode")
+    problems += settings_left(lab)
+    if lab.brokers[4].state == "down":
+        problems.append("broker 4 is down")
+    return "; ".join(problems) + "." if problems else None
+
+
+def started(lab: Lab) -> str | None:
+    """The reply to a learner who started broker 4."""
+    if 4 in lab.partition("orders", 0).replicas:
+        return "Broker 4 copies as soon as it is up, and the move ends. Was it cancelled before?"
+    return verified(lab) if len(settings(lab)) == 2 else None
+
+
+def verified(lab: Lab) -> str | None:
+    """The reply to a learner who verified."""
+    left = settings(lab)
+    if any(each.path == "/config/brokers/4" for each in left) and len(left) == 2:
+        return "The tool said: Throttle was removed. It asks the brokers that are alive, and broker 4 was not."
+    if only_lists(left):
+        return NOT_IN_PLAN
+    return VERIFIED if len(left) == 10 else None
+
+
+def left_behind(lab: Lab) -> str | None:
+    """The fault that is left; None once no throttle is, and broker 4 is in both ISRs again."""
+    problems = settings_left(lab)
+    problems += [f"broker 4 is not in the ISR of {p.topic}-{p.partition}" for p in lab.partitions() if 4 not in p.isr]
+    return "; ".join(problems) + "." if problems else None
+
+
+def verified_both(lab: Lab) -> str | None:
+    """The reply to a learner who verified a plan of one topic, or one that is not so."""
+    return NOT_IN_PLAN if only_lists(settings(lab)) else f"{VERIFIED} See AR."
+
 
 EXERCISES: tuple[Exercise, ...] = (
-    Predict(
+    Deadline(
         name="13.1",
-        title="Where the three replicas are",
-        hints=(
-            "Who can answer a request, and who cannot?",
-            "Is there anything that lets brokers 2 and 3 wait for broker 1?",
-            "Broker 1 was down before the deletion began. Which state has its replica had since?",
-        ),
-        story=STUCK,
-        ask=states,
-        example={1: "NewReplica", 2: "NewReplica", 3: "NewReplica"},
-        names=SHORT,
-        wrong=(predict_wrong,),
-        why="The live ones delete at once, so one copy is left: the one that cannot be reached.",
-    ),
-    Implement(
-        name="13.2",
-        title="What next?",
+        title="A throttle for a deadline",
         core=True,
         hints=(
-            "Begin with the one case in which the znodes may be deleted.",
-            "When is it useless to send anything now? There are two reasons.",
-            "`alive` is a set of brokers. Does the answer need it?",
+            "The new replica gets all that is there, and all that is written meanwhile. How much is that a second?",
+            "The leader also sends each written record to the followers in the ISR. These bytes count.",
+            "With two new replicas, the leader sends everything to both.",
         ),
-        what="rules",
-        occasion="deletion",
-        arguments="states, alive, halted",
-        usual=next_move,
-        ask=ask,
-        cases=cases,
-        stories=STORIES,
-        outcome=ended,
-        describe=in_words,
-        explain=explain,
-        why="All deleted: complete. Halted, or an answer on its way: wait. Otherwise: start.",
+        why="The leader counts every byte that it sends: the copy to each new replica, the writes to all followers.",
+    ),
+    Operate(
+        name="13.2",
+        title="A throttled move that hangs",
+        core=True,
+        hints=(
+            "What did the tool write when it began, and into how many znodes?",
+            "Which of the three verbs removes throttles, when, and from which brokers?",
+            "The move has to be cancelled before broker 4 starts. Broker 4 has to be up before the last verb.",
+        ),
+        begin=THROTTLED,
+        missing=not_clean,
+        best=3,
+        remarks={
+            "verify_reassignment": verified,
+            "start": started,
+            "cancel_reassignment": "It is cancelled. Throttles are settings of their own; the controller leaves them.",
+            "delete_znode": "In 2.4 the plan is also in the topic's znode: see `lab.list_reassignments()`.",
+            "execute_reassignment": "The tool begins a plan or changes a throttle; it removes none.",
+        },
+        why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",
     ),
     Operate(
         name="13.3",
-        title="A deletion that is stuck",
-        core=True,
+        title="A week later",
         hints=(
-            "Which answer is the controller waiting for?",
-            "Can anything else give this answer?",
-            "One command is enough.",
+            "`throttles(lab)` shows what is left below `/config`.",
+            "Which verb removes throttles? It needs a plan; the file of last week is not needed.",
+            "Write a plan of what is: AR of `orders-0` and of `payments-0`.",
         ),
-        begin=STUCK,
-        missing=not_deleted,
+        begin=FORGOTTEN,
+        missing=left_behind,
         best=1,
         remarks={
-            "delete_znode /admin/delete_topics/orders": removed_mark,
-            "delete_controller": AGAIN,
-            "bounce": AGAIN,
-            "elect_preferred": "No replica of this topic may lead any more.",
-            "reassign": "The controller takes the request out again: the topic is to be deleted.",
+            "verify_reassignment": verified_both,
+            "start": "A restart changes no setting.",
+            "shutdown": "A restart changes no setting.",
+            "kill": "A restart changes no setting.",
+            "execute_reassignment": "The tool writes new throttles; it removes none.",
+            "cancel_reassignment": "The move was over a week ago.",
+            "alter_config": "A throttle is in each broker's settings and in each topic's.",
+            "reassign": "A move changes AR; the settings stay, and they slow it.",
         },
-        praise={"delete_controller": "The new controller started over; broker 1 was needed anyway."},
-        why="The controller waited for the answer of one broker, and nothing else can give it.",
-    ),
-    Operate(
-        name="13.4",
-        title="A request that outlived its topic",
-        hints=(
-            "`lab.execute_reassignment({('audit', 0): [1, 2, 4]})` prints an answer. What does it say?",
-            "Where is the old request, and who ought to take it out? Look at `lab.znodes()`.",
-            "When is `/admin/reassign_partitions` read, if it has not changed?",
-        ),
-        begin=LEFT,
-        missing=not_moved,
-        best=2,
-        remarks={
-            "execute_reassignment": executed,
-            "delete_znode": "The old request is gone. The move of audit has not been requested yet.",
-            "reassign": "The request of orders is still there, and so a second one is not accepted.",
-            "create_topic": "A new topic of this name is a new topic; the old request does not move it.",
-            "delete_controller": "The request of orders is gone now. The move of audit has not been requested yet.",
-            "bounce": "The move of audit has not been requested yet.",
-        },
-        praise={
-            "delete_controller": "A new controller reads the request, finds no such partition, and takes it out.",
-            "bounce": "Another controller came; it read the request and took it out.",
-        },
-        why="Look for moves before you delete a topic: the controller deletes it and leaves the request.",
-    ),
-    Repair(
-        name="13.5",
-        title="One move, two topics that cannot be used",
-        hints=(
-            "Over which topic does the start of broker 4 fail? It is gone; why is its move still there?",
-            "When is a topic in `asked`, and when in `queued`?",
-        ),
-        ticket="LINKEDIN-14",
-        occasion="waiting",
-        given=BROKEN,
-        stories={
-            "one topic moves, another is deleted": """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; """
-            """reassign '{"orders-0":[1,4]}'; run_for 0.1; delete_topic audit; settle; heal; settle""",
-        },
-        why="So orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
+        why="Any plan that is true will do: verify compares it with AR, and then removes rates and lists.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "13.a": Guess(
-        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
+        "Kafka 2.0. A plan for orders-0 is running. You execute a plan for orders-1. It ...",
         (
-            ("3: it waits until all can delete", "All or nothing would need a process that asks all of them first."),
-            ("1", "Live brokers delete at once; the controller waits for the others."),
-            ("0", "Broker 1 is down. Which process should have deleted its copy?"),
+            ("waits until the first is done", "There is no queue: there is one znode."),
+            ("runs beside the first", "Both would have to be in the same znode."),
+            ("is not written at all", "The tool looks whether the znode is there, and gives up."),
         ),
-        1,
+        2,
     ),
     "13.b": Guess(
-        "The deletion is stuck. An administrator removes the request's znode. Later broker 1 returns. The topic is ...",
+        "A throttled move is done; verify was not run. A week later broker 4 was down for an hour. Its fetches are ...",
         (
-            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
-            ("deleted", "The controller has had it in memory all the time."),
-            ("stuck as before", "The one that was waited for is here now."),
+            ("unlimited, the move is over", "The settings say nothing of a move."),
+            (
+                "throttled, where it is in a list",
+                "A replica in a list and out of the ISR is throttled, whatever the reason.",
+            ),
+            ("refused", "A throttle slows, it refuses nothing."),
         ),
         1,
     ),
     "13.c": Guess(
-        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
+        "orders-0 has 100 MB and moves to 1, 2, 4; clients write 2 MB/s. With a throttle of 8 MB/s, it takes about ...",
         (
-            ("5: broker 1 has them", "It has them when it starts. Whom will it follow?"),
-            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
-            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
-        ),
-        2,
-    ),
-    "13.d": Guess(
-        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
-        (
-            ("waits until the move has ended", "So says a comment in the source. Look at the order of two calls."),
-            ("is refused", "The tool looks whether the topic exists, at nothing else."),
-            ("goes through at once", "The check comes before the topic is in `topicsToBeDeleted`."),
+            ("12 s: 100 / 8", "Without writes. What does the leader send while records are written?"),
+            ("17 s: 100 / (8 - 2)", "Broker 4 is not the only follower that fetches from the leader."),
+            ("50 s: 100 / (8 - 6)", "Three followers take 2 MB/s each, and the leader counts all of it."),
+            ("it never ends", "With 6 MB/s or less, it does not."),
         ),
         2,
     ),
 }
+"""The questions before a cell is run, by lesson and letter."""

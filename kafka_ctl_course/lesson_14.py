@@ -1,346 +1,343 @@
-"""Exercises of lesson 14, preferred leaders and the automatic rebalance."""
+"""Exercises of lesson 14, deleting topics."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from itertools import product
 
-from kafka_ctl.balance import Candidate, by_preferred, candidates
-from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.controller.deletion import next_move
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
+from kafka_ctl_course.figures.deletion import facts
 
-Case = tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]
-TITLE = "Preferred leaders and the automatic rebalance"
-OPENING = """lab brokers=4 generation=2.4 seed=7 costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-SPREAD = ",".join(f'"{n}":[{1 + n % 3},{1 + (n + 1) % 3},{1 + (n + 2) % 3}]' for n in range(12))
-TOPIC = f"create_topic orders assignment='{{{SPREAD}}}'\nsettle\n"
-BACK = "kill 1\nsettle\nstart 1\nsettle\n"
-CHECK = "run_for 310\n"
-HUNG = (
-    """create_topic audit assignment='{"0":[2]}'\nsettle\nreassign '{"audit-0":[4]}'\nkill 4\nsettle\n"""
-    """kill 1\nsettle\nstart 1\nsettle\n"""
+Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
+End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
+TITLE = "Deleting topics"
+OPENING = (
+    "lab brokers={} generation=2.0 seed=7 "
+    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
 )
-"""A move to broker 4, which dies in the middle of it; then broker 1 is restarted."""
-
-
-def some(topic: str, number: int) -> str:
-    """A topic whose partitions all prefer broker 1."""
-    assignment = ",".join(f'"{n}":[1,2,3]' for n in range(number))
-    return f"create_topic {topic} assignment='{{{assignment}}}'\nsettle\n"
-
-
-STORIES = {
-    "broker 1 was restarted": OPENING + TOPIC + BACK + CHECK,
-    "broker 1 is dead": OPENING + TOPIC + "kill 1\nsettle\n" + CHECK,
-    "broker 1 misses one of ten": OPENING + some("orders", 1) + BACK + some("rest", 9) + CHECK,
-    "broker 1 misses three of twenty": OPENING + some("orders", 3) + BACK + some("rest", 17) + CHECK,
-    "broker 1 is back, and not in sync": OPENING
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+STUCK = OPENING.format(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
+"""Broker 1 is down, so the deletion of orders cannot end."""
+LEFT = (
+    OPENING.format(4)
     + TOPIC
-    + "kill 1\nsettle\nstart 1\nrun_for 0.1\nlag 1 orders 0\nsettle\n"
-    + CHECK,
-    "a move hangs": OPENING + TOPIC + HUNG + CHECK,
-}
+    + """create_topic audit assignment='{"0":[1,2,3]}'\nsettle\nslow 4 8\n"""
+    + """reassign '{"orders-0":[1,2,4]}'\nrun_for 0.1\ndelete_topic orders\nsettle\nheal\nsettle\n"""
+)
+"""A topic was deleted while it moved: its request for a reassignment is left over."""
 
 
 # 1: predict
 
 
-def numbers(lab: Lab) -> dict[int, int]:
-    """The number of partitions that each broker leads, without brokers that lead none."""
-    return dict(sorted(Counter(p.leader for p in lab.partitions()).items()))
+def states(lab: Lab) -> dict[int, str]:
+    """The state of each replica, by broker."""
+    return {r.broker: str(r.state) for r in lab.replicas()}
 
 
-def predict_wrong(answer: dict[int, int], truth: dict[int, int]) -> str | None:
+def predict_wrong(answer: dict[int, str], truth: dict[int, str]) -> str | None:
     """The mistakes of exercise 1."""
-    if sum(answer.values()) != sum(truth.values()):
-        return f"These are {sum(answer.values())} partitions; there are {sum(truth.values())}, and all have a leader."
-    if set(answer.values()) == {4}:
-        return "The check restores preferences; it does not spread leaders. What is the ratio of broker 1?"
-    if answer.get(3):
-        return "No partition prefers broker 3, so no check gives it one."
-    if answer.get(1, 0) < truth[1]:
-        return "Ten percent is a threshold, not a quota: what is where it should be is not touched."
+    if set(answer) != set(truth):
+        return f"One state for each of the brokers {', '.join(map(str, truth))} is asked for."
+    if answer[1] == INELIGIBLE:
+        return "So it was meant. In 2.0 this move of a replica that is Offline is refused, and 2.4 takes it back."
+    if answer[1] == STARTED:
+        return "A broker that is down is sent no request, so nothing has started there."
+    if answer[1] != truth[1]:
+        return "Broker 1 had left before: which state has a replica whose broker is down?"
+    if OFFLINE in (answer[2], answer[3]):
+        return "The deletion begins on every live broker: it does not wait until all are there."
+    if "NonExistentReplica" in (answer[2], answer[3]):
+        return "A replica is forgotten only when all of the topic are deleted, and broker 1 has not answered."
+    if answer != truth:
+        return "Brokers 2 and 3 live and have answered: their copies are deleted."
     return None
 
 
-# 2: implement
+SHORT = {
+    short: str(state)
+    for state in ReplicaState
+    for short in (
+        str(state),
+        str(state).removesuffix("Replica"),
+        str(state).removeprefix("Replica"),
+        str(state).removeprefix("ReplicaDeletion"),
+    )
+}
+"""The states by the names that lessons and logs use: Offline, Successful, DeletionSuccessful."""
 
 
-def leaders(lab: Lab) -> tuple[tuple[str, int], ...]:
-    """Of each partition: its name and leader, two more checks later; an election that fails delays what follows it."""
-    lab.run_for(2 * lab.config["leader.imbalance.check.interval.seconds"])
-    return tuple((f"{p.topic}-{p.partition}", p.leader) for p in lab.partitions())
-
-
-def in_words(outcome: tuple[tuple[str, int], ...]) -> str:
-    """The number of leaders on each broker."""
-    return "leaders " + ", ".join(f"{id}: {n}" for id, n in sorted(Counter(leader for _, leader in outcome).items()))
-
-
-def group(preferred: int, misplaced: int, number: int) -> list[Candidate]:
-    """Partitions that prefer one broker; so many of them are led by the next one."""
-    other = preferred % 3 + 1
-    rest = next(id for id in (1, 2, 3) if id not in (preferred, other))
-    replicas = preferred, other, rest
-    return [
-        Candidate(f"t{preferred}", n, replicas, replicas, other if n < misplaced else preferred) for n in range(number)
-    ]
+# 2: the next move
 
 
 def cases() -> Iterator[Case]:
-    """The threshold, two groups, and each reason to leave a partition out."""
-    live, nothing = frozenset({1, 2, 3}), frozenset[TopicPartition]()
-    for percentage in (0, 10, 20, 50):
-        for misplaced, number in ((1, 10), (2, 20), (1, 9), (3, 20), (11, 20), (0, 4), (4, 4)):
-            yield group(1, misplaced, number), live, nothing, percentage
-    yield group(1, 2, 2) + group(2, 0, 20), live, nothing, 10
-    yield group(1, 1, 20) + group(2, 5, 5), live, nothing, 10
-    yield group(1, 4, 4), frozenset({2, 3}), nothing, 10
-    yield [each._replace(isr=(2, 3)) for each in group(1, 4, 4)], live, nothing, 10
-    yield group(1, 4, 4), live, frozenset({TopicPartition("audit", 0)}), 10
-    yield [each._replace(deleting=True) for each in group(1, 4, 4)], live, nothing, 10
+    """Three replicas in any of five states, with broker 1 alive and dead, halted and not."""
+    for each in product((ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE), repeat=3):
+        found = {(0, broker): state.value for broker, state in zip((1, 2, 3), each, strict=True)}
+        for alive in ({1, 2, 3}, {2, 3}):
+            yield from ((found, frozenset(alive), halted) for halted in (False, True))
 
 
-def ask(plugins: Plugins, case: Case) -> list[str]:
-    """The elected leader by name; an election that must fail, of a replica out of sync, changes nothing."""
-    chosen = {(each.topic, each.partition) for each in plugins.rule("rebalance", candidates)(*case)}
-    return [f"{p.topic}-{p.partition}" for p in case[0] if (p.topic, p.partition) in chosen and p.preferred in p.isr]
+def ask(plugins: Plugins, case: Case) -> str:
+    """One case, through the plug."""
+    return plugins.rule("deletion", next_move)(*case)
 
 
-def explain(case: Case, got: list[str], expected: list[str]) -> str:
-    """The fault in the partitions that a function chose, in one sentence; None if there is none."""
-    partitions, live, moving, percentage = case
-    named = {f"{p.topic}-{p.partition}": p for p in partitions}
-    for name in (name for name in got if name not in expected):
-        return f"{name}: {_not_to_be(named[name], partitions, live, moving, percentage)}"
-    name = next(name for name in expected if name not in got)
-    same = by_preferred(partitions)[named[name].preferred]
-    away = [p for p in same if p.leader != p.preferred]
-    count = f"of the {len(same)} that prefer broker {named[name].preferred}, {len(away)} are led elsewhere"
-    if any(f"{p.topic}-{p.partition}" in got for p in away):
-        return f"{name} is missing: {count}. Once that is too many, all of them are elected, not only the surplus."
-    if len(away) / len(partitions) <= percentage / 100:
-        return f"{name} is missing: {count}. The ratio is that of each broker's own, not of all {len(partitions)}."
-    return f"{name} is missing: {count}, and a broker that leads nothing has a ratio, too."
+def explain(case: Case, got: str, expected: str) -> str:
+    """The fault in an answer, in one sentence; None if there is none."""
+    found, alive, halted = case
+    left = [f"broker {broker}" for (_, broker), state in found.items() if state != SUCCESSFUL.value]
+    if got == "complete":
+        dead = any(broker not in alive for (_, broker), state in found.items() if state != SUCCESSFUL.value)
+        more = " When it returns, it has a copy of a topic that no controller knows (KAFKA-10548)." if dead else ""
+        return f"The copy on {left[0]} is not deleted, and you delete the znodes.{more}"
+    if expected == "complete":
+        return "Every replica is deleted; no other answer will come, so the topic would stay."
+    if got == "start" and halted:
+        return "Its deletion is halted: a broker is down or has failed. Starting again asks the same once more."
+    if got == "start":
+        return "An answer is still on its way: a replica is in ReplicaDeletionStarted."
+    return "Nothing is halted and no answer is on its way: this deletion would never start."
 
 
-def _not_to_be(
-    p: Candidate, partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
-) -> str:
-    """Why a partition is not to be elected."""
-    if p.deleting:
-        return "its topic is about to be deleted."
-    if p.leader == p.preferred:
-        return "its preferred replica leads it already."
-    if moving:
-        return "while any partition moves, none is elected, also of other topics (until Kafka 3.4, KAFKA-10149)."
-    if p.preferred not in live:
-        return f"broker {p.preferred} is dead, and cannot lead."
-    same = by_preferred(partitions)[p.preferred]
-    away = sum(each.leader != p.preferred for each in same)
-    if away / len(same) == percentage / 100:
-        count = f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere"
-        return f"{count}: that is exactly {percentage} %, and only more than that is too much."
-    return (
-        f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere: that is less than {percentage} %."
-    )
+STORIES = {
+    "a deletion": OPENING.format(3) + TOPIC + "delete_topic orders\nsettle\n",
+    "several partitions": OPENING.format(3)
+    + "create_topic orders partitions=3 replication_factor=2\nsettle\ndelete_topic orders\nsettle\n",
+    "one broker down": STUCK,
+    "and up again": STUCK + "start 1\nsettle\n",
+    "a new controller": STUCK + "delete_controller\nsettle\nstart 1\nsettle\n",
+}
 
 
-def until_2_5(
-    partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
-) -> list[Candidate]:
-    """The same without the test of the ISR."""
-    return candidates(partitions, live, moving, percentage, in_sync=False)
+def ended(lab: Lab) -> End:
+    """The remains of the topic, and the violated invariants."""
+    found = facts(lab, "orders")
+    copies = tuple((copy.name, copy.state, copy.records is not None) for copy in found.copies)
+    return found.in_zookeeper, found.marked, copies, tuple(sorted({v.invariant for v in lab.violations}))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rebalance(Implement):
-    """Two rules are right: of Kafka until 2.5, which elects also what is not in the ISR, and of Kafka since then.
-
-    They differ where the ISR in the controller's memory is old.
-    """
-
-    def judge(self, answer: object) -> Verdict:
-        """An answer that does not fit the newer rule may fit the older one."""
-        verdict = super().judge(answer)
-        if verdict.right or not callable(answer):
-            return verdict
-        older = Implement.judge(replace(self, usual=until_2_5), answer)
-        return older if older.right else verdict
+def in_words(outcome: End) -> str:
+    """The same as text."""
+    there, marked, copies, broken = outcome
+    state = f"the topic {'in ZooKeeper' if there else 'gone from ZooKeeper'}"
+    state += ", still marked" if marked else ""
+    kept = [f"{name} ({state})" for name, state, on_disk in copies if on_disk]
+    state += f", copies on disk: {', '.join(kept) or 'none'}"
+    return state + (f", and {', '.join(broken)} broken" if broken else "")
 
 
-# 4: operate
+# 3 and 4: operate
 
 
-def unequal(lab: Lab) -> str | None:
-    """True if some broker does not lead its four partitions of orders: now, or after the next restart of one."""
-    if any(each.name in ("start", "add_broker") and each.args[:1] == (4,) for each in lab.commands[1:]):
-        return "broker 4 is beyond repair: in this exercise it cannot be started."
-    if not any(p.topic == "audit" for p in lab.partitions()):
-        return "the topic audit is gone, with all its records."
-    for when in ("at the next checks", "after the next restart of a broker, and more checks"):
-        lab.run_for(700)
-        found = dict(sorted(Counter(p.leader for p in lab.partitions() if p.topic == "orders").items()))
-        if found != {1: 4, 2: 4, 3: 4}:
-            return f"{when}, the brokers lead {found} of the partitions of orders."
-        lab.kill(3)
-        lab.settle()
-        lab.start(3)
-        lab.settle()
+def not_deleted(lab: Lab) -> str | None:
+    """The problem, or None: something of the topic is left, or an invariant broken."""
+    found = facts(lab, "orders")
+    if broken := [v for v in lab.violations if v.invariant in ("I4", "I16")]:
+        there = "the topic is there again" if found.in_zookeeper else "the topic is gone"
+        return f"{there}, but {broken[-1].invariant} is broken: {broken[-1].text}."
+    if found.in_zookeeper:
+        on_disk = [copy.name for copy in found.copies if copy.records is not None]
+        return f"/brokers/topics/orders is still there; copies on disk: {', '.join(on_disk) or 'none'}."
+    if found.marked:
+        return "the mark under /admin/delete_topics is still there."
     return None
 
 
-# 3: repair
+def not_moved(lab: Lab) -> str | None:
+    """The problem, or None: audit is not yet on brokers 1, 2 and 4, or a request is left."""
+    found = lab.partition("audit", 0)
+    if (3 in found.replicas) or set(found.isr) != {1, 2, 4}:
+        request = "/admin/reassign_partitions" in lab.znodes()
+        where = f"audit-0 has the replicas {list(found.replicas)} and the ISR {list(found.isr)}"
+        return f"{where}; /admin/reassign_partitions is {'there' if request else 'not there'}."
+    return None
+
+
+def removed_mark(lab: Lab) -> str:
+    """The reply to a learner who deleted the mark."""
+    memory = lab.controller_memory()
+    if memory is not None and "orders" in memory.deleting:
+        return "The controller does not watch the mark itself: the topic is still in topicsToBeDeleted, in memory."
+    return "The mark is the request. By the time of the deletion the request was gone."
+
+
+def executed(lab: Lab) -> str:
+    """The reply to a learner who executed a plan that was not carried out."""
+    if "/admin/reassign_partitions" not in lab.znodes():
+        return "When you asked, the old request was still there, and the tool wrote nothing. It is gone now: ask again."
+    if b"audit" not in lab.znodes()["/admin/reassign_partitions"][0]:
+        return "The tool wrote nothing: There is an existing assignment running."
+    return (
+        "The plan is in ZooKeeper, and the controller has not noticed: its watch of this znode was used up when the "
+        "znode was deleted."
+    )
+
+
+AGAIN = "The next controller reads the mark, starts again, and waits for the same broker."
+
+# 5: repair
 
 BROKEN = '''
-def may_be_elected(partition, live, moving):
-    """Whether a check elects the preferred replica of a partition that another broker leads."""
-    if partition.deleting or moving:
-        return False
-    return partition.preferred in live
+def waits(asked, queued, moving):
+    """The topics whose deletion waits for their move; `asked` are to be deleted now, `queued` were so before."""
+    return [topic for topic in queued if topic in moving]
 '''
 """The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="14.1",
-        title="Who leads after ten minutes?",
+        title="Where the three replicas are",
         hints=(
-            "Which partitions are not led by the first of their assignment?",
-            "What is compared for broker 1: with the others, or with what it should have?",
-            "Which partitions prefer broker 3?",
+            "Who can answer a request, and who cannot?",
+            "Do brokers 2 and 3 have a reason to wait for broker 1?",
+            "Broker 1 was down before the deletion began. Which state has its replica had since?",
         ),
-        story=OPENING.replace("brokers=4", "brokers=3")
-        + some("orders", 9)
-        + """create_topic bills assignment='{"0":[2,3,1],"1":[2,3,1],"2":[2,3,1]}'\nsettle\nrun_for 600\n""",
-        ask=numbers,
-        example={7: 1},
+        story=STUCK,
+        ask=states,
+        example={1: "NewReplica", 2: "NewReplica", 3: "NewReplica"},
+        names=SHORT,
         wrong=(predict_wrong,),
-        also=lambda answer, truth: (
-            "A broker that leads nothing may be named." if {k: n for k, n in answer.items() if n} == truth else None
-        ),
-        why="All partitions are led by the broker they prefer; no task of the "
-        "controller makes unequal preferences equal.",
+        why="The live ones delete at once, so one copy is left: the one that cannot be reached.",
     ),
-    Rebalance(
+    Implement(
         name="14.2",
-        title="What does a check elect?",
+        title="What next?",
         core=True,
-        given='''
-def chosen(partitions, live, moving, percentage):
-    """Those of `partitions` whose preferred replica a check elects."""
-    found = []
-    for broker in {p.replicas[0] for p in partitions}:
-        mine = [p for p in partitions if p.replicas[0] == broker]
-        away = [p for p in mine if p.leader != broker]
-        if mine and len(away) / len(mine) > ...:
-            found += ...
-    return found
-''',
         hints=(
-            "Whose ratio is it? Write the grouping first: `p.replicas[0]`.",
-            "Which comparison is *more than*? And how many are elected once it is true?",
-            "Then who cannot be elected: think of the broker, of other moves, of a topic that goes away.",
+            "Begin with the one case in which the znodes may be deleted.",
+            "When is it useless to send anything now? There are two reasons.",
+            "`alive` is a set of brokers. Does the answer need it?",
         ),
         what="rules",
-        occasion="rebalance",
-        arguments="partitions, live, moving, percentage",
-        usual=candidates,
+        occasion="deletion",
+        arguments="states, alive, halted",
+        usual=next_move,
         ask=ask,
         cases=cases,
         stories=STORIES,
-        outcome=leaders,
+        outcome=ended,
         describe=in_words,
         explain=explain,
-        why="Grouped by preferred broker, strictly above the percentage, and then only who can be elected. To test "
-        "the ISR as well spares elections that must fail; Kafka does so since 2.6.",
+        why="All deleted: complete. Halted, or an answer on its way: wait. Otherwise: start.",
     ),
-    Repair(
+    Operate(
         name="14.3",
-        title="Every five minutes an election that must fail",
+        title="A deletion that is stuck",
+        core=True,
         hints=(
-            "Which replica was to be elected, and what was wrong with it?",
-            "A partition has `replicas`, `isr`, `leader`, `preferred` and `deleting`.",
+            "Which answer is the controller waiting for?",
+            "Can anything else give this answer?",
+            "One command is enough.",
         ),
-        ticket="KAFKA-9866",
-        occasion="electable",
-        given=BROKEN,
-        stories={
-            "a move hangs": """create_topic audit assignment='{"0":[2]}'; settle; reassign '{"audit-0":[4]}'; """
-            "kill 4; settle; kill 1; settle; start 1; settle; run_for 310",
-            "the only replica is down": """create_topic alone assignment='{"0":[4]}'; settle; kill 4; """
-            "settle; run_for 310",
-            "another follower lags": "kill 1; settle; start 1; settle; lag 3 orders 0; settle; run_for 310",
+        begin=STUCK,
+        missing=not_deleted,
+        best=1,
+        remarks={
+            "delete_znode /admin/delete_topics/orders": removed_mark,
+            "delete_controller": AGAIN,
+            "bounce": AGAIN,
+            "elect_preferred": "No replica of this topic may lead any more.",
+            "reassign": "The controller takes the request out again: the topic is to be deleted.",
         },
-        why="The check leaves out partitions whose preferred replica is not in the ISR.",
+        praise={"delete_controller": "The new controller started over; broker 1 was needed anyway."},
+        why="The controller waited for the answer of one broker, and nothing else can give it.",
     ),
     Operate(
         name="14.4",
-        title="Four, four, four",
-        core=True,
+        title="A request that outlived its topic",
         hints=(
-            "Is it the election that does not work, or is there no request for one? See `lab.balance()`.",
-            "What does a check look at before it holds an election?",
-            "Kafka 2.4 can end what will never be finished.",
+            "`lab.execute_reassignment({('audit', 0): [1, 2, 4]})` prints an answer. What does it say?",
+            "Where is the old request, and who ought to take it out? Look at `lab.znodes()`.",
+            "When is `/admin/reassign_partitions` read, if it has not changed?",
         ),
-        begin=OPENING + TOPIC + HUNG,
-        missing=unequal,
-        best=1,
+        begin=LEFT,
+        missing=not_moved,
+        best=2,
         remarks={
-            "elect_preferred": "By hand it worked, once. The automatic check still holds no election.",
-            "delete_controller": "The new controller reads the unfinished move and takes it up again.",
-            "delete_znode": "In 2.4 the move is not in this znode: the topic's own znode has it, and the controller.",
-            "bounce": "The restarted broker follows, like any other; the move is still there.",
-            "kill": "What it led went to others, and what it prefers will not come back to it.",
+            "execute_reassignment": executed,
+            "delete_znode": "The old request is gone. The move of audit has not been requested yet.",
+            "reassign": "The request of orders is still there, and so a second one is not accepted.",
+            "create_topic": "A new topic of this name is a new topic; the old request does not move it.",
+            "delete_controller": "The request of orders is gone now. The move of audit has not been requested yet.",
+            "bounce": "The move of audit has not been requested yet.",
         },
-        praise={"elect_preferred": "With it you need not wait for the next check."},
-        why="An unfinished move of any partition switches the automatic rebalance off; so end it.",
+        praise={
+            "delete_controller": "A new controller reads the request, finds no such partition, and takes it out.",
+            "bounce": "Another controller came; it read the request and took it out.",
+        },
+        why="Look for moves before you delete a topic: the controller deletes it and leaves the request.",
+    ),
+    Repair(
+        name="14.5",
+        title="One move, two topics that cannot be used",
+        hints=(
+            "Over which topic does the start of broker 4 fail? It is gone; why is its move still there?",
+            "When is a topic in `asked`, and when in `queued`?",
+        ),
+        ticket="LINKEDIN-14",
+        occasion="waiting",
+        given=BROKEN,
+        stories={
+            "one topic moves, another is deleted": """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; """
+            """reassign '{"orders-0":[1,4]}'; run_for 0.1; delete_topic audit; settle; heal; settle""",
+        },
+        why="So orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "14.a": Guess(
-        "12 partitions, leaders 4 4 4. Brokers 1, 2, 3 are restarted in turn, rebalance off. Leaders then?",
+        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
         (
-            ("4 4 4", "Each came back. But as what?"),
-            ("8 4 0", "The broker that was restarted last has had no occasion to get a leadership back."),
-            ("0 6 6", "That is true after the first restart. Then brokers 2 and 3 leave, too."),
-            ("6 6 0", "What broker 3 leaves is not dealt out: the next of each assignment takes it."),
+            (
+                "3: it waits until all can delete",
+                "The controller does not ask all brokers first: each live one deletes its copy as soon as it is asked.",
+            ),
+            ("1", "Live brokers delete at once; the controller waits for the others."),
+            ("0", "Broker 1 is down. Which process should have deleted its copy?"),
         ),
         1,
     ),
     "14.b": Guess(
-        "Kafka 2.0, all is balanced; a cron job asks for a preferred election every minute. What does that cost?",
+        "The deletion is stuck. An administrator removes the mark. Later broker 1 returns. The topic is ...",
         (
-            ("nothing", "That is true of 0.10 and 2.4. Run on and count."),
-            ("an election of every partition", "2.0 elects those, too, that lead already."),
-            ("it is refused", "The znode is created, and the controller takes it."),
+            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
+            ("deleted", "The controller has had it in memory all the time."),
+            ("stuck as before", "The deletion waited for broker 1, and broker 1 is back."),
         ),
         1,
     ),
     "14.c": Guess(
-        "10 partitions prefer broker 1; it leads 9 of them. How many does it lead after the check, at 10 percent?",
+        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
         (
-            ("9", "One of ten is ten percent, and only more than that is too much."),
-            ("10", "Is 10 percent more than 10 percent?"),
-            ("10, after two checks", "The second check finds what the first one found."),
+            (
+                "5: broker 1 has them",
+                "Broker 1 has them when it starts. Which broker does it follow then, and what does that one have?",
+            ),
+            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
+            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
         ),
-        0,
+        2,
     ),
     "14.d": Guess(
-        "A topic of one partition is stuck on its way to a dead broker. What does the rebalance of other topics do?",
+        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
         (
-            ("It works as usual", "The move is about another topic. Which test does the check make?"),
-            ("It leaves out that broker", "The broker is not asked for; neither is any other."),
-            ("Nothing", "One unfinished move, of any partition, and no election is held."),
-            ("It fails with an error", "Nothing is logged but the ratio."),
+            (
+                "waits until the move has ended",
+                "A comment in the source says so. But the check comes before the topic is in `topicsToBeDeleted`.",
+            ),
+            ("is refused", "The tool does not look at reassignments."),
+            ("goes through at once", "The check comes before the topic is in `topicsToBeDeleted`."),
         ),
         2,
     ),

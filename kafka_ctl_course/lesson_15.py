@@ -1,249 +1,350 @@
-"""Exercises of lesson 15, locks, event queue, pipelining."""
+"""Exercises of lesson 15, preferred leaders and the automatic rebalance."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.balance import Candidate, by_preferred, candidates
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl.trace.timing import timing
 
-Case = tuple[list[str], int]
-Outcome = tuple[tuple[tuple[str, int], ...], float]
-TITLE = "Locks, event queue, pipelining"
-CONFIG = '"auto.leader.rebalance.enable":false'
-OPENING = (
-    f"lab brokers=4 generation=2.0 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+Case = tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]
+TITLE = "Preferred leaders and the automatic rebalance"
+OPENING = """lab brokers=4 generation=2.4 seed=7 costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+SPREAD = ",".join(f'"{n}":[{1 + n % 3},{1 + (n + 1) % 3},{1 + (n + 2) % 3}]' for n in range(12))
+TOPIC = f"create_topic orders assignment='{{{SPREAD}}}'\nsettle\n"
+BACK = "kill 1\nsettle\nstart 1\nsettle\n"
+CHECK = "run_for 310\n"
+HUNG = (
+    """create_topic audit assignment='{"0":[2]}'\nsettle\nreassign '{"audit-0":[4]}'\nkill 4\nsettle\n"""
+    """kill 1\nsettle\nstart 1\nsettle\n"""
 )
-KILLED = "create_topic orders partitions={} replication_factor=3\nsettle\nkill 1\nsettle\n"
+"""A move to broker 4, which dies in the middle of it; then broker 1 is restarted."""
+
+
+def some(topic: str, number: int) -> str:
+    """A topic whose partitions all prefer broker 1."""
+    assignment = ",".join(f'"{n}":[1,2,3]' for n in range(number))
+    return f"create_topic {topic} assignment='{{{assignment}}}'\nsettle\n"
+
+
 STORIES = {
-    "a broker that leads 30 partitions dies": OPENING + KILLED.format(120),
-    "a window of three": OPENING.replace(CONFIG, f'{CONFIG},"zookeeper.max.in.flight.requests":3') + KILLED.format(24),
-    "Kafka 0.10, one at a time": OPENING.replace("2.0", "0.10") + KILLED.format(12),
+    "broker 1 was restarted": OPENING + TOPIC + BACK + CHECK,
+    "broker 1 is dead": OPENING + TOPIC + "kill 1\nsettle\n" + CHECK,
+    "broker 1 misses one of ten": OPENING + some("orders", 1) + BACK + some("rest", 9) + CHECK,
+    "broker 1 misses three of twenty": OPENING + some("orders", 3) + BACK + some("rest", 17) + CHECK,
+    "broker 1 is back, and not in sync": OPENING
+    + TOPIC
+    + "kill 1\nsettle\nstart 1\nrun_for 0.1\nlag 1 orders 0\nsettle\n"
+    + CHECK,
+    "a move hangs": OPENING + TOPIC + HUNG + CHECK,
 }
 
 
 # 1: predict
 
 
-def round_trips(lab: Lab) -> int:
-    """Round trips to ZooKeeper from the end of the session to the first request to a broker."""
-    found = timing(lab.trace, "expired")
-    first = min(sent for sent, _ in found.requests)
-    return len({at for at in found.operations if at <= first})
+def numbers(lab: Lab) -> dict[int, int]:
+    """The number of partitions that each broker leads, without brokers that lead none."""
+    return dict(sorted(Counter(p.leader for p in lab.partitions()).items()))
 
 
-def predict_wrong(answer: int, truth: int) -> str | None:
+def predict_wrong(answer: dict[int, int], truth: dict[int, int]) -> str | None:
     """The mistakes of exercise 1."""
-    if answer == 62:
-        return "That many are needed one by one, in 0.10. How many operations share a round trip here?"
-    if answer in (60, 90, 120, 213, 214):
-        return "That is a number of operations; those of one phase share round trips, ten at a time."
-    if answer in (2, 3, 4):
-        return "A window of ten: thirty reads need three round trips, thirty writes three more. And what comes before?"
-    if answer == 6:
-        return "Three to read, three to write. How does the controller find out who has gone?"
-    if answer in (1, 7):
-        return "The reads have to be answered before anything is decided, and decided before anything is written."
+    if sum(answer.values()) != sum(truth.values()):
+        return f"These are {sum(answer.values())} partitions; there are {sum(truth.values())}, and all have a leader."
+    if set(answer.values()) == {4}:
+        return "The check restores preferences; it does not spread leaders. What is the ratio of broker 1?"
+    if answer.get(3):
+        return "No partition prefers broker 3, so no check gives it one."
+    if answer.get(1, 0) < truth[1]:
+        return "Ten percent is a threshold, not a quota: what is where it should be is not touched."
     return None
 
 
 # 2: implement
 
 
-def usual(operations: list[str], window: int) -> list[list[str]]:
-    """So many at a time."""
-    return [operations[n : n + window] for n in range(0, len(operations), window)]
+def leaders(lab: Lab) -> tuple[tuple[str, int], ...]:
+    """Of each partition: its name and leader, two more checks later; an election that fails delays what follows it."""
+    lab.run_for(2 * lab.config["leader.imbalance.check.interval.seconds"])
+    return tuple((f"{p.topic}-{p.partition}", p.leader) for p in lab.partitions())
+
+
+def in_words(outcome: tuple[tuple[str, int], ...]) -> str:
+    """The number of leaders on each broker."""
+    return "leaders " + ", ".join(f"{id}: {n}" for id, n in sorted(Counter(leader for _, leader in outcome).items()))
+
+
+def group(preferred: int, misplaced: int, number: int) -> list[Candidate]:
+    """Partitions that prefer one broker; so many of them are led by the next one."""
+    other = preferred % 3 + 1
+    rest = next(id for id in (1, 2, 3) if id not in (preferred, other))
+    replicas = preferred, other, rest
+    return [
+        Candidate(f"t{preferred}", n, replicas, replicas, other if n < misplaced else preferred) for n in range(number)
+    ]
 
 
 def cases() -> Iterator[Case]:
-    """Lists around the multiples of a window."""
-    for window in (1, 2, 10):
-        yield from (([f"get /{n}" for n in range(number)], window) for number in (1, 2, 9, 10, 11, 20, 21, 60))
+    """The threshold, two groups, and each reason to leave a partition out."""
+    live, nothing = frozenset({1, 2, 3}), frozenset[TopicPartition]()
+    for percentage in (0, 10, 20, 50):
+        for misplaced, number in ((1, 10), (2, 20), (1, 9), (3, 20), (11, 20), (0, 4), (4, 4)):
+            yield group(1, misplaced, number), live, nothing, percentage
+    yield group(1, 2, 2) + group(2, 0, 20), live, nothing, 10
+    yield group(1, 1, 20) + group(2, 5, 5), live, nothing, 10
+    yield group(1, 4, 4), frozenset({2, 3}), nothing, 10
+    yield [each._replace(isr=(2, 3)) for each in group(1, 4, 4)], live, nothing, 10
+    yield group(1, 4, 4), live, frozenset({TopicPartition("audit", 0)}), 10
+    yield [each._replace(deleting=True) for each in group(1, 4, 4)], live, nothing, 10
 
 
-def ask(plugins: Plugins, case: Case) -> list[int]:
-    """The number of operations that are sent together."""
-    return [len(each) for each in plugins.rule("pipeline", usual)(*case)]
+def ask(plugins: Plugins, case: Case) -> list[str]:
+    """The elected leader by name; an election that must fail, of a replica out of sync, changes nothing."""
+    chosen = {(each.topic, each.partition) for each in plugins.rule("rebalance", candidates)(*case)}
+    return [f"{p.topic}-{p.partition}" for p in case[0] if (p.topic, p.partition) in chosen and p.preferred in p.isr]
 
 
-def explain(case: Case, got: list[int], expected: list[int]) -> str:
-    """The fault in the numbers of operations sent together, in one sentence; None if there is none."""
-    operations, window = case
-    if max(got) > window:
-        return f"{max(got)} operations are in flight together; the window is {window}. Kafka holds a semaphore of it."
-    return f"{len(got)} round trips; {len(expected)} are enough for {len(operations)} operations, {window} at a time."
+def explain(case: Case, got: list[str], expected: list[str]) -> str:
+    """The fault in the partitions that a function chose, in one sentence; None if there is none."""
+    partitions, live, moving, percentage = case
+    named = {f"{p.topic}-{p.partition}": p for p in partitions}
+    for name in (name for name in got if name not in expected):
+        return f"{name}: {_not_to_be(named[name], partitions, live, moving, percentage)}"
+    name = next(name for name in expected if name not in got)
+    same = by_preferred(partitions)[named[name].preferred]
+    away = [p for p in same if p.leader != p.preferred]
+    count = f"of the {len(same)} that prefer broker {named[name].preferred}, {len(away)} are led elsewhere"
+    if any(f"{p.topic}-{p.partition}" in got for p in away):
+        return f"{name} is missing: {count}. Once that is too many, all of them are elected, not only the surplus."
+    if len(away) / len(partitions) <= percentage / 100:
+        return f"{name} is missing: {count}. The ratio is that of each broker's own, not of all {len(partitions)}."
+    return f"{name} is missing: {count}, and a broker that leads nothing has a ratio, too."
 
 
-def outcome(lab: Lab) -> Outcome:
-    """The leaders, and the time at which the last leader or follower had taken over."""
-    taken = [r.time_ms for r in lab.trace if r.action in ("become-leader", "become-follower")]
-    return tuple((f"{p.topic}-{p.partition}", p.leader) for p in lab.partitions()), round(max(taken, default=0.0), 1)
+def _not_to_be(
+    p: Candidate, partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
+) -> str:
+    """The reason why a partition is not to be elected."""
+    if p.deleting:
+        return "its topic is about to be deleted."
+    if p.leader == p.preferred:
+        return "its preferred replica leads it already."
+    if moving:
+        return "while any partition moves, none is elected, also of other topics (until Kafka 3.4, KAFKA-10149)."
+    if p.preferred not in live:
+        return f"broker {p.preferred} is dead, and cannot lead."
+    same = by_preferred(partitions)[p.preferred]
+    away = sum(each.leader != p.preferred for each in same)
+    if away / len(same) == percentage / 100:
+        count = f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere"
+        return f"{count}: that is exactly {percentage} %, and only more than that is too much."
+    return (
+        f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere: that is less than {percentage} %."
+    )
 
 
-def in_words(found: Outcome) -> str:
-    """The same as text."""
-    return f"the last broker informed at {found[1]} ms"
+def until_2_5(
+    partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
+) -> list[Candidate]:
+    """The same without the test of the ISR."""
+    return candidates(partitions, live, moving, percentage, in_sync=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebalance(Implement):
+    """Two rules are right: of Kafka until 2.5, which elects also what is not in the ISR, and of Kafka since then.
+
+    They differ where the ISR in the controller's memory is old.
+    """
+
+    def judge(self, answer: object) -> Verdict:
+        """An answer that does not fit the newer rule may fit the older one."""
+        verdict = super().judge(answer)
+        if verdict.right or not callable(answer):
+            return verdict
+        older = Implement.judge(replace(self, usual=until_2_5), answer)
+        return older if older.right else verdict
 
 
 # 4: operate
 
-GRACE = 0.3
-"""Seconds from SIGTERM to SIGKILL."""
-FAR = (
-    OPENING.replace("2.0", "0.10")
-    + "create_topic orders partitions=120 replication_factor=3\nsettle\ndelay 4 zookeeper 0.005\nsettle\n"
-)
-"""Each message between ZooKeeper and broker 4, the controller, takes 5 ms longer."""
 
-
-def not_in_time(lab: Lab) -> str | None:
-    """True if broker 1 runs, was killed or had more time, or a partition has no leader."""
-    if lab.brokers[1].state != "down":
-        return "broker 1 runs."
-    stops = [each for each in lab.commands if each.name in ("shutdown", "kill", "bounce") and each.args[:1] == (1,)]
-    if stops[-1].name != "shutdown" or not 0 < (stops[-1].kwargs.get("grace") or 0) <= GRACE:
-        return f"the platform stops a broker with SIGTERM and waits for 300 ms: `shutdown 1 grace={GRACE}`."
-    if lab.trace.slice(start=stops[-1].seq, kind="fault", action="kill", broker=1):
-        return "the process was killed before the controller had answered."
-    running = {id for id, view in lab.brokers.items() if view.state == "running"}
-    waiting = sum(p.leader not in running for p in lab.partitions())
-    return f"{waiting} partitions have no leader that runs." if waiting else None
+def unequal(lab: Lab) -> str | None:
+    """The problem, or None: a broker does not lead four partitions of orders, now or after the next restart of one."""
+    if any(each.name in ("start", "add_broker") and each.args[:1] == (4,) for each in lab.commands[1:]):
+        return "broker 4 is beyond repair: in this exercise it cannot be started."
+    if not any(p.topic == "audit" for p in lab.partitions()):
+        return "the topic audit is gone, with all its records."
+    for when in ("at the next checks", "after the next restart of a broker, and more checks"):
+        lab.run_for(700)
+        found = dict(sorted(Counter(p.leader for p in lab.partitions() if p.topic == "orders").items()))
+        if found != {1: 4, 2: 4, 3: 4}:
+            return f"{when}, the brokers lead {found} of the partitions of orders."
+        lab.kill(3)
+        lab.settle()
+        lab.start(3)
+        lab.settle()
+    return None
 
 
 # 3: repair
 
 BROKEN = '''
-def next_round(asked, refused):
-    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
-    return asked
+def may_be_elected(partition, live, moving):
+    """True if a check elects the preferred replica of a partition that another broker leads."""
+    if partition.deleting or moving:
+        return False
+    return partition.preferred in live
 '''
 """The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="15.1",
-        title="How many round trips?",
-        core=True,
+        title="Who leads after ten minutes?",
         hints=(
-            "Write down the phases: what has to be known before the next can begin?",
-            "Which operations of one phase can share a round trip, and how many of them?",
-            "Thirty by ten, twice. And what does the controller read before it knows who has gone?",
+            "Which partitions are not led by the first of their assignment?",
+            "What is compared for broker 1: with the others, or with what it should have?",
+            "Which partitions prefer broker 3?",
         ),
-        story=OPENING + KILLED.format(120),
-        ask=round_trips,
-        example=77,
+        story=OPENING.replace("brokers=4", "brokers=3")
+        + some("orders", 9)
+        + """create_topic bills assignment='{"0":[2,3,1],"1":[2,3,1],"2":[2,3,1]}'\nsettle\nrun_for 600\n""",
+        ask=numbers,
+        example={7: 1},
         wrong=(predict_wrong,),
-        why="Two to learn who has gone, three to read thirty states, three to write them: 1.6 ms.",
+        also=lambda answer, truth: (
+            "A broker that leads nothing may be named." if {k: n for k, n in answer.items() if n} == truth else None
+        ),
+        why="All partitions are led by the broker they prefer; no task of the "
+        "controller makes unequal preferences equal.",
     ),
-    Implement(
+    Rebalance(
         name="15.2",
-        title="Your own pipeline",
+        title="What does a check elect?",
+        core=True,
+        given='''
+def chosen(partitions, live, moving, percentage):
+    """Those of `partitions` whose preferred replica a check elects."""
+    found = []
+    for broker in {p.replicas[0] for p in partitions}:
+        mine = [p for p in partitions if p.replicas[0] == broker]
+        away = [p for p in mine if p.leader != broker]
+        if mine and len(away) / len(mine) > ...:
+            found += ...
+    return found
+''',
         hints=(
-            "What does `range(0, 25, 10)` give?",
-            "The answers come back in the order of the operations: what must you not change?",
-            "The last list may be shorter than the window.",
+            "Whose ratio is it? Write the grouping first: `p.replicas[0]`.",
+            "Which comparison is *more than*? And how many are elected once it is true?",
+            "Then who cannot be elected: think of the broker, of other moves, of a topic that goes away.",
         ),
         what="rules",
-        occasion="pipeline",
-        arguments="operations, window",
-        usual=usual,
+        occasion="rebalance",
+        arguments="partitions, live, moving, percentage",
+        usual=candidates,
         ask=ask,
         cases=cases,
         stories=STORIES,
-        outcome=outcome,
+        outcome=leaders,
         describe=in_words,
         explain=explain,
-        why="A window full at a time, in order: as many operations as one by one, and a tenth of the waiting.",
+        why="Grouped by preferred broker, strictly above the percentage, and then only who can be elected. To test "
+        "the ISR as well spares elections that must fail; Kafka does so since 2.6.",
     ),
     Repair(
         name="15.3",
-        title="Elected twice",
+        title="Every five minutes an election that must fail",
         hints=(
-            "How many of the four writes were refused?",
-            "What becomes of a partition that is elected a second time?",
+            "Which replica was to be elected, and what was wrong with it?",
+            "A partition has `replicas`, `isr`, `leader`, `preferred` and `deleting`.",
         ),
-        ticket="KAFKA-8286",
-        occasion="retry",
+        ticket="KAFKA-9866",
+        occasion="electable",
         given=BROKEN,
         stories={
-            "several writes are refused": """create_topic bills assignment='{"0":[1,2,3],"1":[1,2,3]}'; settle; """
-            "lag 3 bills 0; lag 3 bills 1; settle; catch_up 3; run_for 0.1991; shutdown 1 wait=false; settle",
+            "a move hangs": """create_topic audit assignment='{"0":[2]}'; settle; reassign '{"audit-0":[4]}'; """
+            "kill 4; settle; kill 1; settle; start 1; settle; run_for 310",
+            "the only replica is down": """create_topic alone assignment='{"0":[4]}'; settle; kill 4; """
+            "settle; run_for 310",
+            "another follower lags": "kill 1; settle; start 1; settle; lag 3 orders 0; settle; run_for 310",
         },
-        why="Only what was refused is elected again; the leader epochs of the others rise once.",
+        why="The check leaves out partitions whose preferred replica is not in the ISR.",
     ),
     Operate(
         name="15.4",
-        title="300 milliseconds to stop",
+        title="Four, four, four",
         core=True,
         hints=(
-            "What does the broker wait for? Thirty partitions, times how many operations, times 10 ms?",
-            "Which process waits for ZooKeeper, and has it to be this broker?",
-            "Another controller is elected when the znode `/controller` is gone.",
+            "Does an election fail, or is none held? `lab.balance()` says why.",
+            "What does a check look at before it holds an election?",
+            "Kafka 2.4 can end what will never be finished.",
         ),
-        begin=FAR,
-        missing=not_in_time,
-        best=2,
+        begin=OPENING + TOPIC + HUNG,
+        missing=unequal,
+        best=1,
         remarks={
-            "shutdown": "Thirty leaders are moved one after the other. What makes each move slow?",
-            "elect_preferred": "Broker 1 is preferred by the partitions that it leads.",
-            "kill 1": "Then there is no leader until the session ends.",
+            "elect_preferred": "By hand it worked, once. The automatic check still holds no election.",
+            "delete_controller": "The new controller reads the unfinished move and takes it up again.",
+            "delete_znode": "In 2.4 the move is not in this znode: the topic's own znode has it, and the controller.",
+            "bounce": "The restarted broker follows, like any other; the move is still there.",
+            "kill": "What it led went to others, and what it prefers will not come back to it.",
         },
-        praise={
-            "delete_controller": "The new controller is near ZooKeeper.",
-            "expire_session": "The new controller is near ZooKeeper.",
-            "heal": "A shorter way to ZooKeeper helps, where it can be had.",
-            "kill": "It works, and costs a broker.",
-            "shutdown 4": "The controller went first, and another one is near ZooKeeper.",
-        },
-        why="What has to be waited for is the number of operations one after the other, times the round trip of the "
-        "controller.",
+        praise={"elect_preferred": "With it you need not wait for the next check."},
+        why="An unfinished move of any partition switches the automatic rebalance off; so end it.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "15.a": Guess(
-        "Kafka 0.10 needs 13.5 ms until the new leaders know. How long with the event queue, without pipelining?",
+        "12 partitions, leaders 4 4 4. Brokers 1, 2, 3 are restarted in turn, rebalance off. Leaders then?",
         (
-            ("about half", "That is what the release notes of 0.11 suggest. What has the controller to wait for?"),
-            ("13.5 ms", "One thread or several: each waits for one operation of ZooKeeper after the other."),
-            ("20 ms", "One thread instead of several sounds slower. Did the several work at the same time?"),
-            ("2.3 ms", "That is 2.0. Which of its two changes is this?"),
+            ("4 4 4", "Each came back. But as what?"),
+            ("8 4 0", "The broker that was restarted last has had no occasion to get a leadership back."),
+            ("0 6 6", "That is true after the first restart. Then brokers 2 and 3 leave, too."),
+            (
+                "6 6 0",
+                "The leaderships of broker 3 are not spread: the next live replica of each assignment takes over.",
+            ),
         ),
         1,
     ),
     "15.b": Guess(
-        "How many operations of ZooKeeper does pipelining save?",
+        "Kafka 2.0, all is balanced; a cron job asks for a preferred election every minute. What does that cost?",
         (
-            ("9 of 10", "Ten share a round trip. Are they fewer for that?"),
-            ("half", "Each state is still read once and written once."),
-            ("none", "The same operations, fewer waits."),
-        ),
-        2,
-    ),
-    "15.c": Guess(
-        "0.10 answers the leaving broker after 37 ms: all moved. How many of 30 new leaders know that they lead?",
-        (
-            ("all 30", "All are moved in ZooKeeper. Have the brokers been notified?"),
-            ("all but a few", "One request at a time, there and back, for each partition and broker."),
-            ("about a third", "The others have their request in a queue."),
-            ("none", "The first requests left with the first election."),
-        ),
-        2,
-    ),
-    "15.d": Guess(
-        "A broker with 60 leaders leaves; meanwhile an administrator creates a "
-        "topic. In which is its leader known last?",
-        (
-            ("0.10, with the lock", "The lock is given back after each partition."),
-            ("the queue without pipelining", "The new topic waits until the whole shutdown is done."),
-            ("2.0, queue and pipelining", "It waits for the whole shutdown, too. How long does that take?"),
+            ("nothing", "That is true of 0.10 and 2.4, not of 2.0: run the next cell."),
+            ("an election of every partition", "2.0 also elects the leaders that lead already."),
+            ("it is refused", "The znode is created, and the controller takes it."),
         ),
         1,
+    ),
+    "15.c": Guess(
+        "10 partitions prefer broker 1; it leads 9 of them. How many does it lead after the check, at 10 percent?",
+        (
+            ("9", "One of ten is ten percent, and only more than that is too much."),
+            ("10", "Is 10 percent more than 10 percent?"),
+            ("10, after two checks", "The second check finds what the first one found."),
+        ),
+        0,
+    ),
+    "15.d": Guess(
+        "A topic of one partition is stuck on its way to a dead broker. What does the rebalance of other topics do?",
+        (
+            ("It works as usual", "The move is about another topic. Which test does the check make?"),
+            ("It leaves out that broker", "The check holds no election for any broker, not only for that one."),
+            ("Nothing", "One unfinished move, of any partition, and no election is held."),
+            ("It fails with an error", "Nothing is logged but the ratio."),
+        ),
+        2,
     ),
 }

@@ -1,254 +1,248 @@
-"""Exercises of lesson 16, the bug museum."""
+"""Exercises of lesson 16, locks, event queue, pipelining."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator
 
-from kafka_ctl.brokers.process import RUNNING
-from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.museum import find
-from kafka_ctl_course import lesson_02
+from kafka_ctl.plugins import Plugins
+from kafka_ctl.trace.timing import timing
 
-TITLE = "The bug museum"
-OPENING = """lab brokers=3 generation=2.4 seed=1 changes='{"resets_dead_leader":false}'\n"""
-DEAD = (
-    """lab brokers=3 generation=2.0 seed=1\ncreate_topic orders assignment='{"0":[2,1]}'\n"""
-    """create_topic alone assignment='{"0":[3]}'\nsettle\n"""
-    "kill 3\nsettle\nkill 2\nrun_for 1\n"
+Case = tuple[list[str], int]
+Outcome = tuple[tuple[tuple[str, int], ...], float]
+TITLE = "Locks, event queue, pipelining"
+CONFIG = '"auto.leader.rebalance.enable":false'
+OPENING = (
+    f"lab brokers=4 generation=2.0 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-"""alone-0 has no leader, as its only broker is dead; the leader of orders-0 has just died, and no process knows."""
-EDITED = lesson_02.OPENING + lesson_02.ONE + lesson_02.EDIT + lesson_02.TAKEOVER
-"""ZooKeeper and all metadata name broker 2 as the leader, and broker 2 has not been made one."""
-ACKNOWLEDGED = (
-    """lab brokers=3 generation=0.10 seed=7 config='{"auto.leader.rebalance.enable":false}'\n"""
-    """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=2\n"""
+KILLED = "create_topic orders partitions={} replication_factor=3\nsettle\nkill 1\nsettle\n"
+STORIES = {
+    "a broker that leads 30 partitions dies": OPENING + KILLED.format(120),
+    "a window of three": OPENING.replace(CONFIG, f'{CONFIG},"zookeeper.max.in.flight.requests":3') + KILLED.format(24),
+    "Kafka 0.10, one at a time": OPENING.replace("2.0", "0.10") + KILLED.format(12),
+}
+
+
+# 1: predict
+
+
+def round_trips(lab: Lab) -> int:
+    """Round trips to ZooKeeper from the end of the session to the first request to a broker."""
+    found = timing(lab.trace, "expired")
+    first = min(sent for sent, _ in found.requests)
+    return len({at for at in found.operations if at <= first})
+
+
+def predict_wrong(answer: int, truth: int) -> str | None:
+    """The mistakes of exercise 1."""
+    if answer == 62:
+        return "That many are needed one by one, in 0.10. How many operations share a round trip here?"
+    if answer in (60, 90, 120, 213, 214):
+        return "That is a number of operations; those of one phase share round trips, ten at a time."
+    if answer in (2, 3, 4):
+        return "A window of ten: thirty reads need three round trips, thirty writes three more. And what comes before?"
+    if answer == 6:
+        return "Three to read, three to write. How does the controller find out who has gone?"
+    if answer in (1, 7):
+        return "The reads have to be answered before anything is decided, and decided before anything is written."
+    return None
+
+
+# 2: implement
+
+
+def usual(operations: list[str], window: int) -> list[list[str]]:
+    """So many at a time."""
+    return [operations[n : n + window] for n in range(0, len(operations), window)]
+
+
+def cases() -> Iterator[Case]:
+    """Lists around the multiples of a window."""
+    for window in (1, 2, 10):
+        yield from (([f"get /{n}" for n in range(number)], window) for number in (1, 2, 9, 10, 11, 20, 21, 60))
+
+
+def ask(plugins: Plugins, case: Case) -> list[int]:
+    """The number of operations that are sent together."""
+    return [len(each) for each in plugins.rule("pipeline", usual)(*case)]
+
+
+def explain(case: Case, got: list[int], expected: list[int]) -> str:
+    """The fault in the numbers of operations sent together, in one sentence; None if there is none."""
+    operations, window = case
+    if max(got) > window:
+        return f"{max(got)} operations are in flight together; the window is {window}. Kafka holds a semaphore of it."
+    return f"{len(got)} round trips; {len(expected)} are enough for {len(operations)} operations, {window} at a time."
+
+
+def outcome(lab: Lab) -> Outcome:
+    """The leaders, and the time at which the last leader or follower had taken over."""
+    taken = [r.time_ms for r in lab.trace if r.action in ("become-leader", "become-follower")]
+    return tuple((f"{p.topic}-{p.partition}", p.leader) for p in lab.partitions()), round(max(taken, default=0.0), 1)
+
+
+def in_words(found: Outcome) -> str:
+    """The same as text."""
+    return f"the last broker informed at {found[1]} ms"
+
+
+# 4: operate
+
+GRACE = 0.3
+"""Seconds from SIGTERM to SIGKILL."""
+FAR = (
+    OPENING.replace("2.0", "0.10")
+    + "create_topic orders partitions=120 replication_factor=3\nsettle\ndelay 4 zookeeper 0.005\nsettle\n"
 )
-"""Two records that both replicas have; the follower does not know yet that they are safe."""
-MOST = 4
-"""Commands of a story of one's own, at most; time that passes is not counted."""
+"""Each message between ZooKeeper and broker 4, the controller, takes 5 ms longer."""
 
 
-# 1: an acknowledged record
+def not_in_time(lab: Lab) -> str | None:
+    """The problem, or None: broker 1 runs, was killed or had more time, or a partition has no leader."""
+    if lab.brokers[1].state != "down":
+        return "broker 1 runs."
+    stops = [each for each in lab.commands if each.name in ("shutdown", "kill", "bounce") and each.args[:1] == (1,)]
+    if stops[-1].name != "shutdown" or not 0 < (stops[-1].kwargs.get("grace") or 0) <= GRACE:
+        return f"the platform stops a broker with SIGTERM and waits for 300 ms: `shutdown 1 grace={GRACE}`."
+    if lab.trace.slice(start=stops[-1].seq, kind="fault", action="kill", broker=1):
+        return "the process was killed before the controller had answered."
+    running = {id for id, view in lab.brokers.items() if view.state == "running"}
+    waiting = sum(p.leader not in running for p in lab.partitions())
+    return f"{waiting} partitions have no leader that runs." if waiting else None
 
 
-def safe(lab: Lab) -> str | None:
-    """The leader that still has every acknowledged record; None once it has not."""
-    if any(violation.invariant == "I4" for violation in lab.violations):
-        return None
-    leader = lab.partition("orders", 0).leader
-    return f"every acknowledged record is there. {f'Broker {leader} leads' if leader >= 0 else 'No broker leads'}."
-
-
-# 3: leaders that do not lead
-
-
-def unaware(lab: Lab) -> set[tuple[str, int]]:
-    """The partitions whose leader runs and does not lead them."""
-    leads = {id: view.leads for id, view in lab.brokers.items() if view.state == RUNNING}
-    return {p[:2] for p in lab.partitions() if p.leader in leads and p[:2] not in leads[p.leader]}
-
-
-def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int]]) -> str:
-    """The fault in the partitions that were found, in one sentence; None if there is none."""
-    (lab,) = given
-    text = f"you return {short(got)}. "
-    if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) and len(each) == 2 for each in got):
-        return f"{text}A list of pairs is asked for, such as ('orders', 0)."
-    if len(set(got)) < len(got):
-        return f"{text}A partition is in it twice."
-    if extra := [each for each in got if each not in expected]:
-        leaders = [p.leader for p in lab.partitions() if p[:2] == extra[0]]
-        if not leaders:
-            return f"{text}There is no partition {extra[0]!r}."
-        (leader,) = leaders
-        if leader < 0:
-            return (
-                f"{text}{extra[0][0]}-{extra[0][1]} has no leader in ZooKeeper: that "
-                "is known, and no leader is unaware."
-            )
-        if lab.brokers[leader].state != RUNNING:
-            return f"{text}Broker {leader} is dead. It is not unaware; its death has not been noticed yet."
-        return f"{text}Broker {leader} does lead {extra[0][0]}-{extra[0][1]}."
-    (topic, partition), *_ = (each for each in expected if each not in got)
-    return (
-        f"{text}There are more: is {topic}-{partition} among what its leader leads (`leads`)? "
-        "What it says of leaders (`metadata`) is something else."
-    )
-
-
-# 4: a story of one's own
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnStory(Exercise):
-    """Commands after `opening` that break an invariant with its generation, and none with `sound`."""
-
-    kind: ClassVar[str] = "operate"
-    opening: str
-    sound: str
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Play the story twice."""
-        if not isinstance(answer, str) or not answer.strip():
-            return Verdict(False, f"{short(answer)} is not a story; give its commands as text, one a line.")
-        lines = [line for line in answer.splitlines() if line.strip()]
-        given = [line for line in lines if line.split()[0] not in ("settle", "run_for", "step")]
-        if len(given) > MOST:
-            return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
-        text = self.opening + "\n".join(lines) + "\n"
-        try:
-            with Lab.replay(text) as broken:
-                broken.settle()
-                with broken.fork(generation=self.sound) as sound:
-                    return self._compared(broken, sound, text)
-        except KafkaCtlError as error:
-            return Verdict(False, f"The story cannot be played: {error}")
-
-    def _compared(self, broken: Lab, sound: Lab, text: str) -> Verdict:
-        if sound.violations:
-            first = sound.violations[0]
-            return Verdict(
-                False, f"It breaks {first.invariant} with the fix, too: {first.text}. So it is not this field.", text
-            )
-        if not broken.violations:
-            return Verdict(False, f"Every invariant holds, with the bug as well. {_not_reached(broken)}", text)
-        first = broken.violations[0]
-        return Verdict(True, f"It breaks {first.invariant}: {first.text}. {self.why}", text)
-
-
-def _not_reached(lab: Lab) -> str:
-    """The conditions of the bug that a story did not have."""
-    if not lab.trace.slice(kind="replica", target="OfflineReplica"):
-        return "No replica went Offline in it, so no replica had to leave an ISR."
-    led = next((p for p in lab.partitions() if p.leader >= 0), None)
-    if led is not None:
-        return f"{led.topic}-{led.partition} is led by {led.leader}: another member of its ISR was alive."
-    return "Which replicas were in the ISR when the last one died?"
-
-
-# 2: repair
+# 3: repair
 
 BROKEN = '''
-def next_leader(assignment, isr, live, shutting_down):
-    """Leader and ISR when a broker is about to stop; None if there is no leader."""
-    staying = [broker for broker in isr if broker not in shutting_down]
-    fit = [broker for broker in staying if broker in live]
-    return (fit[0], staying) if fit else None
+def next_round(asked, refused):
+    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
+    return asked
 '''
 """The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
-    Operate(
+    Predict(
         name="16.1",
-        title="Lose an acknowledged record",
+        title="How many round trips?",
         core=True,
         hints=(
-            "Which broker has all records, and which one may lead without them?",
-            "One way needs a follower that is behind, and a default of Kafka 0.10; another one needs only haste.",
+            "Write down the phases: what has to be known before the next can begin?",
+            "Which operations of one phase can share a round trip, and how many of them?",
+            "Thirty by ten, twice. And what does the controller read before it knows who has gone?",
         ),
-        begin=ACKNOWLEDGED,
-        missing=safe,
-        best=2,
-        most=3,
-        remarks={
-            "kill 1": "Broker 2 was in sync: it has what was acknowledged.",
-            "kill 2": "Broker 1 leads on, and what it acknowledges now is on its disk alone.",
-            "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
-            "bounce": "The follower came back and copied everything again. From which broker?",
-            "delete_topic": "What was deleted on request is not lost.",
-        },
-        why="An acknowledgement counts the replicas in sync at that moment. Unclean election (KIP-106) and a follower "
-        "that shortens its log (KIP-101) both forget that.",
+        story=OPENING + KILLED.format(120),
+        ask=round_trips,
+        example=77,
+        wrong=(predict_wrong,),
+        why="Two to learn who has gone, three to read thirty states, three to write them: 1.6 ms.",
+    ),
+    Implement(
+        name="16.2",
+        title="Your own pipeline",
+        hints=(
+            "What does `range(0, 25, 10)` give?",
+            "The answers come back in the order of the operations: what must you not change?",
+            "The last list may be shorter than the window.",
+        ),
+        what="rules",
+        occasion="pipeline",
+        arguments="operations, window",
+        usual=usual,
+        ask=ask,
+        cases=cases,
+        stories=STORIES,
+        outcome=outcome,
+        describe=in_words,
+        explain=explain,
+        why="A window full at a time, in order: as many operations as one by one, and a tenth of the waiting.",
     ),
     Repair(
-        name="16.2",
-        title="After restarts one broker leads everything",
+        name="16.3",
+        title="Elected twice",
         hints=(
-            "What did broker 2 do when it left, and who led then?",
-            "Which list was walked along: the assignment, or the ISR?",
+            "How many of the four writes were refused?",
+            "What becomes of a partition that is elected a second time?",
         ),
-        ticket="KAFKA-3670",
-        what="elections",
-        occasion="controlled_shutdown",
+        ticket="KAFKA-8286",
+        occasion="retry",
         given=BROKEN,
         stories={
-            "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
-            "a member of the ISR has no session": "disconnect 3 zookeeper; run_for 30; shutdown 2; settle",
+            "several writes are refused": """create_topic bills assignment='{"0":[1,2,3],"1":[1,2,3]}'; settle; """
+            "lag 3 bills 0; lag 3 bills 1; settle; catch_up 3; run_for 0.1991; shutdown 1 wait=false; settle",
         },
-        why="With the order of the assignment each partition goes to its own next replica.",
+        why="Only what was refused is elected again; the leader epochs of the others rise once.",
     ),
-    Compute(
-        name="16.3",
-        title="Leaders that do not lead",
+    Operate(
+        name="16.4",
+        title="300 milliseconds to stop",
         core=True,
         hints=(
-            "`lab.partitions()` has ZooKeeper's leader, `lab.brokers[3].leads` what the broker itself leads.",
-            "A pair can be compared with a TopicPartition; a partition's first two fields are such a pair.",
-            "Three cases are none: leader -1, a leader that is down, a leader that leads.",
+            "What does the broker wait for? Thirty partitions, times how many operations, times 10 ms?",
+            "Which process waits for ZooKeeper, and must it be broker 4?",
+            "Another controller is elected when the znode `/controller` is gone.",
         ),
-        stories={
-            "back before it was noticed": find("KAFKA-7235a").commands,
-            "without the bug": find("KAFKA-7235a").commands.replace("generation=2.0", "generation=2.4"),
-            "dead leaders": DEAD,
-            "edited by hand, and a new controller": EDITED,
+        begin=FAR,
+        missing=not_in_time,
+        best=2,
+        remarks={
+            "shutdown": "Thirty leaders are moved one after the other. What makes each move slow?",
+            "elect_preferred": "Broker 1 is preferred by the partitions that it leads.",
+            "kill 1": "Then there is no leader until the session ends.",
         },
-        give=lambda lab: [(lab,)],
-        truth=unaware,
-        explain=explain_unaware,
-        why="A cluster whose ZooKeeper is healthy can be dead: ask the brokers.",
-    ),
-    OwnStory(
-        name="16.4",
-        title="An exhibit of your own",
-        hints=(
-            "A leader that leaves the ISR leads no more: that is what was fixed.",
-            "When does the last member of an ISR leave it?",
-            "A topic with one replica makes it short.",
-        ),
-        opening=OPENING,
-        sound="2.4",
-        why="A story of this length is what the next person wants to find in a bug report.",
+        praise={
+            "delete_controller": "The new controller is near ZooKeeper.",
+            "expire_session": "The new controller is near ZooKeeper.",
+            "heal": "A shorter way to ZooKeeper helps, where it can be had.",
+            "kill": "It works, and costs a broker.",
+            "shutdown 4": "The controller went first, and another one is near ZooKeeper.",
+        },
+        why="What has to be waited for is the number of operations one after the other, times the round trip of the "
+        "controller.",
     ),
 )
+
 GUESSES: dict[str, Guess] = {
     "16.a": Guess(
-        "Broker 2 has been elected, broker 1 is leaving. What does broker 1 believe, and for how long?",
+        "Kafka 0.10 needs 13.5 ms until the new leaders know. How long with the event queue, without pipelining?",
         (
-            ("that broker 2 leads, at once", "What would have informed it? It was left out of the request."),
-            (
-                "that it leads, until it closes its connections",
-                "No request reaches it, and it goes on answering clients.",
-            ),
-            ("nothing: it forgets what it leads", "It has no reason to: no request has made it stop."),
-            ("that it leads, until its session expires", "It closes its connections before its session."),
+            ("about half", "A queue saves no work. Does the controller still wait for each operation of ZooKeeper?"),
+            ("13.5 ms", "One thread or several: each waits for one operation of ZooKeeper after the other."),
+            ("20 ms", "One thread instead of several sounds slower. Did the several work at the same time?"),
+            ("2.3 ms", "That is 2.0. Which of its two changes is this?"),
         ),
         1,
     ),
     "16.b": Guess(
-        "How long must the controller stand still, so that it misses the restart of broker 3?",
+        "How many operations of ZooKeeper does pipelining save?",
         (
-            ("about 1 ms", "The time between two children lists of `/brokers/ids`: one without 3, one with it."),
-            ("50 ms, as long as a process takes to start", "`bounce` starts it at once; the rest is two round trips."),
-            ("6 s, the session timeout", "No session expires here: the broker closes its session and opens another."),
+            ("9 of 10", "Ten share a round trip, but all ten are sent."),
+            ("half", "Each state is still read once and written once."),
+            ("none", "The same operations, fewer waits."),
         ),
-        0,
+        2,
     ),
     "16.c": Guess(
-        "Kafka 2.0 sends ten writes at once. With that, and no fence, are late writes still possible?",
+        "0.10 answers the leaving broker after 37 ms: all moved. How many of 30 new leaders know that they lead?",
         (
-            (
-                "no, all writes are out before another controller is elected",
-                "With twelve partitions. And with many more?",
-            ),
-            ("yes, with more partitions", "A window moves the limit; the next run shows where to."),
-            ("no, brokers refuse what an old controller sends", "Brokers do. These writes go to ZooKeeper."),
+            ("all 30", "All are moved in ZooKeeper. Have the brokers been notified?"),
+            ("all but a few", "Each broker gets one request at a time, and each partition needs its own: they queue."),
+            ("about a third", "The others have their request in a queue."),
+            ("none", "The first requests left with the first election."),
+        ),
+        2,
+    ),
+    "16.d": Guess(
+        "A broker with 60 leaders leaves; meanwhile an administrator creates a "
+        "topic. In which is its leader known last?",
+        (
+            ("0.10, with the lock", "The lock is given back after each partition."),
+            ("the queue without pipelining", "The new topic waits until the whole shutdown is done."),
+            ("2.0, queue and pipelining", "It waits for the whole shutdown, too. How long does that take?"),
         ),
         1,
     ),

@@ -1,362 +1,255 @@
-"""Exercises of lesson 17, the wire. The wire itself is imported where it is used: its tables need more than Python."""
+"""Exercises of lesson 17, the bug museum."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import ClassVar
 
-from kafka_ctl.brokers.process import RUNNING
-from kafka_ctl.errors import short
+from kafka_ctl.brokers.states import RUNNING
+from kafka_ctl.errors import KafkaCtlError, short
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
 from kafka_ctl.exercises.operate import Operate
-from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.museum import find
+from kafka_ctl_course import lesson_02
 
-if TYPE_CHECKING:
-    from kafka_ctl.wire.codec import Message
-
-Header = tuple[str | int, int, int, int]
-Frame = tuple[int, int, int, str | None, bytes]
-TITLE = "The wire"
-OPENING = (
-    "lab brokers=3 generation=2.4 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+TITLE = "The bug museum"
+OPENING = """lab brokers=3 generation=2.4 seed=1 changes='{"resets_dead_leader":false}'\n"""
+DEAD = (
+    """lab brokers=3 generation=2.0 seed=1\ncreate_topic orders assignment='{"0":[2,1]}'\n"""
+    """create_topic alone assignment='{"0":[3]}'\nsettle\n"""
+    "kill 3\nsettle\nkill 2\nrun_for 1\n"
 )
-BYTES = "00000010 0007 0001 0000002a 0002 6f70 00000002"
-"""A ControlledShutdown request."""
-ORDERS = "create_topic orders partitions=3 replication_factor=3\nsettle\n"
-FIVE = (
-    OPENING.replace("brokers=3", "brokers=5")
-    + """create_topic orders assignment='{"0":[1,2],"1":[2,3],"2":[3,1]}'\nsettle\n"""
+"""alone-0 has no leader, as its only broker is dead; the leader of orders-0 has just died, and no process knows."""
+EDITED = lesson_02.OPENING + lesson_02.ONE + lesson_02.EDIT + lesson_02.TAKEOVER
+"""ZooKeeper and all metadata name broker 2 as the leader, and broker 2 has not been made one."""
+ACKNOWLEDGED = (
+    """lab brokers=3 generation=0.10 seed=7 config='{"auto.leader.rebalance.enable":false}'\n"""
+    """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=2\n"""
 )
-"""Broker 4 is the controller, and leads nothing."""
-COPIED = OPENING + ORDERS + "shutdown 3\nsettle\nset_meta 3 /d1 2\nstart 3\nsettle\n"
-"""A directory of broker 2 was copied to broker 3."""
-LARGEST = 100 << 20
-"""Bytes of a request that a broker takes, at most."""
+"""Two records that both replicas have; the follower does not know yet that they are safe."""
+MOST = 4
+"""Commands of a story of one's own, at most; time that passes is not counted."""
 
 
-# 1: predict
+# 1: an acknowledged record
 
 
-def decoded(lab: Lab) -> tuple[str, int, int, int]:
-    """API, version, correlation id and broker of the request."""
-    from kafka_ctl.wire.codec import decode_message
-    from kafka_ctl.wire.schema import apis, message_type
-
-    data = bytes.fromhex(BYTES.replace(" ", ""))[4:]
-    key, version = int.from_bytes(data[:2], "big"), int.from_bytes(data[2:4], "big")
-    header, body = decode_message(message_type(key, version), data)
-    return apis()[key], version, header["correlation_id"], body["broker_id"]
-
-
-def decode_wrong(answer: Header, truth: Header) -> str | None:
-    """The mistakes of exercise 1."""
-    api, version, correlation, broker = answer
-    if (correlation, broker) == (truth[3], truth[2]):
-        return f"Broker {broker}? The number after the version says whose question an answer belongs to."
-    if version == 7:
-        return "0007 comes first after the length: the API key. The version is next."
-    if 16 in answer:
-        return "16 is the length: so many bytes follow it."
-    if 33554432 in answer or 704643072 in answer:
-        return "You read the bytes from right to left. On the network the largest comes first."
-    if api != truth[0]:
-        return f"The API is not {api}: the first two bytes after the length are its key, 7."
-    return None
-
-
-def by_name(answer: object) -> object:
-    """The same with the name of an API that was given by its key."""
-    from kafka_ctl.wire.schema import apis
-
-    if not isinstance(answer, tuple) or not answer or type(answer[0]) is not int:
-        return answer
-    return apis().get(answer[0], answer[0]), *answer[1:]
-
-
-# 2: a frame
-
-
-def frames(lab: Lab) -> list[Frame]:
-    """Requests to be packed: API key, version, correlation id, client id, body."""
-    return [
-        (7, 1, 5, "c1", b"\0\0\0\3"),
-        (3, 1, 70000, "me", b"\xff\xff\xff\xff"),
-        (18, 0, 1, "", b""),
-        (7, 1, 2, "caf\u00e9", b"\0\0\0\2"),
-        (7, 1, 9, None, b"\0\0\0\1"),
-    ]
-
-
-def packed(key: int, version: int, correlation: int, client: str | None, body: bytes) -> bytes:
-    """The request's bytes, as the codec packs them."""
-    from kafka_ctl.wire.codec import encode
-    from kafka_ctl.wire.schema import REQUEST, header_type
-
-    header = {
-        "request_api_key": key,
-        "request_api_version": version,
-        "correlation_id": correlation,
-        "client_id": client,
-    }
-    payload = encode(header_type(REQUEST, 1), header) + body
-    return len(payload).to_bytes(4, "big") + payload
-
-
-def explain_frame(given: Frame, got: object, expected: bytes) -> str:
-    """The request that a broker would read from these bytes."""
-    client = given[3]
-    asked = f"for {given[:4]} "
-    if not isinstance(got, bytes):
-        return f"{asked}your function returned {short(got)}; bytes are asked for."
-    size = int.from_bytes(got[:4], "big")
-    if got == expected[4:]:
-        return f"{asked}the length is missing. The broker takes {got[:4].hex()} = {size:,} for it."
-    if got[4:] == expected[4:] and size == len(expected):
-        return f"{asked}the length is {size}: it counts itself, so the broker waits for 4 bytes more."
-    if got[:4] == expected[:4][::-1] and size > LARGEST:
-        return (
-            f"{asked}the length is {size:,}, written from right to left. `Invalid receive (size = {size} larger than "
-            f"{LARGEST})`, and the connection is closed."
-        )
-    name = b"" if client is None else client.encode()
-    if client and got[12:] == expected[14:]:
-        read = int.from_bytes(got[12:14], "big")
-        return f"{asked}the name has no length. The broker takes {got[12:14].hex()} = {read:,} for it."
-    if client is None and got[12:14] == b"\0\0":
-        return f"{asked}length 0 means an empty name; none is -1, which is ffff."
-    if client and len(name) != len(client) and got[12:14] == len(client).to_bytes(2, "big"):
-        return f"{asked}the name's length is {len(client)}. It counts bytes: {name!r} has {len(name)}."
-    return f"{asked}{_first_difference(got, expected)}"
-
-
-def _first_difference(got: bytes, expected: bytes) -> str:
-    """The first field that is not as it should be."""
-    from kafka_ctl.wire.annotated import annotate
-
-    for part in annotate(expected):
-        mine = got[part.offset : part.offset + len(part.raw)]
-        if mine != part.raw:
-            return f"the field {part.field} is {mine.hex() or 'missing'}; it should be {part.raw.hex()}."
-    return f"{len(got) - len(expected)} bytes follow the request; the broker reads them as the next request."
-
-
-# 3: where a client writes
-
-
-def metadata(lab: Lab) -> list[tuple[Message, str, int]]:
-    """A Metadata answer of a broker of this lab with each partition, and with one that there is not."""
-    from kafka_ctl.wire.codec import decode, encode
-    from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
-
-    assert lab.controller is not None
-    known = next(view for view in lab.brokers.values() if view.state == RUNNING)
-    nodes = [{"node_id": id, "host": "127.0.0.1", "port": 9090 + id} for id in known.live_brokers]
-    partitions = [
-        {
-            "error_code": 0 if state.leader >= 0 else 5,
-            "partition_index": tp.partition,
-            "leader_id": state.leader,
-            "replica_nodes": state.isr,
-            "isr_nodes": state.isr,
-        }
-        for tp, state in sorted(known.metadata.items(), reverse=True)
-    ]
-    topics = [{"error_code": 3, "name": "nothing"}, {"error_code": 0, "name": "orders", "partitions": partitions}]
-    schema = message_type(api_key("Metadata"), 1, RESPONSE).body
-    body = {"brokers": nodes[::-1], "controller_id": lab.controller.id, "topics": topics}
-    answer, _ = decode(schema, encode(schema, body))
-    return [(answer, "orders", number) for number in range(3)] + [(answer, "nothing", 0)]
-
-
-def leader_address(answer: Message, topic: str, partition: int) -> str | None:
-    """The address of the leader, as a client finds it; None where there is no leader."""
-    leaders = {
-        (each["name"], one["partition_index"]): one["leader_id"]
-        for each in answer["topics"]
-        for one in each["partitions"]
-    }
-    nodes = {node["node_id"]: f"{node['host']}:{node['port']}" for node in answer["brokers"]}
-    return nodes.get(leaders.get((topic, partition), -1))
-
-
-def explain_address(given: tuple[Message, str, int], got: object, expected: str | None) -> str:
-    """The fault in an address, in one sentence; None if there is none."""
-    answer, topic, partition = given
-    asked = f"for {topic}-{partition} you return {got!r}. "
-    nodes = {f"{node['host']}:{node['port']}": node["node_id"] for node in answer["brokers"]}
-    if isinstance(got, int):
-        return f"{asked}That is an id; a client needs host and port."
-    if expected is None:
-        return f"{asked}The leader is -1 or the topic is unknown: no broker takes the record now; answer None."
-    if got is None:
-        return f"{asked}There is a leader, and it listens at an address."
-    if got not in nodes:
-        return f"{asked}No broker listens there; the addresses are {', '.join(sorted(nodes))}."
-    by_place = next(each for each in answer["topics"] if each["name"] == topic)["partitions"][partition]
-    if nodes[got] == by_place["leader_id"]:
-        return (
-            f"{asked}That leader is of partition {by_place['partition_index']}: its place in the list is {partition}."
-        )
-    if nodes[got] == answer["controller_id"]:
-        return f"{asked}That is the controller. Writes go to the leader, and that is broker {nodes[expected]}."
-    if nodes[got] == answer["brokers"][0]["node_id"]:
-        return f"{asked}That broker stands first in the list. It knows who leads, but only the leader takes records."
-    return f"{asked}That is broker {nodes[got]}, not {nodes[expected]}."
-
-
-# 4: operate
-
-
-def not_back(lab: Lab) -> str | None:
-    """True if broker 3 does not run, or another broker runs instead."""
-    if (others := [id for id in lab.brokers if id > 3]) and lab.brokers[3].state != RUNNING:
-        return f"broker {others[0]} runs, with an empty disk; broker 3 and its replicas are still missing."
-    if lab.brokers.keys() != {1, 2, 3}:
-        return f"the cluster has brokers {', '.join(map(str, lab.brokers))}; 1, 2 and 3 are asked for."
-    if lab.brokers[3].state == RUNNING:
+def safe(lab: Lab) -> str | None:
+    """The leader that still has every acknowledged record; None once it has not."""
+    if any(violation.invariant == "I4" for violation in lab.violations):
         return None
-    last = lab.trace.slice(kind="broker", action="stopped", broker=3)[-1]
-    reason = (last.detail or "no reason").replace("\n", " ")
-    return f"broker 3 is down. It said: {reason}"
+    leader = lab.partition("orders", 0).leader
+    return f"every acknowledged record is there. {f'Broker {leader} leads' if leader >= 0 else 'No broker leads'}."
 
 
-def only_started(lab: Lab) -> str | None:
-    """The reply where the broker was only started again."""
-    changes = [command for command in lab.commands if command.name in ("set_meta", "set_broker_id")]
-    return "Nothing has changed since the last attempt." if len(changes) == 1 else None
+# 3: leaders that do not lead
 
+
+def unaware(lab: Lab) -> set[tuple[str, int]]:
+    """The partitions whose leader runs and does not lead them."""
+    leads = {id: view.leads for id, view in lab.brokers.items() if view.state == RUNNING}
+    return {p[:2] for p in lab.partitions() if p.leader in leads and p[:2] not in leads[p.leader]}
+
+
+def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int]]) -> str:
+    """The fault in the partitions that were found, in one sentence; None if there is none."""
+    (lab,) = given
+    text = f"you return {short(got)}. "
+    if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) and len(each) == 2 for each in got):
+        return f"{text}A list of pairs is asked for, such as ('orders', 0)."
+    if len(set(got)) < len(got):
+        return f"{text}A partition is in it twice."
+    if extra := [each for each in got if each not in expected]:
+        leaders = [p.leader for p in lab.partitions() if p[:2] == extra[0]]
+        if not leaders:
+            return f"{text}There is no partition {extra[0]!r}."
+        (leader,) = leaders
+        if leader < 0:
+            return (
+                f"{text}{extra[0][0]}-{extra[0][1]} has no leader in ZooKeeper: that "
+                "is known, and no leader is unaware."
+            )
+        if lab.brokers[leader].state != RUNNING:
+            return f"{text}Broker {leader} is dead. It is not unaware; its death has not been noticed yet."
+        return f"{text}Broker {leader} does lead {extra[0][0]}-{extra[0][1]}."
+    (topic, partition), *_ = (each for each in expected if each not in got)
+    return (
+        f"{text}There are more: is {topic}-{partition} among what its leader leads (`leads`)? "
+        "What it says of leaders (`metadata`) is something else."
+    )
+
+
+# 4: a story of one's own
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnStory(Exercise):
+    """Commands after `opening` that break an invariant with its generation, and none with `sound`."""
+
+    kind: ClassVar[str] = "operate"
+    opening: str
+    sound: str
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Play the story twice."""
+        if not isinstance(answer, str) or not answer.strip():
+            return Verdict(False, f"{short(answer)} is not a story; give its commands as text, one a line.")
+        lines = [line for line in answer.splitlines() if line.strip()]
+        given = [line for line in lines if line.split()[0] not in ("settle", "run_for", "step")]
+        if len(given) > MOST:
+            return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
+        text = self.opening + "\n".join(lines) + "\n"
+        try:
+            with Lab.replay(text) as broken:
+                broken.settle()
+                with broken.fork(generation=self.sound) as sound:
+                    return self._compared(broken, sound, text)
+        except KafkaCtlError as error:
+            return Verdict(False, f"The story cannot be played: {error}")
+
+    def _compared(self, broken: Lab, sound: Lab, text: str) -> Verdict:
+        if sound.violations:
+            first = sound.violations[0]
+            return Verdict(
+                False, f"It breaks {first.invariant} with the fix, too: {first.text}. So it is not this field.", text
+            )
+        if not broken.violations:
+            return Verdict(False, f"Every invariant holds, with the bug as well. {_not_reached(broken)}", text)
+        first = broken.violations[0]
+        return Verdict(True, f"It breaks {first.invariant}: {first.text}. {self.why}", text)
+
+
+def _not_reached(lab: Lab) -> str:
+    """The conditions of the bug that a story did not have."""
+    if not lab.trace.slice(kind="replica", target="OfflineReplica"):
+        return "No replica went Offline in it, so no replica had to leave an ISR."
+    led = next((p for p in lab.partitions() if p.leader >= 0), None)
+    if led is not None:
+        return f"{led.topic}-{led.partition} is led by {led.leader}: another member of its ISR was alive."
+    return "Which replicas were in the ISR when the last one died?"
+
+
+# 2: repair
+
+BROKEN = '''
+def next_leader(assignment, isr, live, shutting_down):
+    """Leader and ISR when a broker is about to stop; None if there is no leader."""
+    staying = [broker for broker in isr if broker not in shutting_down]
+    fit = [broker for broker in staying if broker in live]
+    return (fit[0], staying) if fit else None
+'''
+"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
-    Predict(
+    Operate(
         name="17.1",
-        title="Twenty bytes",
-        hints=(
-            "Write the bytes in groups: length 4, API key 2, version 2, correlation id 4, client id 2 and its letters.",
-            "What is left after the client id is the body: one number of four bytes.",
-            "2a in base 16 is 42.",
-        ),
-        story=OPENING,
-        ask=decoded,
-        example=("Metadata", 0, 1, 1),
-        parts=("the API", "the version", "the correlation id", "the broker"),
-        wrong=(decode_wrong,),
-        read=by_name,
-        why="Header and body have no names on the wire: key and version say which fields follow.",
-    ),
-    Compute(
-        name="17.2",
-        title="Pack a request",
+        title="Lose an acknowledged record",
         core=True,
-        given='''
-def frame(api_key, version, correlation_id, client_id, body):
-    """The bytes of a request, its length in front."""
-    name = b"" if client_id is None else client_id.encode()
-    head = api_key.to_bytes(2, "big") + ...
-    payload = head + ... + name + body
-    return ... + payload
-''',
         hints=(
-            "`(16).to_bytes(4, 'big')` are four bytes, the largest first.",
-            "What counts towards the length? Everything behind it.",
-            "A text is its length in two bytes and then its bytes; none at all has length -1.",
+            "Which broker has all records, and which one may lead without them?",
+            "One way needs a follower that is behind, and a default of Kafka 0.10; another one needs only haste.",
         ),
-        stories={"five requests": OPENING},
-        give=frames,
-        truth=packed,
-        explain=explain_frame,
-        why="Length, key, version, correlation id, client id, body: a broker would read all five as they were meant.",
-        shows_story=False,
+        begin=ACKNOWLEDGED,
+        missing=safe,
+        best=2,
+        most=3,
+        remarks={
+            "kill 1": "Broker 2 was in sync: it has what was acknowledged.",
+            "kill 2": "Broker 1 leads on, and what it acknowledges now is on its disk alone.",
+            "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
+            "bounce": "The follower came back and copied everything again. From which broker?",
+            "delete_topic": "What was deleted on request is not lost.",
+        },
+        why="An acknowledgement counts the replicas in sync at that moment. Unclean election (KIP-106) and a follower "
+        "that shortens its log (KIP-101) both forget that.",
+    ),
+    Repair(
+        name="17.2",
+        title="After restarts one broker leads everything",
+        hints=(
+            "What did broker 2 do when it left, and who led then?",
+            "Which list was walked along: the assignment, or the ISR?",
+        ),
+        ticket="KAFKA-3670",
+        what="elections",
+        occasion="controlled_shutdown",
+        given=BROKEN,
+        stories={
+            "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
+            "a member of the ISR has no session": "disconnect 3 zookeeper; run_for 30; shutdown 2; settle",
+        },
+        why="With the order of the assignment each partition goes to its own next replica.",
     ),
     Compute(
         name="17.3",
-        title="Where does a client write?",
-        hints=(
-            "Two lists belong together: partitions name the leader's id, brokers name addresses.",
-            "Is partition 1 at place 1 of its list?",
-            "What does a leader of -1 mean, and a topic without partitions?",
-        ),
-        stories={
-            "five brokers": FIVE,
-            "ids that are not 1, 2, 3": OPENING.replace("brokers=3", "brokers=[5,7,9]") + ORDERS,
-            "a partition without a leader": OPENING
-            + """create_topic orders assignment='{"0":[1],"1":[2],"2":[3]}'\nsettle\nkill 3\nsettle\n""",
-        },
-        give=metadata,
-        truth=leader_address,
-        explain=explain_address,
-        why="Every client does it like this: metadata from any broker, records to the leader.",
-    ),
-    Operate(
-        name="17.4",
-        title="Two ids on one machine",
+        title="Leaders that do not lead",
         core=True,
         hints=(
-            "Which places say who this broker is? `lab.identity(3)` shows all of them.",
-            "`lab.trace.slice(actor='broker-3', action='stopped')[-1].detail` says which two disagree.",
-            "Which file is wrong? `lab.set_meta(3, directory, None)` removes one.",
+            "`lab.partitions()` has ZooKeeper's leader, `lab.brokers[3].leads` what the broker itself leads.",
+            "A pair can be compared with a TopicPartition; a partition's first two fields are such a pair.",
+            "Three cases are none: leader -1, a leader that is down, a leader that leads.",
         ),
-        begin=COPIED,
-        missing=not_back,
-        best=2,
-        remarks={
-            "set_broker_id": "The configuration was right: the directory /d0 is broker 3's.",
-            "add_broker": "A new broker has no data. The replicas are on the disks of broker 3.",
-            "start": only_started,
-            "set_meta": "2.4 compares the whole entry in all directories, with the cluster's id, and then the id with "
-            "the configuration.",
+        stories={
+            "back before it was noticed": find("KAFKA-7235a").commands,
+            "without the bug": find("KAFKA-7235a").commands.replace("generation=2.0", "generation=2.4"),
+            "dead leaders": DEAD,
+            "edited by hand, and a new controller": EDITED,
         },
-        why="An id belongs to the disks. Where two of them disagree, a guess is not safe.",
+        give=lambda lab: [(lab,)],
+        truth=unaware,
+        explain=explain_unaware,
+        why="A cluster whose ZooKeeper is healthy can be dead: ask the brokers.",
+    ),
+    OwnStory(
+        name="17.4",
+        title="An exhibit of your own",
+        hints=(
+            "A leader that leaves the ISR leads no more: that is what was fixed.",
+            "When does the last member of an ISR leave it?",
+            "A topic with one replica makes it short.",
+        ),
+        opening=OPENING,
+        sound="2.4",
+        why="A story of this length is what the next person wants to find in a bug report.",
     ),
 )
-
 GUESSES: dict[str, Guess] = {
     "17.a": Guess(
-        "A broker logs: Invalid receive (size = 1195725856 larger than 104857600). What has it received?",
+        "Broker 2 has been elected, broker 1 is leaving. What does broker 1 believe, and for how long?",
         (
-            ("a message of 1.2 GB", "Then raising the limit would help. Write the number as four bytes first."),
-            ("a damaged file", "These four bytes are the same in many people's logs."),
-            ("the letters GET and a space", "A browser asked a broker for a page."),
-            ("a request of another version", "The version comes later; the length comes first."),
+            ("that broker 2 leads, at once", "What would have informed it? It was left out of the request."),
+            (
+                "that it leads, until it closes its connections",
+                "No request reaches it, and it goes on answering clients.",
+            ),
+            ("nothing: it forgets what it leads", "It has no reason to: no request has made it stop."),
+            ("that it leads, until its session expires", "It closes its connections before its session."),
         ),
-        2,
+        1,
     ),
     "17.b": Guess(
-        "LeaderAndIsr version 4 has every field of version 3. Which has more bytes for the same partition?",
+        "How long must the controller stand still, so that it misses the restart of broker 3?",
         (
-            ("version 4: versions only add", "They do add. But how is a length written?"),
-            ("version 3", "Version 4 writes lengths in one byte where they are small."),
-            ("both have the same", "Count the bytes of the lengths of arrays and texts."),
-        ),
-        1,
-    ),
-    "17.c": Guess(
-        "The only server in bootstrap.servers is stopped while a producer writes. What happens to its records?",
-        (
-            ("they wait until it is back", "That would be so if it passed them on. Does it?"),
-            ("they are written", "The producer has asked it once, and knows the leaders since."),
-            ("the producer ends with an error", "It does, if it is started after the server has gone."),
-        ),
-        1,
-    ),
-    "17.d": Guess(
-        "Brokers 1, 2, 3; a broker without an id got 1001; one was configured as 7. Two more come without ids. Theirs?",
-        (
-            ("1002 and 1003", "ZooKeeper counts what it has given out; 7 was not given out by it."),
-            ("8 and 9", "Nothing looks for the highest id."),
-            ("4 and 5", "Nothing looks for gaps."),
-            ("1001 again, then 1002", "The counter does not know which brokers are alive."),
+            ("about 1 ms", "The time between two children lists of `/brokers/ids`: one without 3, one with it."),
+            ("50 ms, as long as a process takes to start", "`bounce` starts it at once; the rest is two round trips."),
+            ("6 s, the session timeout", "No session expires here: the broker closes its session and opens another."),
         ),
         0,
     ),
-    "17.e": Guess(
-        "A broker's disks are moved to a machine whose configuration has another broker.id. Which id wins?",
+    "17.c": Guess(
+        "Kafka 2.0 sends ten writes at once. With that, and no fence, are late writes still possible?",
         (
-            ("the configuration's", "Then the replicas on the disks would belong to a broker that does not exist."),
-            ("the disks'", "So it is where the configuration says nothing."),
-            ("none: the broker does not start", "Two sources disagree, so it stops and says which."),
+            (
+                "no, all writes are out before another controller is elected",
+                "With twelve partitions. And with many more?",
+            ),
+            ("yes, with more partitions", "A window moves the limit; the next run shows where to."),
+            ("no, brokers refuse what an old controller sends", "Brokers do. These writes go to ZooKeeper."),
         ),
-        2,
+        1,
     ),
 }

@@ -1,236 +1,350 @@
-"""Exercises of lesson 18, Produce, Fetch and requests that wait. The wire is imported where it is used."""
+"""Exercises of lesson 18, the wire. The wire itself is imported where it is used: its tables need more than Python."""
 
 from __future__ import annotations
 
-from kafka_ctl.brokers.log import Entry, Log
-from kafka_ctl.brokers.process import RUNNING
+from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.hand_requests import fetch_body
 
-Ends = tuple[int, int, int]
-Fields = tuple[int, int, int, int]
-TITLE = "Produce, Fetch and requests that wait"
+Header = tuple[str | int, int, int, int]
+Frame = tuple[int, int, int, str | None, bytes]
+Span = tuple[int, int]
+Offer = tuple[Span, list[dict[str, int]], int]
+TITLE = "The wire"
 OPENING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false,"replica.lag.time.max.ms":86400000}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+    "lab brokers=3 generation=2.4 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-UNREAD = OPENING + (
-    """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0 records=2\nsettle\nlag 3 orders 0\n"""
-    "produce orders 0 records=3 wait=false\nrun_for 60\n"
+ORDERS = """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}'\nsettle\n"""
+LATE = (
+    OPENING.replace("2.4", "2.0").replace("false}", 'false,"controlled.shutdown.max.retries":1}')
+    + ORDERS
+    + "delay 3 2 60\nshutdown 3\nheal\nstart 3\nrun_for 60\nsettle\n"
 )
-"""Follower 3 stands still, and stays in the ISR for a day."""
-RECORDS = 5
-FIELDS = ("replica_id", "isolation_level", "session_id", "session_epoch")
-END, FETCHED = 9, 7
-WRITERS = {2: "A", 3: "A", 4: "B", 8: "B"}
-"""By offset the producer whose transaction a record belongs to."""
-MARKER = 6
-"""The offset of the marker with which A commits."""
+"""The ControlledShutdown request of broker 3 comes a minute late, when its next process has started."""
+BYTES = "00000010 0007 0001 0000002a 0002 6f70 00000002"
+"""A ControlledShutdown request."""
+LARGEST = 100 << 20
+"""Bytes of a request that a broker takes, at most."""
 
 
 # 1: predict
 
 
-def ends(lab: Lab) -> Ends:
-    """The offsets up to which a follower, a consumer and a consumer of committed records may read."""
-    from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
-    from kafka_ctl.wire.transactions import marker, transactions
-
-    log = Log([Entry(0, number) for number in range(END)], min(END, FETCHED))
-    written = {
-        offset: write_batch([Record(0, 0, None, b"")], producer=ord(name), attributes=TRANSACTIONAL)
-        for offset, name in WRITERS.items()
-    }
-    written[MARKER] = marker(ord("A"), 0, True, 0)
-    known = transactions(log, {offset: read_batch(data) for offset, data in written.items()})
-    return log.end, log.high_watermark, known.last_stable(log.high_watermark)
-
-
-def ends_wrong(answer: Ends, truth: Ends) -> str | None:
-    """The mistakes of exercise 1."""
-    follower, consumer, committed = answer
-    if follower == FETCHED:
-        return "A follower has to fetch what is not committed yet: how else would the high watermark rise?"
-    if consumer == END:
-        return "A consumer does not get what one follower still lacks."
-    if committed == min(WRITERS):
-        return "Producer A's transaction has its marker, and both followers have the marker."
-    if committed == FETCHED:
-        return (
-            "Producer B's transaction is open. Records behind its first one are not given out, also those of other "
-            "producers."
-        )
-    if committed == max(WRITERS):
-        return "Look for the first record of producer B, not for its last."
-    return None
-
-
-# 2: the fields of a Fetch request
-
-
-def requests(lab: Lab) -> list[tuple[bytes]]:
-    """Fetch requests of a follower and of consumers, with different client ids."""
-    from kafka_ctl.wire.client import request
-
-    bodies = {
-        "consumer": fetch_body("orders", {0: 7}),
-        "": fetch_body("orders", {0: 7}, committed=True, session=(0, 0)),
-        "broker-3-fetcher-0": fetch_body("orders", {0: 7, 1: 9}, replica=3, session=(70_000, 12)),
-        None: fetch_body("orders", {}, committed=True, session=(2**31 - 1, 1), forgotten=[4]),
-        "caf\u00e9": fetch_body("orders", {0: 0}, replica=1001, session=(9, 1)),
-    }
-    return [(request("Fetch", 8, body, client_id=client),) for client, body in bodies.items()]
-
-
-def fields_of(data: bytes) -> Fields:
-    """The reader, the records that it may see, and the session."""
+def decoded(lab: Lab) -> tuple[str, int, int, int]:
+    """API, version, correlation id and broker of the request."""
     from kafka_ctl.wire.codec import decode_message
-    from kafka_ctl.wire.schema import api_key, message_type
+    from kafka_ctl.wire.schema import apis, message_type
 
-    body = decode_message(message_type(api_key("Fetch"), 8), data[4:])[1]
-    replica, level, session, epoch = (int(body[name]) for name in FIELDS)
-    return replica, level, session, epoch
-
-
-def explain_fields(given: tuple[bytes], got: object, expected: Fields) -> str:
-    """The first field that was read wrongly."""
-    (data,) = given
-    size = int.from_bytes(data[12:14], "big", signed=True)
-    client = f"the request whose client id has length {size}"
-    if not isinstance(got, tuple) or len(got) != len(FIELDS):
-        return f"for {client} your function returned {short(got)}; {', '.join(FIELDS)} are asked for."
-    number = next(place for place, pair in enumerate(zip(got, expected, strict=True)) if pair[0] != pair[1])
-    mine, right = got[number], expected[number]
-    if isinstance(mine, int) and right < 0 and mine in (2**32 + right, 2**8 + right):
-        return f"for {client} {FIELDS[number]} is {mine}: it has a sign, and all its bits are set. {right} is meant."
-    if size < 0:
-        return f"for {client} {FIELDS[number]} is {mine!r}. Length -1 means that there is no client id, and no letters."
-    return f"for {client} {FIELDS[number]} is {mine!r}, not {right}. Count the bytes of all fields before it."
+    data = bytes.fromhex(BYTES.replace(" ", ""))[4:]
+    key, version = int.from_bytes(data[:2], "big"), int.from_bytes(data[2:4], "big")
+    header, body = decode_message(message_type(key, version), data)
+    return apis()[key], version, header["correlation_id"], body["broker_id"]
 
 
-# 3: operate
-
-
-def unread(lab: Lab) -> str | None:
-    """The records of orders-0 that a consumer still lacks; None if it can read all."""
-    partition = lab.partition("orders", 0)
-    if partition.leader not in lab.brokers or lab.brokers[partition.leader].state != RUNNING:
-        return "orders-0 has no leader that runs, so no client can read."
-    log = next(one for one in lab.log("orders", 0) if one.broker == partition.leader)
-    if log.end < RECORDS:
-        return f"the leader's log ends at {log.end}: records are gone that the producer had written."
-    if log.high_watermark < log.end:
-        return f"the log ends at {log.end}, and the high watermark is {log.high_watermark}: a consumer gets no more."
+def decode_wrong(answer: Header, truth: Header) -> str | None:
+    """The mistakes of exercise 1."""
+    api, version, correlation, broker = answer
+    if (correlation, broker) == (truth[3], truth[2]):
+        return f"Broker {broker}? The number after the version says whose question an answer belongs to."
+    if version == 7:
+        return "0007 comes first after the length: the API key. The version is next."
+    if 16 in answer:
+        return "16 is the length: so many bytes follow it."
+    if 33554432 in answer or 704643072 in answer:
+        return "You read the bytes from right to left. On the network the largest comes first."
+    if api != truth[0]:
+        return f"The API is not {api}: the first two bytes after the length are its key, 7."
     return None
+
+
+def by_name(answer: object) -> object:
+    """The same with the name of an API that was given by its key."""
+    from kafka_ctl.wire.schema import apis
+
+    if not isinstance(answer, tuple) or not answer or type(answer[0]) is not int:
+        return answer
+    return apis().get(answer[0], answer[0]), *answer[1:]
+
+
+# 2: a frame
+
+
+def frames(lab: Lab) -> list[Frame]:
+    """Requests to be packed: API key, version, correlation id, client id, body."""
+    return [
+        (7, 1, 5, "c1", b"\0\0\0\3"),
+        (3, 1, 70000, "me", b"\xff\xff\xff\xff"),
+        (18, 0, 1, "", b""),
+        (7, 1, 2, "caf\u00e9", b"\0\0\0\2"),
+        (7, 1, 9, None, b"\0\0\0\1"),
+    ]
+
+
+def packed(key: int, version: int, correlation: int, client: str | None, body: bytes) -> bytes:
+    """The request's bytes, as the codec packs them."""
+    from kafka_ctl.wire.codec import encode
+    from kafka_ctl.wire.schema import REQUEST, header_type
+
+    header = {
+        "request_api_key": key,
+        "request_api_version": version,
+        "correlation_id": correlation,
+        "client_id": client,
+    }
+    payload = encode(header_type(REQUEST, 1), header) + body
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def explain_frame(given: Frame, got: object, expected: bytes) -> str:
+    """The request that a broker would read from these bytes."""
+    client = given[3]
+    asked = f"for {given[:4]} "
+    if not isinstance(got, bytes):
+        return f"{asked}your function returned {short(got)}; bytes are asked for."
+    size = int.from_bytes(got[:4], "big")
+    if got == expected[4:]:
+        return f"{asked}the length is missing. The broker takes {got[:4].hex()} = {size:,} for it."
+    if got[4:] == expected[4:] and size == len(expected):
+        return f"{asked}the length is {size}: it counts itself, so the broker waits for 4 bytes more."
+    if got[:4] == expected[:4][::-1] and size > LARGEST:
+        return (
+            f"{asked}the length is {size:,}, written from right to left. `Invalid receive (size = {size} larger than "
+            f"{LARGEST})`, and the connection is closed."
+        )
+    name = b"" if client is None else client.encode()
+    if client and got[12:] == expected[14:]:
+        read = int.from_bytes(got[12:14], "big")
+        return f"{asked}the name has no length. The broker takes {got[12:14].hex()} = {read:,} for it."
+    if client is None and got[12:14] == b"\0\0":
+        return f"{asked}length 0 means an empty name; none is -1, which is ffff."
+    if client and len(name) != len(client) and got[12:14] == len(client).to_bytes(2, "big"):
+        return f"{asked}the name's length is {len(client)}. It counts bytes: {name!r} has {len(name)}."
+    return f"{asked}{_first_difference(got, expected)}"
+
+
+def _first_difference(got: bytes, expected: bytes) -> str:
+    """The first field that is not as it should be."""
+    from kafka_ctl.wire.annotated import annotate
+
+    for part in annotate(expected):
+        mine = got[part.offset : part.offset + len(part.raw)]
+        if mine != part.raw:
+            return f"the field {part.field} is {mine.hex() or 'missing'}; it should be {part.raw.hex()}."
+    return f"{len(got) - len(expected)} bytes follow the request; the broker reads them as the next request."
+
+
+# 3: the version of a request
+
+
+def offers(lab: Lab) -> list[Offer]:
+    """The versions that clients know of an API, those that a broker of this generation announces, and the API's key."""
+    from kafka_ctl.wire.schema import api_key
+    from kafka_ctl.wire.versions import announced
+
+    listed = [
+        {"api_key": api_key(name), "min_version": lowest, "max_version": highest}
+        for name, (lowest, highest) in sorted(announced(lab.generation).items())
+    ]
+    known: list[tuple[str, Span]] = [
+        ("Metadata", (0, 9)),
+        ("Metadata", (0, 0)),
+        ("Metadata", (4, 9)),
+        ("Fetch", (1, 11)),
+        ("ControlledShutdown", (0, 0)),
+        ("ElectLeaders", (0, 2)),
+    ]
+    return [(span, listed, api_key(name)) for name, span in known]
+
+
+def common_version(known: Span, listed: list[dict[str, int]], key: int) -> int | None:
+    """The highest version that both know; None if there is none.
+
+    Kafka 2.4.1: clients/NodeApiVersions.java, latestUsableVersion
+    """
+    for each in listed:
+        if each["api_key"] == key:
+            highest = min(known[1], each["max_version"])
+            return highest if highest >= max(known[0], each["min_version"]) else None
+    return None
+
+
+def explain_version(given: Offer, got: object, expected: int | None) -> str:
+    """The fate of a request of this version: refused, unreadable, or older than need be."""
+    (low, high), listed, key = given
+    offer = next((each for each in listed if each["api_key"] == key), None)
+    asked = f"for API key {key}, where the client knows {low} to {high}, you return {got!r}. "
+    if offer is None:
+        return f"{asked}The broker does not list this key. It closes the connection on every version; answer None."
+    first, last = offer["min_version"], offer["max_version"]
+    broker = f"The broker knows {first} to {last}"
+    if not isinstance(got, int):
+        return f"{asked}{broker}. A version is a number: the highest that both know."
+    if not first <= got <= last:
+        return f"{asked}{broker}, and closes the connection."
+    if not low <= got <= high:
+        return f"{asked}{broker}, but the client cannot write that version, nor read its answer."
+    place = listed[key]
+    taken = f" Place {key} of the list has API key {place['api_key']}." if got == place["max_version"] else ""
+    return f"{asked}{broker}. Both know that version, and a newer one, too.{taken}"
+
+
+# 4: operate
+
+
+def not_leading(lab: Lab) -> str | None:
+    """The fault of broker 3: the replica that is not in sync, or the leader that it is not."""
+    if down := [id for id, view in lab.brokers.items() if view.state != RUNNING]:
+        return f"broker {down[0]} is not running."
+    for partition in lab.partitions():
+        if 3 in partition.replicas and 3 not in partition.isr:
+            return f"broker 3 is not in the ISR of {partition.topic}-{partition.partition}."
+    leader = lab.partition("orders", 2).leader
+    return None if leader == 3 else f"orders-2 is led by broker {leader}; it prefers broker 3."
+
+
+def about_preferred(lab: Lab) -> str:
+    """The remark on a preferred election, by what broker 3 lacks now."""
+    if 3 in lab.partition("orders", 2).isr:
+        return "When you asked, broker 3 was not in the ISR of orders-2 yet. Wait until it is: `lab.settle()`."
+    return "For orders-2 nothing was elected: its preferred replica is not in the ISR."
 
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="18.1",
-        title="Three readers of one log",
+        title="Twenty bytes",
         hints=(
-            "Three offsets of the leader decide: log end, high watermark, last stable offset.",
-            "The high watermark is the lowest offset that a member of the ISR asks for.",
-            "Which transaction has no marker below the high watermark, and where is its first record?",
+            "Write the bytes in groups: length 4, API key 2, version 2, correlation id 4, client id 2 and its letters.",
+            "What is left after the client id is the body: one number of four bytes.",
+            "2a in base 16 is 42.",
         ),
         story=OPENING,
-        ask=ends,
-        example=(1, 1, 1),
-        parts=("the follower's", "the consumer's", "the one of committed records"),
-        wrong=(ends_wrong,),
-        why="A follower reads to the log end, a consumer to the high watermark, `read_committed` to the last stable "
-        "offset.",
+        ask=decoded,
+        example=("Metadata", 0, 1, 1),
+        parts=("the API", "the version", "the correlation id", "the broker"),
+        wrong=(decode_wrong,),
+        read=by_name,
+        why="Header and body have no names on the wire: key and version say which fields follow.",
     ),
     Compute(
         name="18.2",
-        title="Whose fetch is it?",
+        title="Pack a request",
         core=True,
+        given='''
+def frame(api_key, version, correlation_id, client_id, body):
+    """The bytes of a request, its length in front."""
+    name = b"" if client_id is None else client_id.encode()
+    head = api_key.to_bytes(2, "big") + ...
+    payload = head + ... + name + body
+    return ... + payload
+''',
         hints=(
-            "In front are length (4), API key (2), version (2), correlation id (4): the client id begins at byte 12.",
-            "A client id is its length in two bytes and then that many bytes; -1 means none.",
-            "`int.from_bytes(data[a:b], 'big', signed=True)`; replica_id, max_wait, min_bytes, max_bytes have 4 bytes "
-            "each, isolation_level 1, session_id and session_epoch 4.",
+            "`(16).to_bytes(4, 'big')` are four bytes, the largest first.",
+            "What counts towards the length? Everything behind it.",
+            "A text is its length in two bytes and then its bytes; none at all has length -1.",
         ),
         stories={"five requests": OPENING},
-        give=requests,
-        truth=fields_of,
-        explain=explain_fields,
-        why="replica_id tells a follower from a consumer; isolation_level says which consumer; the session says how "
-        "much of the request was left out.",
+        give=frames,
+        truth=packed,
+        explain=explain_frame,
+        why="Length, key, version, correlation id, client id, body: a broker would read all five as they were meant.",
+        shows_story=False,
+    ),
+    Compute(
+        name="18.3",
+        title="Which version?",
+        hints=(
+            "Look for the entry whose `api_key` is the one; there may be none.",
+            "The highest version of both is the lower one of two numbers.",
+            "Is that version high enough for both?",
+        ),
+        stories={
+            "a broker of 0.10": OPENING.replace("2.4", "0.10"),
+            "a broker of 2.0": OPENING.replace("2.4", "2.0"),
+            "a broker of 2.4": OPENING,
+        },
+        give=offers,
+        none=True,
+        truth=common_version,
+        explain=explain_version,
+        why="The highest version that both know. Where there is none, a client sends nothing and reports "
+        "UnsupportedVersionException.",
         shows_story=False,
     ),
     Operate(
-        name="18.3",
-        title="Written, and not to be read",
+        name="18.4",
+        title="A broker that leads nothing",
         core=True,
         hints=(
-            "`lab.log('orders', 0)` shows where each log ends, and each high watermark.",
-            "The high watermark is the lowest log end in the ISR. Which member holds it back?",
-            "That follower may catch up, or leave the ISR.",
+            "Two things are missing: broker 3 in the ISRs, and broker 3 as leader of orders-2.",
+            "Broker 3 believes that it follows, and it stopped its fetchers when it was asked to. What starts them?",
+            "A preferred election helps when the preferred replica is in the ISR, and not before.",
         ),
-        begin=UNREAD,
-        missing=unread,
-        best=1,
+        begin=LATE,
+        missing=not_leading,
+        best=2,
         remarks={
-            "produce": "More records do not help: the high watermark waits for follower 3.",
-            "elect_preferred": "Broker 1 leads already.",
-            "delete_controller": "A controller does not touch high watermarks.",
-            "kill 1": "The new leader waits for the same follower.",
-            "shutdown 1": "The new leader waits for the same follower.",
+            "delete_controller": "The next controller names the leaders that broker 3 knows already. So broker 3 takes "
+            "the epochs, and starts no fetcher.",
+            "expire_session": "The process registers again, and receives leaders that it knows. So it starts no "
+            "fetcher.",
+            "elect_preferred": about_preferred,
+            "heal": "The network is well: the late request has arrived.",
+            "catch_up": "That is for a follower that `lag` made slow. This one does not fetch at all.",
+            "shutdown": "It left in good order; now it has to come back.",
+            "bounce": "Every replica is in sync. No leader goes back by itself here: an administrator asks for it.",
+            "start": "Every replica is in sync. No leader goes back by itself here: an administrator asks for it.",
         },
-        praise={
-            "kill": "A consumer waited for the session timeout, and there is one copy less.",
-            "shutdown": "There is one copy less now.",
-        },
-        why="A consumer reads below the high watermark, and that is what the slowest member of the ISR has.",
+        praise={"kill": "After `kill` the session had to expire first: `shutdown` and `bounce` are faster."},
+        why="A new process knows no leaders, so it does what LeaderAndIsr says. The request that took broker 3 away "
+        "had no broker epoch.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "18.a": Guess(
-        "A leader appends your batch and later gives it to a consumer. Which of its bytes has the leader changed?",
+        "A broker logs: Invalid receive (size = 1195725856 larger than 104857600). What has it received?",
         (
-            ("none", "Two batches cannot both have offset 0."),
-            ("base offset and leader epoch", "The checksum does not cover these two, so it stays right."),
-            ("these two, and the checksum", "The checksum begins behind them: it would cost time to compute it again."),
-            ("all: it is written again", "The broker would have to unpack every record. It reads the header only."),
-        ),
-        1,
-    ),
-    "18.b": Guess(
-        "A follower fetches 1,000 partitions in a fetch session, and nothing happens. How long is its next request?",
-        (
-            ("about 24,000 bytes", "So it was before 1.1.0: 24 bytes for each partition, again and again."),
-            ("about 4,000 bytes: only the numbers", "Both sides know the numbers, too."),
-            ("less than 100 bytes", "It names nothing: the session has all of it."),
+            ("a message of 1.2 GB", "Then raising the limit would help. Write the number as four bytes first."),
+            ("a damaged file", "These four bytes are the same in many people's logs."),
+            ("the letters GET and a space", "A browser asked a broker for a page."),
+            ("a request of another version", "The version comes later; the length comes first."),
         ),
         2,
     ),
-    "18.c": Guess(
-        "A follower, a consumer and a `read_committed` consumer wait for records. A producer writes one in a "
-        "transaction. Who is answered at once?",
+    "18.b": Guess(
+        "LeaderAndIsr version 4 has every field of version 3. Which has more bytes for the same partition?",
         (
-            ("all three", "Two of them must not see a record that might be lost."),
-            ("the follower", "It waits for an append. Without its copy the high watermark cannot rise."),
-            ("follower and consumer", "The consumer waits for the high watermark: the follower has no copy yet."),
-            ("none of them before the commit", "Then the record would have no copy before the commit."),
+            ("version 4: versions only add", "They do add. But how is a length written?"),
+            ("version 3", "Version 4 writes lengths in one byte where they are small."),
+            ("both have the same", "Count the bytes of the lengths of arrays and texts."),
+        ),
+        1,
+    ),
+    "18.c": Guess(
+        "Broker 3 asks to leave. The request comes late, when broker 3 runs again. What does a controller of 2.0 do?",
+        (
+            ("it drops it: the request is older than the process", "How can it know? Look for a number in the bytes."),
+            (
+                "it takes broker 3 out of every ISR",
+                "Version 1 says `3` and no more: it fits every process of broker 3.",
+            ),
+            ("it answers with an error, and broker 3 asks again", "The process that had asked is gone."),
         ),
         1,
     ),
     "18.d": Guess(
-        "A transaction is open since offset 0. Another producer, without transactions, writes record 1. Does a "
-        "`read_committed` consumer get record 1?",
+        "A record with a header is on a broker of 2.4. A client of 0.10, which knows no headers, reads it. What comes?",
         (
-            ("yes: it belongs to no transaction", "Order matters: it would get record 0 after record 1."),
-            ("no", "It reads up to the last stable offset, and that is 0."),
-            ("yes, and record 0 later", "A consumer reads a partition in order."),
+            ("the record without its header", "The broker converts it to the old format for this client."),
+            ("an error: the client is too old", "Fetch version 3 is still among the broker's versions."),
+            ("the batch as it is on the disk", "The client could not read it, and the broker knows that."),
         ),
-        1,
+        0,
     ),
 }

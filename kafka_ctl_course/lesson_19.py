@@ -1,35 +1,41 @@
-"""Exercises of lesson 19, crashes, disks and addresses."""
+"""Exercises of lesson 19, finding a broker. The wire is imported where it is used: its tables need more than Python."""
 
 from __future__ import annotations
 
-import json
+from typing import TYPE_CHECKING
 
-from kafka_ctl.brokers.process import RUNNING
+from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.view import LogDirView
 from kafka_ctl_course.script_options import BROKERS, LIST, ZOOKEEPER, options
+
+if TYPE_CHECKING:
+    from kafka_ctl.wire.codec import Message
 
 Answer = tuple[str, ...]
 Configured = tuple[str, str | None, str]
-TITLE = "Crashes, disks and addresses"
+TITLE = "Finding a broker"
 OPENING = (
-    "lab brokers=3 generation=2.0 seed=7 "
+    "lab brokers=3 generation=2.4 seed=7 "
     """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-LOADED = OPENING + (
-    """create_topic orders assignment='{"0":[1,2,3],"1":[2,1,3]}'\nsettle\n"""
-    "produce orders 0 records=8 size=134217728\nsettle\n"
+ORDERS = "create_topic orders partitions=3 replication_factor=3\nsettle\n"
+FIVE = (
+    OPENING.replace("brokers=3", "brokers=5")
+    + """create_topic orders assignment='{"0":[1,2],"1":[2,3],"2":[3,1]}'\nsettle\n"""
 )
-"""One GiB in orders-0 that no broker has flushed."""
-FULL = OPENING + (
-    """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=30 size=1000000\nsettle\n"""
+"""Broker 4 is the controller, and leads nothing."""
+COPIED = (
+    OPENING
+    + ORDERS
+    + """create_topic audit assignment='{"0":[3]}'\nsettle\nproduce audit 0 records=3\nsettle\n"""
+    + "shutdown 3\nsettle\nset_meta 3 /d1 2\nstart 3\nsettle\n"
 )
-"""Both copies of orders-0 lie in /d0 of their brokers."""
+"""A directory of broker 2 was copied to broker 3, which has the only replica of audit-0."""
 SCRIPTS = (
     "kafka-topics",
     "kafka-console-producer",
@@ -37,8 +43,6 @@ SCRIPTS = (
     "kafka-consumer-groups",
     "kafka-preferred-replica-election",
 )
-AWAY = 5.0
-"""Seconds that broker 1 may need from its start until it is in every ISR."""
 NAME = "kafka-1.example.org"
 
 
@@ -105,6 +109,8 @@ def explain_registered(given: Configured, got: object, expected: str | None) -> 
     asked = f"with listeners {listeners} and advertised.listeners {advertised} you return {short(got)}. "
     if expected is None:
         return f"{asked}No client can reach 0.0.0.0, and a broker that would have to advertise it does not start."
+    if got is None:
+        return f"{asked}A broker may bind 0.0.0.0 if it advertises another host. Which host does it advertise here?"
     if not isinstance(got, str) or ":" not in got:
         return f"{asked}Host and port are asked for, as in {name}:9092."
     host, _, port = got.rpartition(":")
@@ -117,68 +123,111 @@ def explain_registered(given: Configured, got: object, expected: str | None) -> 
     return f"{asked}Which host is configured for clients? Where there is none, it is {name}."
 
 
-# 3: operate: a restart
+# 3: where a client writes
 
 
-def not_patched(lab: Lab) -> str | None:
-    """The fault of a restart of broker 1."""
-    if not any(p.topic == "orders" for p in lab.partitions()):
-        return "the topic orders is gone."
-    if down := [id for id, view in lab.brokers.items() if view.state != RUNNING]:
-        return f"broker {down[0]} is not running."
-    starts = lab.trace.slice(kind="broker", broker=1, action="start")
-    if len(starts) < 2:
-        return "broker 1 is still the process that ran before."
-    if missing := [f"{p.topic}-{p.partition}" for p in lab.partitions() if 1 not in p.isr]:
-        return f"broker 1 is not in the ISR of {', '.join(missing)}."
-    began = starts[-1].time_ms
-    back = max([began, *(r.time_ms for r in lab.trace.slice(kind="broker", broker=1, action="caught-up"))])
-    took = (back - began) / 1000
-    if took > AWAY:
-        return f"broker 1 needed {took:.1f} s from its start until it was in every ISR; {AWAY:g} are allowed."
-    return None
+def metadata(lab: Lab) -> list[tuple[Message, str, int]]:
+    """A Metadata answer of a broker of this lab with each partition, and with one that there is not."""
+    from kafka_ctl.wire.codec import decode, encode
+    from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
+
+    assert lab.controller is not None
+    known = next(view for view in lab.brokers.values() if view.state == RUNNING)
+    nodes = [{"node_id": id, "host": "127.0.0.1", "port": 9090 + id} for id in known.live_brokers]
+    partitions = [
+        {
+            "error_code": 0 if state.leader >= 0 else 5,
+            "partition_index": tp.partition,
+            "leader_id": state.leader,
+            "replica_nodes": state.isr,
+            "isr_nodes": state.isr,
+        }
+        for tp, state in sorted(known.metadata.items(), reverse=True)
+    ]
+    topics = [{"error_code": 3, "name": "nothing"}, {"error_code": 0, "name": "orders", "partitions": partitions}]
+    schema = message_type(api_key("Metadata"), 1, RESPONSE).body
+    body = {"brokers": nodes[::-1], "controller_id": lab.controller.id, "topics": topics}
+    answer, _ = decode(schema, encode(schema, body))
+    return [(answer, "orders", number) for number in range(3)] + [(answer, "nothing", 0)]
 
 
-# 4: operate: a copy moves to the other disk
-
-
-def copies(lab: Lab) -> dict[int, LogDirView]:
-    """The copies of orders-0 by broker."""
-    return {each.broker: each for each in lab.log_dirs() if (each.topic, each.partition) == ("orders", 0)}
-
-
-def not_moved(lab: Lab) -> str | None:
-    """The fault of a move within broker 1."""
-    partition = lab.partition("orders", 0)
-    if sorted(partition.replicas) != [1, 2] or sorted(partition.isr) != [1, 2]:
-        return f"orders-0 has replicas {partition.replicas} and ISR {partition.isr}; both copies are to stay."
-    copy = copies(lab)[1]
-    if copy.future:
-        return f"the copy on broker 1 is still on its way to {copy.future}."
-    if copy.path != "/d1":
-        return "the copy on broker 1 still lies in /d0."
-    if any(b"io.max.bytes" in data for data, *_ in lab.znodes().values()):
-        return "the copy lies in /d1, and the limit is still set: the next move will be slow, too."
-    return None
-
-
-def about_plan(lab: Lab) -> str:
-    """The remark on a plan, by what it did."""
-    paths = {broker: copy.path for broker, copy in copies(lab).items()}
-    if paths.get(1) == "/d1":
-        return "`lab.verify_reassignment(plan)` removes a limit when the move is done."
-    if paths.get(2) == "/d1":
-        return "`log_dirs` has the order of `replicas`: that was the copy on broker 2."
-    return "Does the plan name /d1 for broker 1?"
-
-
-PLAN = json.dumps(
-    {
-        "version": 1,
-        "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d1", "any"]}],
+def leader_address(answer: Message, topic: str, partition: int) -> str | None:
+    """The address of the leader, as a client finds it; None where there is no leader."""
+    leaders = {
+        (each["name"], one["partition_index"]): one["leader_id"]
+        for each in answer["topics"]
+        for one in each["partitions"]
     }
-)
-"""A plan that moves a copy to another directory of its broker."""
+    nodes = {node["node_id"]: f"{node['host']}:{node['port']}" for node in answer["brokers"]}
+    return nodes.get(leaders.get((topic, partition), -1))
+
+
+def explain_address(given: tuple[Message, str, int], got: object, expected: str | None) -> str:
+    """The fault in an address, in one sentence; None if there is none."""
+    answer, topic, partition = given
+    asked = f"for {topic}-{partition} you return {got!r}. "
+    nodes = {f"{node['host']}:{node['port']}": node["node_id"] for node in answer["brokers"]}
+    if isinstance(got, int):
+        return f"{asked}That is an id; a client needs host and port."
+    if expected is None:
+        return f"{asked}The leader is -1 or the topic is unknown: no broker takes the record now; answer None."
+    if got is None:
+        return f"{asked}There is a leader, and it listens at an address."
+    if got not in nodes:
+        return f"{asked}No broker listens there; the addresses are {', '.join(sorted(nodes))}."
+    by_place = next(each for each in answer["topics"] if each["name"] == topic)["partitions"][partition]
+    if nodes[got] == by_place["leader_id"]:
+        return (
+            f"{asked}That leader is of partition {by_place['partition_index']}: its place in the list is {partition}."
+        )
+    if nodes[got] == answer["controller_id"]:
+        return f"{asked}That is the controller. Writes go to the leader, and that is broker {nodes[expected]}."
+    if nodes[got] == answer["brokers"][0]["node_id"]:
+        return f"{asked}That broker stands first in the list. It knows who leads, but only the leader takes records."
+    return f"{asked}That is broker {nodes[got]}, not {nodes[expected]}."
+
+
+# 4: operate
+
+
+def not_back(lab: Lab) -> str | None:
+    """The fault that is left; None once broker 3 runs, with its records."""
+    if (others := [id for id in lab.brokers if id > 3]) and lab.brokers[3].state != RUNNING:
+        return f"broker {others[0]} runs, with an empty disk; broker 3 and its replicas are still missing."
+    if lab.brokers.keys() != {1, 2, 3}:
+        return f"the cluster has brokers {', '.join(map(str, lab.brokers))}; 1, 2 and 3 are asked for."
+    if lab.brokers[3].state == RUNNING:
+        return (
+            None
+            if any(log.end for log in lab.log("audit", 0))
+            else "audit-0 is empty: no other broker had its records."
+        )
+    if changed(lab):
+        return "broker 3 is down: it was not started since your last change."
+    last = lab.trace.slice(kind="broker", action="stopped", broker=3)[-1]
+    reason = (last.detail or "no reason").replace("\n", " ")
+    return f"broker 3 is down. It said: {reason}"
+
+
+def changed(lab: Lab) -> bool:
+    """True if what a broker reads was changed after the last start."""
+    return [each.name for each in lab.commands if each.name in ("set_meta", "set_broker_id", "start")][-1] != "start"
+
+
+def only_started(lab: Lab) -> str | None:
+    """The reply where the broker was only started again."""
+    changes = [command for command in lab.commands if command.name in ("set_meta", "set_broker_id")]
+    if len(changes) > 1 or lab.brokers[3].state == RUNNING:
+        return None
+    return "Nothing has changed since the last attempt."
+
+
+def about_meta(lab: Lab) -> str | None:
+    """The reply to a learner who changed a file, and started the broker."""
+    if changed(lab):
+        return None
+    return "2.4 compares the whole entries, with the cluster's id, and then the broker's id with the configuration."
+
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
@@ -208,93 +257,94 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         stories={"seven configurations": OPENING},
         give=configurations,
+        none=True,
         truth=registered,
         explain=explain_registered,
         why="What a broker binds and what it registers are two settings; clients see only the second.",
         shows_story=False,
     ),
-    Operate(
+    Compute(
         name="19.3",
-        title="A restart within five seconds",
-        core=True,
+        title="Where does a client write?",
         hints=(
-            "What does broker 1 do between its start and its registration?",
-            "`lab.trace.slice(kind='broker', broker=1)` shows how many bytes it recovers.",
-            "Which way of stopping flushes the logs, and says so?",
+            "Two lists belong together: partitions name the leader's id, brokers name addresses.",
+            "Is partition 1 at place 1 of its list?",
+            "What does a leader of -1 mean, and a topic without partitions?",
         ),
-        begin=LOADED,
-        missing=not_patched,
-        best=2,
-        remarks={
-            "kill": "After `kill -9` there is no .kafka_cleanshutdown: all that was not flushed is read again.",
-            "shutdown": "It left in good order; now it has to come back.",
-            "expire_session": "The session ended, and the process went on.",
-            "delete_controller": "No process of a broker is restarted by that.",
+        stories={
+            "five brokers": FIVE,
+            "ids that are not 1, 2, 3": OPENING.replace("brokers=3", "brokers=[5,7,9]") + ORDERS,
+            "a partition without a leader": OPENING
+            + """create_topic orders assignment='{"0":[1],"1":[2],"2":[3]}'\nsettle\nkill 3\nsettle\n""",
         },
-        praise={"bounce": "The process closed its logs, but its leaders did not move before."},
-        why="A process that closes its logs leaves nothing to recover. A controlled shutdown moves the leaders first.",
+        give=metadata,
+        none=True,
+        truth=leader_address,
+        explain=explain_address,
+        why="Every client does it like this: metadata from any broker, records to the leader.",
     ),
     Operate(
         name="19.4",
-        title="One disk is full",
+        title="Two ids on one machine",
+        core=True,
         hints=(
-            "A plan names a directory for each replica: `log_dirs`, in the order of `replicas`; `any` leaves a copy.",
-            "The replicas stay [1, 2]; only the first directory is another one.",
-            "`lab.execute_reassignment(plan)`; with a limit `lab.verify_reassignment(plan)` ends it.",
+            "Which places say who this broker is? `lab.identity(3)` shows all of them.",
+            "`lab.trace.slice(actor='broker-3', action='stopped')[-1].detail` says which two disagree.",
+            "Which file is wrong? `lab.set_meta(3, directory, None)` removes one.",
         ),
-        begin=FULL,
-        missing=not_moved,
-        best=1,
+        begin=COPIED,
+        missing=not_back,
+        best=2,
         remarks={
-            "reassign": "This plan names brokers only. Within a broker a copy moves with `log_dirs`.",
-            "fail_log_dir": "The directory and all of its copies are gone now.",
-            "execute_reassignment": about_plan,
-            "add_broker": "The copy is to stay on broker 1.",
-            "shutdown": "A broker that is down moves nothing.",
+            "set_broker_id": "The configuration was right: the directory /d0 is broker 3's.",
+            "add_broker": "A new broker has no data. The replicas are on the disks of broker 3.",
+            "start": only_started,
+            "set_meta": about_meta,
         },
-        why="The copy in the new directory grows beside the old one, and takes its place when it has caught up.",
+        why="An id belongs to the disks. Where two of them disagree, a guess is not safe.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "19.a": Guess(
-        "A broker with 1 GiB that was not flushed is killed with `kill -9` and started again. What does it do first?",
+        "The only server in bootstrap.servers is stopped while a producer writes. What happens to its records?",
         (
-            ("it fetches the gigabyte from the new leaders", "Its own disk has it: only its end is uncertain."),
-            ("it reads the gigabyte on its own disk again", "It checks each batch, and cuts off what is damaged."),
-            ("nothing: the records are in the log", "It cannot know that without the marker of a clean shutdown."),
+            ("they wait until it is back", "That would be so if it passed them on. Does it?"),
+            ("they are written", "The producer has asked it once, and knows the leaders since."),
+            ("the producer ends with an error", "It does, if it is started after the server has gone."),
         ),
         1,
     ),
     "19.b": Guess(
-        "The script is repaired: it looks for `kafka` instead of `kafka.Kafka`. What can go wrong?",
-        (
-            (
-                "nothing: that name comes early in the line",
-                "The broker is found. What else has that folder in its line?",
-            ),
-            ("it still does not find the broker", "The class path begins early, with the folder of Kafka."),
-            ("it also stops ZooKeeper, if that runs from Kafka's folder", "Its class path is the same."),
-        ),
-        2,
-    ),
-    "19.c": Guess(
         "A client reaches the address in `bootstrap.servers`. The broker there advertises another address, which the "
         "client cannot reach. What does the client report?",
         (
-            ("connection refused, at once", "The first connection worked. The error comes with the next one."),
+            (
+                "connection refused, at once",
+                "The first connection worked. The next ones fail, and the client tries on.",
+            ),
             ("it cannot get metadata, after a time-out", "It had the metadata, and went to the address in there."),
             ("nothing: it goes on with the bootstrap address", "That address is for the first question only."),
         ),
         1,
     ),
-    "19.d": Guess(
-        "A copy moves from /d0 to /d1 within its broker, which leads it. Who is asked, and what does the ISR do?",
+    "19.c": Guess(
+        "Brokers 1, 2, 3; a broker without an id got 1001; one was configured as 7. Two more come without ids. Theirs?",
         (
-            ("the controller; the copy leaves the ISR for a time", "The controller learns nothing of it."),
-            ("the broker itself; the ISR does not change", "The old copy serves until the new one has caught up."),
-            ("the broker itself; another replica leads meanwhile", "No leader changes: the old copy is still there."),
+            ("1002 and 1003", "ZooKeeper counts what it has given out; 7 was not given out by it."),
+            ("8 and 9", "Nothing looks for the highest id."),
+            ("4 and 5", "Nothing looks for gaps."),
+            ("1001 again, then 1002", "The counter does not know which brokers are alive."),
         ),
-        1,
+        0,
+    ),
+    "19.d": Guess(
+        "A broker's disks are moved to a machine whose configuration has another broker.id. Which id wins?",
+        (
+            ("the configuration's", "Then the replicas on the disks would belong to a broker that does not exist."),
+            ("the disks'", "So it is where the configuration says nothing."),
+            ("none: the broker does not start", "Two sources disagree, so it stops and says which."),
+        ),
+        2,
     ),
 }

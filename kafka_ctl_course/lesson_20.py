@@ -1,196 +1,235 @@
-"""Exercises of lesson 20, reading a real incident: its cluster in small, with the ids that no broker has any more."""
+"""Exercises of lesson 20, Produce, Fetch and requests that wait. The wire is imported where it is used."""
 
 from __future__ import annotations
 
-from kafka_ctl.brokers.process import RUNNING
+from kafka_ctl.brokers.log import Entry, Log
+from kafka_ctl.brokers.states import RUNNING
+from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.trace import Trace
+from kafka_ctl_course.hand_requests import fetch_body
 
-TITLE = "Reading real logs"
+Ends = tuple[int, int, int]
+Fields = tuple[int, int, int, int]
+TITLE = "Produce, Fetch and requests that wait"
 OPENING = (
-    "lab brokers=1 generation=0.10 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+    "lab brokers=3 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false,"replica.lag.time.max.ms":86400000}' """
+    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-NIGHT = (
-    OPENING
-    + "add_broker\nsettle\nadd_broker\nsettle\n"
-    + """create_topic netflow assignment='{"0":[1002],"1":[1002],"2":[1002]}'\n"""
-    + """create_topic offsets assignment='{"0":[1001,1002]}'\nsettle\n"""
-    + "shutdown 1001\nsettle\nshutdown 1002\nsettle\nadd_broker broker=2\nadd_broker broker=3\nsettle\n"
+UNREAD = OPENING + (
+    """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0 records=2\nsettle\nlag 3 orders 0\n"""
+    "produce orders 0 records=3 wait=false\nrun_for 60\n"
 )
-"""Two brokers had generated ids. Their machines were given the ids 2 and 3, with new disks."""
-CAME_BACK = OPENING.replace("brokers=1", "brokers=3") + (
-    """create_topic orders assignment='{"0":[1],"1":[2],"2":[3]}'\nsettle\n"""
-    "kill 2\nsettle\nkill 3\nsettle\nstart 3\nsettle\n"
-)
-"""Two partitions were without a leader; one of them was elected later."""
+"""Follower 3 stands still, and stays in the ISR for a day."""
+RECORDS = 5
+FIELDS = ("replica_id", "isolation_level", "session_id", "session_epoch")
+END, FETCHED = 9, 7
+WRITERS = {2: "A", 3: "A", 4: "B", 8: "B"}
+"""By offset the producer whose transaction a record belongs to."""
+MARKER = 6
+"""The offset of the marker with which A commits."""
 
 
 # 1: predict
 
 
-def candidates(lab: Lab) -> tuple[int, ...]:
-    """The leader of netflow-0 if this one broker is started: found by starting each."""
-    found = []
-    for id, view in lab.brokers.items():
-        with lab.fork() as each:
-            if view.state != RUNNING:
-                each.start(id)
-                each.settle()
-            if each.partition("netflow", 0).leader == id:
-                found.append(id)
-    return tuple(found)
+def ends(lab: Lab) -> Ends:
+    """The offsets up to which a follower, a consumer and a consumer of committed records may read."""
+    from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
+    from kafka_ctl.wire.transactions import marker, transactions
 
-
-def candidates_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
-    """The mistakes of exercise 1."""
-    hints = {
-        1: "Broker 1 is alive. It is not assigned, and no election chooses a broker that is not.",
-        2: "Broker 2 may be the same machine. Its id is another one, and replicas are lists of ids.",
-        1001: "Broker 1001 is assigned to the topic offsets, not to this one.",
-        3: "Broker 3 is alive, and not assigned.",
+    log = Log([Entry(0, number) for number in range(END)], min(END, FETCHED))
+    written = {
+        offset: write_batch([Record(0, 0, None, b"")], producer=ord(name), attributes=TRANSACTIONAL)
+        for offset, name in WRITERS.items()
     }
-    return (
-        next((hints[id] for id in answer if id in hints and id not in truth), None)
-        if answer
-        else ("A broker is assigned to netflow-0. What if it came back?")
-    )
+    written[MARKER] = marker(ord("A"), 0, True, 0)
+    known = transactions(log, {offset: read_batch(data) for offset, data in written.items()})
+    return log.end, log.high_watermark, known.last_stable(log.high_watermark)
 
 
-# 2: partitions without a leader
+def ends_wrong(answer: Ends, truth: Ends) -> str | None:
+    """The mistakes of exercise 1."""
+    follower, consumer, committed = answer
+    if follower == FETCHED:
+        return "A follower has to fetch what is not committed yet: how else would the high watermark rise?"
+    if consumer == END:
+        return "A consumer does not get what one follower still lacks."
+    if committed == min(WRITERS):
+        return "Producer A's transaction has its marker, and both followers have the marker."
+    if committed == FETCHED:
+        return (
+            "Producer B's transaction is open. Records behind its first one are not given out, also those of other "
+            "producers."
+        )
+    if committed == max(WRITERS):
+        return "Look for the first record of producer B, not for its last."
+    return None
 
 
-def elections(lab: Lab) -> list[tuple[Trace]]:
-    """The lines about elections."""
-    return [(lab.trace.slice(kind="election"),)]
+# 2: the fields of a Fetch request
 
 
-def never_led(records: Trace) -> set[tuple[str, int]]:
-    """The partitions whose last election found no leader."""
-    last = {(r.topic, r.partition): r.leader for r in records}
-    return {(str(topic), int(number or 0)) for (topic, number), leader in last.items() if leader is None or leader < 0}
+def requests(lab: Lab) -> list[tuple[bytes]]:
+    """Fetch requests of a follower and of consumers, with different client ids."""
+    from kafka_ctl.wire.client import request
+
+    bodies = {
+        "consumer": fetch_body("orders", {0: 7}),
+        "": fetch_body("orders", {0: 7}, committed=True, session=(0, 0)),
+        "broker-3-fetcher-0": fetch_body("orders", {0: 7, 1: 9}, replica=3, session=(70_000, 12)),
+        None: fetch_body("orders", {}, committed=True, session=(2**31 - 1, 1), forgotten=[4]),
+        "caf\u00e9": fetch_body("orders", {0: 0}, replica=1001, session=(9, 1)),
+    }
+    return [(request("Fetch", 8, body, client_id=client),) for client, body in bodies.items()]
 
 
-def explain_never(given: tuple[Trace], got: object, expected: set[tuple[str, int]]) -> str:
-    """The fault in a set of partitions, in one sentence; None if there is none."""
-    (records,) = given
-    refused = [(r.topic, r.partition) for r in records if r.leader is None or r.leader < 0]
-    text = f"you return {got!r}. "
-    if isinstance(got, int):
-        lines = f" You counted lines: {len(refused)}, some partitions several times." * (got == len(refused))
-        return f"{text}A set of pairs is asked for.{lines}"
-    if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) for each in got):
-        return f"{text}A set of pairs is asked for, such as {{('orders', 0)}}."
-    if len(set(got)) < len(got):
-        return f"{text}A partition is in it twice: a dictionary keeps the last line of each."
-    if set(got) == set(refused):
-        return f"{text}One of them was elected later: only the last line of a partition counts."
-    if not got:
-        return f"{text}In {len(refused)} lines an election found no leader: theirs is None."
-    if missing := sorted(set(expected) - set(got)):
-        return f"{text}{missing[0][0]}-{missing[0][1]} is missing: its last election found no leader."
-    return f"{text}{sorted(set(got) - set(expected))[0]} has a leader by its last line."
+def fields_of(data: bytes) -> Fields:
+    """The reader, the records that it may see, and the session."""
+    from kafka_ctl.wire.codec import decode_message
+    from kafka_ctl.wire.schema import api_key, message_type
+
+    body = decode_message(message_type(api_key("Fetch"), 8), data[4:])[1]
+    replica, level, session, epoch = (int(body[name]) for name in FIELDS)
+    return replica, level, session, epoch
+
+
+def explain_fields(given: tuple[bytes], got: object, expected: Fields) -> str:
+    """The first field that was read wrongly."""
+    (data,) = given
+    size = int.from_bytes(data[12:14], "big", signed=True)
+    client = f"the request whose client id has length {size}"
+    if not isinstance(got, tuple) or len(got) != len(FIELDS):
+        return f"for {client} your function returned {short(got)}; {', '.join(FIELDS)} are asked for."
+    number = next(place for place, pair in enumerate(zip(got, expected, strict=True)) if pair[0] != pair[1])
+    mine, right = got[number], expected[number]
+    if isinstance(mine, int) and right < 0 and mine in (2**32 + right, 2**8 + right):
+        return f"for {client} {FIELDS[number]} is {mine}: it has a sign, and all its bits are set. {right} is meant."
+    if size < 0:
+        return f"for {client} {FIELDS[number]} is {mine!r}. Length -1 means that there is no client id, and no letters."
+    return f"for {client} {FIELDS[number]} is {mine!r}, not {right}. Count the bytes of all fields before it."
 
 
 # 3: operate
 
 
-def still_down(lab: Lab) -> str | None:
-    """Which partitions are still without a leader, and whom they need."""
-    waiting = [p for p in lab.partitions() if p.leader < 0]
-    if not waiting:
-        return None
-    names = ", ".join(f"{p.topic}-{p.partition}" for p in waiting)
-    return f"{names} {'has' if len(waiting) == 1 else 'have'} no leader; ZooKeeper says replicas {waiting[0].replicas}."
+def unread(lab: Lab) -> str | None:
+    """The records of orders-0 that a consumer still lacks; None if it can read all."""
+    partition = lab.partition("orders", 0)
+    if partition.leader not in lab.brokers or lab.brokers[partition.leader].state != RUNNING:
+        return "orders-0 has no leader that runs, so no client can read."
+    log = next(one for one in lab.log("orders", 0) if one.broker == partition.leader)
+    if log.end < RECORDS:
+        return f"the leader's log ends at {log.end}: records are gone that the producer had written."
+    if log.high_watermark < log.end:
+        return f"the log ends at {log.end}, and the high watermark is {log.high_watermark}: a consumer gets no more."
+    return None
 
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="20.1",
-        title="Which broker may lead it?",
+        title="Three readers of one log",
         hints=(
-            "Two sets: the assigned brokers and the live ones. Where do they meet?",
-            "Does an election, even an unclean one, ever choose a broker that is not assigned?",
+            "Three offsets of the leader decide: log end, high watermark, last stable offset.",
+            "The high watermark is the lowest offset that a member of the ISR asks for.",
+            "Which transaction has no marker below the high watermark, and where is its first record?",
         ),
-        story=NIGHT,
-        ask=candidates,
-        example=(7, 8),
-        wrong=(candidates_wrong,),
-        why="Replicas are lists of ids. An id that no broker has any more cannot "
-        "lead, whatever disks are in the machine.",
+        story=OPENING,
+        ask=ends,
+        example=(1, 1, 1),
+        parts=("the follower's", "the consumer's", "the one of committed records"),
+        wrong=(ends_wrong,),
+        why="A follower reads to the log end, a consumer to the high watermark, `read_committed` to the last stable "
+        "offset.",
     ),
     Compute(
         name="20.2",
-        title="Never led",
+        title="Whose fetch is it?",
         core=True,
         hints=(
-            "Each record has `topic`, `partition` and `leader`; where no broker can lead, `leader` is None.",
-            "A partition may be refused three times, and elected at the fourth.",
-            "A dictionary keeps the last value that was put in.",
+            "In front are length (4), API key (2), version (2), correlation id (4): the client id begins at byte 12.",
+            "A client id is its length in two bytes and then that many bytes; -1 means none.",
+            "`int.from_bytes(data[a:b], 'big', signed=True)`; replica_id, max_wait, min_bytes, max_bytes have 4 bytes "
+            "each, isolation_level 1, session_id and session_epoch 4.",
         ),
-        stories={"a night": NIGHT, "one came back": CAME_BACK},
-        give=elections,
-        truth=never_led,
-        explain=explain_never,
-        why="An outage that begins before the first line of a log changes no state: count refusals.",
+        stories={"five requests": OPENING},
+        give=requests,
+        truth=fields_of,
+        explain=explain_fields,
+        why="replica_id tells a follower from a consumer; isolation_level says which consumer; the session says how "
+        "much of the request was left out.",
+        shows_story=False,
     ),
     Operate(
         name="20.3",
-        title="Bring it back",
+        title="Written, and not to be read",
         core=True,
         hints=(
-            "Count by partition: which replicas do all of them name?",
-            "Is there a broker with this id? What does it need in order to start?",
+            "`lab.log('orders', 0)` shows where each log ends, and each high watermark.",
+            "The high watermark is the lowest log end in the ISR. Which member holds it back?",
+            "That follower may catch up, or leave the ISR.",
         ),
-        begin=NIGHT,
-        missing=still_down,
+        begin=UNREAD,
+        missing=unread,
         best=1,
         remarks={
-            "start 1001": "Broker 1001 runs. Which other broker is assigned?",
-            "delete_controller": "The next controller finds the same: no assigned broker is alive.",
-            "elect_preferred": "The preferred leaders are the assigned ones, and they are down.",
-            "reassign": "The new replica has no leader to copy from, so it never gets in sync.",
-            "set_broker_id": "Its disks say 1002: a broker whose sources disagree does not start.",
-            "add_broker": "A new broker holds nothing.",
+            "produce": "More records do not help: the high watermark waits for follower 3.",
+            "elect_preferred": "Broker 1 leads already.",
+            "delete_controller": "A controller does not touch high watermarks.",
+            "kill 1": "The new leader waits for the same follower.",
+            "shutdown 1": "The new leader waits for the same follower.",
         },
-        why="The broker with the id that the partitions name, on its old disks: keep stored ids when machines change.",
+        praise={
+            "kill": "A consumer waited for the session timeout, and there is one copy less.",
+            "shutdown": "There is one copy less now.",
+        },
+        why="A consumer reads below the high watermark, and that is what the slowest member of the ISR has.",
     ),
 )
+
 GUESSES: dict[str, Guess] = {
     "20.a": Guess(
-        "Five lines were added. How many of them will be rejected?",
+        "A leader appends your batch and later gives it to a consumer. Which of its bytes has the leader changed?",
         (
-            ("two", "The line of another program and the one that was cut; a stack trace belongs to what is above it."),
-            ("three: all but the stack trace", "Docker's wrapping can be taken off."),
-            ("all five", "Look at what each of them is: two continue or wrap a line of Kafka's."),
-        ),
-        0,
-    ),
-    "20.b": Guess(
-        "A leader is killed, and 6 s later another one leads. How long was there no leader, by the controller's log?",
-        (
-            (
-                "about 6 s",
-                "The first line is written when the session has expired. What does the controller know before?",
-            ),
-            ("a few milliseconds at most", "The log begins where the controller notices."),
-            ("that is not in the log at all", "Two lines are: Online to Offline, and back."),
+            ("none", "Two batches cannot both have offset 0."),
+            ("base offset and leader epoch", "The checksum does not cover these two, so it stays right."),
+            ("these two, and the checksum", "The checksum begins behind them: it would cost time to compute it again."),
+            ("all: it is written again", "The broker would have to unpack every record. It reads the header only."),
         ),
         1,
     ),
-    "20.c": Guess(
-        "In a set of logs the controller epoch is 2 on one day and 58 half a year later. What does it prove?",
+    "20.b": Guess(
+        "A follower fetches 1,000 partitions in a fetch session, and nothing happens. How long is its next request?",
         (
-            ("56 crashes", "A session that expires, a shutdown, a deleted znode end a term as well."),
-            (
-                "56 controllers were elected",
-                "Each election raises it by one, whatever the reason, whichever broker wins.",
-            ),
-            ("56 restarts of ZooKeeper", "Sessions outlive a restart of ZooKeeper that is quick enough."),
+            ("about 24,000 bytes", "So it was before 1.1.0: 24 bytes for each partition, again and again."),
+            ("about 4,000 bytes: only the numbers", "Both sides know the numbers, too."),
+            ("less than 100 bytes", "It names nothing: the session has all of it."),
+        ),
+        2,
+    ),
+    "20.c": Guess(
+        "A follower, a consumer and a `read_committed` consumer wait for records. A producer writes one in a "
+        "transaction. Who is answered at once?",
+        (
+            ("all three", "Two of them must not see a record that might be lost."),
+            ("the follower", "It waits for an append. Without its copy the high watermark cannot rise."),
+            ("follower and consumer", "The consumer waits for the high watermark: the follower has no copy yet."),
+            ("none of them before the commit", "Then the record would have no copy before the commit."),
+        ),
+        1,
+    ),
+    "20.d": Guess(
+        "A transaction is open since offset 0. Another producer, without transactions, writes record 1. Does a "
+        "`read_committed` consumer get record 1?",
+        (
+            ("yes: it belongs to no transaction", "Order matters: it would get record 0 after record 1."),
+            ("no", "It reads up to the last stable offset, and that is 0."),
+            ("yes, and record 0 later", "A consumer reads a partition in order."),
         ),
         1,
     ),

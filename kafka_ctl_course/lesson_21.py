@@ -1,192 +1,234 @@
-"""Exercises of lesson 21, before there was a controller."""
+"""Exercises of lesson 21, crashes and disks."""
 
 from __future__ import annotations
 
-from itertools import product
+import json
 
-from kafka_ctl.brokers.process import RUNNING
-from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.operate import Operate
-from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.operate import Operate, Remark, down
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.before_the_controller import EarlyCluster, can_become_leader
+from kafka_ctl.lab.view import LogDirView
 
-Counts = tuple[int, int, int]
-Case = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-TITLE = "Before there was a controller"
+TITLE = "Crashes and disks"
 OPENING = (
-    "lab brokers=3 generation=2.4 seed=7 "
+    "lab brokers=3 generation=2.0 seed=7 "
     """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 )
-LED = OPENING + (
-    """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2],"3":[1,2,3],"4":[2,3,1],"5":[3,1,2]}'\n"""
-    "settle\n"
+LOADED = OPENING + (
+    """create_topic orders assignment='{"0":[1,2,3],"1":[2,1,3]}'\nsettle\n"""
+    "produce orders 0 records=8 size=134217728\nsettle\n"
 )
-"""Six partitions; each broker leads two."""
-ONE = OPENING + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0\nsettle\n"""
+"""One GiB in orders-0 that no broker has flushed."""
+BROKEN = OPENING + (
+    """create_topic orders assignment='{"0":[1,2,3],"1":[1,3,2]}'\nsettle\n"""
+    """create_topic audit assignment='{"0":[1]}'\nsettle\n"""
+    "produce audit 0 records=3\nsettle\nfail_log_dir 1\nsettle\n"
+)
+"""The directory of orders-0 and audit-0 has failed on broker 1; orders-1 is in the other one."""
+FULL = OPENING + (
+    """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=30 size=1000000\nsettle\n"""
+)
+"""Both copies of orders-0 lie in /d0 of their brokers."""
+AWAY = 5.0
+"""Seconds that broker 1 may need from its start until it is in every ISR."""
 
 
-# 1: predict
+def while_down(text: str) -> Remark:
+    """A remark that holds as long as a broker is down."""
+    return lambda lab: text if down(lab) else None
 
 
-def counted(lab: Lab) -> Counts:
-    """Attempts to lead, elections won, and with a controller the brokers that ask ZooKeeper, when broker 1 dies."""
-    early = EarlyCluster(3, 6)
-    begun = sum(broker.tries for broker in early.brokers.values())
-    early.kill(1)
-    tries = sum(broker.tries for broker in early.brokers.values()) - begun
-    won = sum(any(id != 1 for id in early.believed(number)) for number in (0, 3))
-    early.close()
-    since = len(lab.trace)
-    lab.kill(1)
-    lab.settle()
-    asking = {record.actor for record in lab.trace[since:].slice(kind="zk") if record.action in ("get", "set")}
-    return tries, won, len(asking)
+# 1: operate: a restart
 
 
-def counts_wrong(answer: Counts, truth: Counts) -> str | None:
-    """The mistakes of exercise 1."""
-    tries, won, asking = answer
-    if tries == won:
-        return "No broker knows what the others do: each replica that is left tries."
-    if tries == 6:
-        return "Broker 1 is dead and tries nothing; it led two of the six partitions."
-    if won != truth[1]:
-        return "Broker 1 led two partitions; each gets one leader."
-    if asking == 2:
-        return "Broker 3 learns of it from the controller's requests, and asks ZooKeeper nothing."
-    if asking == 0:
-        return "Somewhere the new leaders must be written: by the controller."
-    if tries == truth[1] * 3:
-        return "Three replicas each, and one of the three is dead."
+def not_patched(lab: Lab) -> str | None:
+    """The fault of a restart of broker 1."""
+    if not any(p.topic == "orders" for p in lab.partitions()):
+        return "the topic orders is gone."
+    if away := down(lab):
+        return f"broker {away[0]} is not running."
+    starts = lab.trace.slice(kind="broker", broker=1, action="start")
+    if len(starts) < 2:
+        return "broker 1 is still the process that ran before."
+    if missing := [f"{p.topic}-{p.partition}" for p in lab.partitions() if 1 not in p.isr]:
+        return f"broker 1 is not in the ISR of {', '.join(missing)}."
+    began = starts[-1].time_ms
+    back = max([began, *(r.time_ms for r in lab.trace.slice(kind="broker", broker=1, action="caught-up"))])
+    took = (back - began) / 1000
+    if took > AWAY:
+        return f"broker 1 needed {took:.1f} s from its start until it was in every ISR; {AWAY:g} are allowed."
     return None
 
 
-# 2: who may lead
+# 2: operate: a disk has failed
 
 
-def cases(lab: Lab) -> list[Case]:
-    """A broker, the assignment, the ISR and the live brokers: every ISR and every set of live brokers of three."""
-    sets = [tuple(id for id, there in zip((1, 2, 3), bits, strict=True) if there) for bits in product((1, 0), repeat=3)]
-    found = [(broker, (1, 2, 3), isr, live) for isr in sets for live in sets for broker in live]
-    return [*found, (4, (1, 2, 3), (1, 2), (3, 4)), (4, (1, 2, 3), (), (3, 4))]
-
-
-def explain_case(given: Case, got: object, expected: bool) -> str:
-    """The rule that an answer breaks."""
-    broker, assigned, isr, live = given
-    asked = f"broker {broker}, assigned {assigned}, ISR {isr}, live {live}: you return {got!r}. "
-    if broker not in assigned:
-        return f"{asked}It has no replica."
-    if expected:
-        if broker in isr:
-            return f"{asked}It is in the ISR; whether it is the first of it does not matter."
-        return f"{asked}No member of the ISR is alive, so any assigned replica may try: records can be lost."
-    return f"{asked}A member of the ISR is alive; this broker has to leave the partition to it."
-
-
-# 3: operate
-
-
-def leaders(lab: Lab) -> list[int]:
-    """The running brokers that act as leaders of orders-0."""
-    return [
-        id for id, view in lab.brokers.items() if view.state == RUNNING and any(p == ("orders", 0) for p in view.leads)
-    ]
-
-
-def one_leader(lab: Lab) -> str | None:
-    """The reason why there are not two leaders."""
-    found = leaders(lab)
-    if len(found) < 2:
-        return f"{'broker ' + str(found[0]) if found else 'no broker'} acts as leader of orders-0; two are asked for."
+def not_readable(lab: Lab) -> str | None:
+    """The replica that is missing after a disk has failed; None if there is none."""
+    for partition in lab.partitions():
+        name = f"{partition.topic}-{partition.partition}"
+        if partition.leader < 0:
+            return f"{name} has no leader."
+        ends = {each.broker: each.end for each in lab.log(partition.topic, partition.partition)}
+        if name == "audit-0" and not ends.get(partition.leader):
+            return "audit-0 is empty: its records are on the disk that failed, and nowhere else."
+        if away := sorted({*partition.replicas} - {*partition.isr}):
+            return f"broker {away[0]} is not in the ISR of {name}."
     return None
 
+
+# 3: operate: a copy moves to the other disk
+
+
+def copies(lab: Lab) -> dict[int, LogDirView]:
+    """The copies of orders-0 by broker."""
+    return {each.broker: each for each in lab.log_dirs() if (each.topic, each.partition) == ("orders", 0)}
+
+
+def not_moved(lab: Lab) -> str | None:
+    """The fault of a move within broker 1."""
+    partition = lab.partition("orders", 0)
+    if sorted(partition.replicas) != [1, 2] or sorted(partition.isr) != [1, 2]:
+        return f"orders-0 has replicas {partition.replicas} and ISR {partition.isr}; both copies are to stay."
+    copy = copies(lab)[1]
+    if copy.future:
+        return f"the copy on broker 1 is still on its way to {copy.future}."
+    if copy.path != "/d1":
+        return "the copy on broker 1 still lies in /d0."
+    if any(b"io.max.bytes" in data for data, *_ in lab.znodes().values()):
+        return "the copy lies in /d1, and the limit is still set: the next move will be slow, too."
+    return None
+
+
+def about_plan(lab: Lab) -> str:
+    """The remark on a plan, by what it did."""
+    paths = {broker: copy.path for broker, copy in copies(lab).items()}
+    if sorted(paths) != [1, 2]:
+        return "Name the same brokers in `replicas`, 1 and 2; only the directory of the first is another one."
+    if paths.get(1) == "/d1":
+        return "`lab.verify_reassignment(plan)` removes a limit when the move is done."
+    if paths.get(2) == "/d1":
+        return "`log_dirs` has the order of `replicas`: that was the copy on broker 2."
+    return "Does the plan name /d1 for broker 1?"
+
+
+PLAN = json.dumps(
+    {
+        "version": 1,
+        "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d1", "any"]}],
+    }
+)
+"""A plan that moves a copy to another directory of its broker."""
 
 EXERCISES: tuple[Exercise, ...] = (
-    Predict(
+    Operate(
         name="21.1",
-        title="Who tries?",
+        title="A restart within five seconds",
         core=True,
         hints=(
-            "Which partitions lose their leader, and how many replicas of each are left?",
-            "Each of these replicas watches the znode of the leader.",
-            "With a controller, one broker reads and writes znodes for all.",
+            "What does broker 1 do between its start and its registration?",
+            "`lab.trace.slice(kind='broker', broker=1)` shows how many bytes it recovers.",
+            "Which way of stopping flushes the logs, and says so?",
         ),
-        story=LED,
-        ask=counted,
-        example=(1, 1, 3),
-        parts=("the attempts", "the elections won", "the brokers that ask with a controller"),
-        wrong=(counts_wrong,),
-        why="Every attempt is a race that one replica wins; a controller holds no race.",
+        begin=LOADED,
+        missing=not_patched,
+        best=2,
+        remarks={
+            "kill": "After `kill -9` there is no .kafka_cleanshutdown: all that was not flushed is read again.",
+            "shutdown": while_down("It left in good order; now it has to come back."),
+            "expire_session": "The session ended, and the process went on.",
+            "delete_controller": "No process of a broker is restarted by that.",
+        },
+        praise={"bounce": "The process closed its logs, but its leaders did not move before."},
+        why="A process that closes its logs leaves nothing to recover. A controlled shutdown moves the leaders first.",
     ),
-    Compute(
+    Operate(
         name="21.2",
-        title="May this broker lead?",
+        title="A disk has failed",
         core=True,
         hints=(
-            "First rule: a member of the ISR may.",
-            "Second rule: is any member of the ISR alive? `set(isr) & set(live)`",
-            "Without one, an assigned replica may.",
+            "`lab.log_dirs()` shows the copies of broker 1: those without a path cannot be read.",
+            "The other processes know everything about the failure. Which process has to look at the disk again?",
+            "When does a broker open its log directories?",
         ),
-        stories={"every ISR of three": OPENING},
-        give=cases,
-        truth=can_become_leader,
-        explain=explain_case,
-        why="Every broker decided this by itself, from what it had read; today the controller does (lesson 05).",
-        shows_story=False,
+        begin=BROKEN,
+        missing=not_readable,
+        best=1,
+        remarks={
+            "delete_controller": "The next controller asks broker 1 too, and gets KAFKA_STORAGE_ERROR again.",
+            "elect_preferred": "An election needs a replica that can be read. For audit-0 there is none.",
+            "expire_session": "The process went on, and it knows that the directory has failed.",
+            "reassign": "The new replica fetches from the leader, and audit-0 has none: the move waits.",
+            "heal": "That ends faults of the network. The directory stays failed for this process.",
+            "shutdown": while_down("It left in good order; now it has to come back."),
+            "kill": while_down("Now it has to come back."),
+        },
+        praise={
+            "kill": "But orders-1 had no leader until the session of broker 1 expired, "
+            "and its logs had to be recovered.",
+        },
+        why="A broker opens its log directories when it starts, and never again.",
     ),
     Operate(
         name="21.3",
-        title="Two leaders",
+        title="One disk is full",
         hints=(
-            "A leader that does not know of its successor goes on.",
-            "What must it not reach, so that it does not know?",
-            "`lab.disconnect(1, ...)`: from which of the others, or from what?",
+            "A plan names a directory for each replica: `log_dirs`, in the order of `replicas`; `any` leaves a copy.",
+            "The replicas stay [1, 2]; only the first directory is another one.",
+            "`lab.execute_reassignment(plan)`; with a limit `lab.verify_reassignment(plan)` ends it.",
         ),
-        begin=ONE,
-        missing=one_leader,
+        begin=FULL,
+        missing=not_moved,
         best=1,
         remarks={
-            "kill": "A dead broker leads nothing, whatever it believed.",
-            "expire_session": "Its session ended, and it learns so when its client connects again.",
-            "disconnect": "It still reaches ZooKeeper, so it keeps its session, and no other leader is elected.",
-            "pause": "It wakes up, and learns what it missed.",
-            "shutdown": "A controlled shutdown hands the leader over.",
-            "elect_preferred": "An election is known to both sides.",
+            "reassign": "This plan names brokers only. Within a broker a copy moves with `log_dirs`.",
+            "fail_log_dir": "The directory and all of its copies are gone now.",
+            "execute_reassignment": about_plan,
+            "add_broker": "The copy is to stay on broker 1.",
+            "shutdown": "A broker that is down moves nothing.",
         },
-        praise={"pause": "It stands still meanwhile, and answers no client."},
-        why="ZooKeeper gives up the old leader after its session timeout; the old leader gives up nothing. Leader "
-        "epochs and versions keep what it writes out of the new leader's log.",
+        why="The copy in the new directory grows beside the old one, and takes its place when it has caught up.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "21.a": Guess(
-        "The leader of a partition with three replicas dies. How many brokers try to become its leader?",
+        "A broker with 1 GiB that was not flushed is killed with `kill -9` and started again. What does it do first?",
         (
-            ("one: the next in the ISR", "No other process decides it: both replicas that are left see the same."),
-            ("two", "Both have a watch on the leader's znode, and both are in the ISR."),
-            ("all brokers of the cluster", "Brokers without a replica do not watch this znode."),
+            ("it fetches the gigabyte from the new leaders", "Its own disk has it: only its end is uncertain."),
+            ("it reads the gigabyte on its own disk again", "It checks each batch, and cuts off what is damaged."),
+            ("nothing: the records are in the log", "It cannot know that without the marker of a clean shutdown."),
         ),
         1,
     ),
     "21.b": Guess(
-        "100 brokers, one new partition on three of them. How many brokers are notified?",
+        "The script is repaired: it looks for `kafka` instead of `kafka.Kafka`. What can go wrong?",
         (
-            ("3", "How would ZooKeeper know which three? The watch is on the list of all partitions."),
-            ("1", "That is true with a controller."),
-            ("100", "Each watches the list, reads it again, and reads the assignment."),
+            (
+                "nothing: that name comes early in the line",
+                "The broker is found. What else has that folder in its line?",
+            ),
+            ("it still does not find the broker", "The class path begins early, with the folder of Kafka."),
+            ("it also stops ZooKeeper, if that runs from Kafka's folder", "Its class path is the same."),
         ),
         2,
     ),
     "21.c": Guess(
-        "A leader is cut off from ZooKeeper, and from nothing else. What does it do?",
+        "The disk of /d0 fails on a broker of Kafka 2.0; /d1 is well. What stops?",
         (
-            ("it stops leading when its session times out", "ZooKeeper ends the session. Who would inform the broker?"),
-            ("it goes on", "It cannot know that its znode is gone."),
-            ("it asks the other brokers", "There was no request for that."),
+            ("the broker", "So it was before 1.0. Then a broker with ten disks ended with the first."),
+            ("the copies in /d0", "They go offline, and other brokers lead. The copies in /d1 stay."),
+            ("every partition that this broker leads", "Those in /d1 can be read and written as before."),
+            ("nothing, until a client reads /d0", "The first failed write or read marks the directory."),
+        ),
+        1,
+    ),
+    "21.d": Guess(
+        "A copy moves from /d0 to /d1 within its broker, which leads it. Who is asked, and what does the ISR do?",
+        (
+            ("the controller; the copy leaves the ISR for a time", "The controller learns nothing of it."),
+            ("the broker itself; the ISR does not change", "The old copy serves until the new one has caught up."),
+            ("the broker itself; another replica leads meanwhile", "No leader changes: the old copy is still there."),
         ),
         1,
     ),

@@ -1,242 +1,193 @@
-"""Exercises of lesson 23, large histories. Their checks need no Spark: a small table, a lab, a workload."""
+"""Exercises of lesson 23, before there was a controller."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
-from typing import ClassVar
+from itertools import product
 
-from kafka_ctl.errors import short
-from kafka_ctl.exercises.answers import SECONDS
+from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.before_the_controller import EarlyCluster, can_become_leader
 
-Row = tuple[str | int, ...]
-TITLE = "Large histories"
-DAILY = """\
-lab brokers=4 generation=2.4 seed=7
-create_topic orders assignment='{"0":[1],"1":[2],"2":[3]}'
-settle
-"""
-"""Each partition has one replica."""
-FEWEST, MEDIAN, SUM = 3, 10, 60
-"""The intervals of exercise 1, and seconds: their median at most, their sum at least."""
+Counts = tuple[int, int, int]
+Case = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+TITLE = "Before there was a controller"
+OPENING = (
+    "lab brokers=3 generation=2.4 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+LED = OPENING + (
+    """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2],"3":[1,2,3],"4":[2,3,1],"5":[3,1,2]}'\n"""
+    "settle\n"
+)
+"""Six partitions; each broker leads two."""
+ONE = OPENING + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0\nsettle\n"""
 
 
-def intervals(lab: Lab) -> list[float]:
-    """The seconds of each interval without a leader, by the `state` znodes; an open one counts up to now."""
-    return [span / 1000 for changes, end in history(lab) for span in _spans(changes, end)]
+# 1: predict
 
 
-def looks_bad(lab: Lab) -> str | None:
-    """True if there are few intervals, a long median, a small sum, or a partition without a leader."""
-    found = sorted(intervals(lab))
-    if waiting := [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader < 0]:
-        return f"{waiting[0]} has no leader now."
-    if len(found) < FEWEST:
-        return f"intervals without a leader: {len(found)}; at least {FEWEST} are asked for."
-    if median(found) > MEDIAN:
-        return f"half of the intervals took more than {median(found):.1f} s; the dashboard shows that."
-    if sum(found) < SUM:
-        return f"all intervals together took {sum(found):.1f} s; a minute is asked for."
+def counted(lab: Lab) -> Counts:
+    """Attempts to lead, elections won, and with a controller the brokers that ask ZooKeeper, when broker 1 dies."""
+    early = EarlyCluster(3, 6)
+    begun = sum(broker.tries for broker in early.brokers.values())
+    early.kill(1)
+    tries = sum(broker.tries for broker in early.brokers.values()) - begun
+    won = sum(any(id != 1 for id in early.believed(number)) for number in (0, 3))
+    early.close()
+    since = len(lab.trace)
+    lab.kill(1)
+    lab.settle()
+    asking = {record.actor for record in lab.trace[since:].slice(kind="zk") if record.action in ("get", "set")}
+    return tries, won, len(asking)
+
+
+def counts_wrong(answer: Counts, truth: Counts) -> str | None:
+    """The mistakes of exercise 1."""
+    tries, won, asking = answer
+    if tries == won:
+        return "No broker knows what the others do: each replica that is left tries."
+    if tries == 6:
+        return "Broker 1 is dead and tries nothing; it led two of the six partitions."
+    if won != truth[1]:
+        return "Broker 1 led two partitions; each gets one leader."
+    if asking == 2:
+        return "Broker 3 learns of it from the controller's requests, and asks ZooKeeper nothing."
+    if asking == 0:
+        return "Somewhere the new leaders must be written: by the controller."
+    if tries == truth[1] * 3:
+        return "Three replicas each, and one of the three is dead."
     return None
 
 
-def harm(lab: Lab) -> str:
-    """The two numbers."""
-    found = intervals(lab)
-    return f"The median is {median(found):.1f} s, and in all {sum(found):.0f} s were lost: one interval has most of it."
+# 2: who may lead
 
 
-@dataclass(frozen=True, kw_only=True)
-class Condition(Exercise):
-    """A condition in SQL about the columns of a small table; `truth` says which rows it should keep.
-
-    `wrong` says something about a row that is kept or left out wrongly.
-    """
-
-    kind: ClassVar[str] = "implement"
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    truth: Callable[..., bool]
-    wrong: Mapping[Row, str]
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Ask a table in memory."""
-        if not isinstance(answer, str) or not answer.strip():
-            return Verdict(False, f"{short(answer)} is not a condition; give it as text, such as 'partition = 3'.")
-        with sqlite3.connect(":memory:") as table:
-            table.execute(f"CREATE TABLE hurt ({', '.join(self.columns)})")
-            marks = ", ".join("?" for _ in self.columns)
-            table.executemany(f"INSERT INTO hurt VALUES ({marks})", self.rows)
-            ends = time.monotonic() + SECONDS
-            table.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
-            try:
-                kept = table.execute(f"SELECT * FROM hurt WHERE ({answer})").fetchall()
-            except sqlite3.Error as error:
-                return Verdict(False, f"{short(answer)} cannot be asked: {error}. Columns: {', '.join(self.columns)}.")
-        for row in self.rows:
-            if (row in kept) != self.truth(*row):
-                what = "keeps" if row in kept else "leaves out"
-                named = ", ".join(f"{name}={value}" for name, value in zip(self.columns, row, strict=True))
-                return Verdict(False, f"It {what} the row with {named}. {self.wrong.get(row, '')}".rstrip())
-        return Verdict(True, self.why)
+def cases(lab: Lab) -> list[Case]:
+    """A broker, the assignment, the ISR and the live brokers: every ISR and every set of live brokers of three."""
+    sets = [tuple(id for id, there in zip((1, 2, 3), bits, strict=True) if there) for bits in product((1, 0), repeat=3)]
+    found = [(broker, (1, 2, 3), isr, live) for isr in sets for live in sets for broker in live]
+    return [*found, (4, (1, 2, 3), (1, 2), (3, 4)), (4, (1, 2, 3), (), (3, 4))]
 
 
-# 3: compute
-
-Changes = tuple[tuple[int, int], ...]
-OUTAGES = {
-    "a broker dies twice": "kill 1\nrun_for 20\nstart 1\nsettle\nkill 1\nrun_for 9\nstart 1\nsettle\n",
-    "a broker never returns": "kill 1\nrun_for 30\n",
-    "two controllers write that there is no leader": "kill 1\nsettle\ndelete_controller\nrun_for 30\nstart 1\nsettle\n",
-}
-"""Commands after the creation of a topic with one replica for each partition."""
-ALONE = """lab brokers=3 generation=2.4 seed=7\ncreate_topic orders assignment='{"0":[1],"1":[2]}'\nsettle\n"""
-
-
-def history(lab: Lab) -> list[tuple[Changes, int]]:
-    """Of each partition: when its `state` znode was written, in ms, with which leader; and when the lab ended."""
-    written: dict[str, list[tuple[int, int]]] = {}
-    for record in lab.trace.slice(kind="zk"):
-        if record.path is not None and record.path.endswith("/state") and record.detail is not None:
-            written.setdefault(record.path, []).append((round(record.time_ms), json.loads(record.detail)["leader"]))
-    return [(tuple(changes), round(lab.now * 1000)) for changes in written.values()]
+def explain_case(given: Case, got: object, expected: bool) -> str:
+    """The rule that an answer breaks."""
+    broker, assigned, isr, live = given
+    asked = f"broker {broker}, assigned {assigned}, ISR {isr}, live {live}: you return {got!r}. "
+    if broker not in assigned:
+        return f"{asked}It has no replica."
+    if expected:
+        if broker in isr:
+            return f"{asked}It is in the ISR; whether it is the first of it does not matter."
+        return f"{asked}No member of the ISR is alive, so any assigned replica may try: records can be lost."
+    return f"{asked}A member of the ISR is alive; this broker has to leave the partition to it."
 
 
-def without_leader(changes: Changes, end: int) -> tuple[int, int]:
-    """The time without a leader in all, and the longest interval."""
-    spans = _spans(changes, end)
-    return sum(spans), max(spans, default=0)
+# 3: operate
 
 
-def _spans(changes: Changes, end: int) -> list[int]:
-    spans, since = [], None
-    for at, leader in (*changes, (end, 0)):
-        if since is not None and leader >= 0:
-            spans.append(at - since)
-        since = (at if since is None else since) if leader < 0 else None
-    return spans
+def leaders(lab: Lab) -> list[int]:
+    """The running brokers that act as leaders of orders-0."""
+    return [
+        id for id, view in lab.brokers.items() if view.state == RUNNING and any(p == ("orders", 0) for p in view.leads)
+    ]
 
 
-def explain_outage(given: tuple[Changes, int], got: object, expected: tuple[int, int]) -> str:
-    """The fault in the times that a function found."""
-    changes, end = given
-    text = f"of {changes} up to {end} your function returns {short(got)}. "
-    if not isinstance(got, tuple) or len(got) != 2:
-        return f"{text}Two numbers are asked for: all of the time, and the longest interval."
-    if got == expected[::-1]:
-        return f"{text}The sum comes first."
-    if changes[-1][1] < 0 and got[0] < expected[0]:
-        return f"{text}The last interval is open: it counts up to `end`."
-    if got[0] < expected[0]:
-        return f"{text}A leader of -1 can be written twice. When did the interval begin?"
-    return f"{text}It is too much: when does an interval end?" if got != expected else text
+def one_leader(lab: Lab) -> str | None:
+    """The reason why there are not two leaders."""
+    found = leaders(lab)
+    if len(found) < 2:
+        return f"{'broker ' + str(found[0]) if found else 'no broker'} acts as leader of orders-0; two are asked for."
+    return None
 
 
 EXERCISES: tuple[Exercise, ...] = (
-    Operate(
+    Predict(
         name="23.1",
-        title="A dashboard that looks well",
-        hints=(
-            "When does an interval begin and end here? The only replica of each partition is on one broker.",
-            "Two short intervals and one long: which number sees the long one?",
-            "`lab.kill(1)`, `lab.settle()`, `lab.start(1)`, `lab.settle()` is a short one.",
-        ),
-        begin=DAILY,
-        missing=looks_bad,
-        best=6,
-        remarks={
-            "shutdown": "A controlled shutdown cannot move a partition with one replica; it tries for fifteen seconds.",
-            "pause": "A pause within the session timeout costs no leader.",
-        },
-        why=harm,
-    ),
-    Condition(
-        name="23.2",
-        title="Ask it in SQL",
+        title="Who tries?",
         core=True,
-        hints=("Compare `intervals` with a number.", "At least twice: is twice enough?"),
-        columns=("history", "topic", "partition", "intervals"),
-        rows=(
-            ("cluster-1", "orders", 0, 1),
-            ("cluster-1", "orders", 1, 2),
-            ("cluster-1", "orders", 2, 3),
-            ("cluster-2", "clicks", 4, 7),
-            ("cluster-2", "clicks", 0, 1),
+        hints=(
+            "Which partitions lose their leader, and how many replicas of each are left?",
+            "Each of these replicas watches the znode of the leader.",
+            "With a controller, one broker reads and writes znodes for all.",
         ),
-        truth=lambda history, topic, partition, intervals: intervals >= 2,
-        wrong={
-            ("cluster-1", "orders", 0, 1): "Once is not twice.",
-            ("cluster-1", "orders", 1, 2): "Twice is at least twice.",
-            ("cluster-1", "orders", 2, 3): "At least twice, so more often as well.",
-        },
-        why="The same text goes to Spark: `hurt.where(condition)`.",
+        story=LED,
+        ask=counted,
+        example=(1, 1, 3),
+        parts=("the attempts", "the elections won", "the brokers that ask with a controller"),
+        wrong=(counts_wrong,),
+        why="Every attempt is a race that one replica wins; a controller holds no race.",
     ),
     Compute(
-        name="23.3",
-        title="Seconds without a leader",
+        name="23.2",
+        title="May this broker lead?",
         core=True,
-        given="""
-def without_leader(changes, end):
-    \"\"\"The time without a leader in all, and its longest interval; `changes` are pairs (ms, leader).\"\"\"
-    spans, since = [0], None
-    for at, leader in changes:
-        if leader == -1:
-            since = ...
-        elif since is not None:
-            spans.append(...)
-            since = None
-    return sum(spans), max(spans)
-""",
         hints=(
-            "Take the changes of one partition by hand. When does an interval begin, and when does it end?",
-            "What if -1 is written twice, and what if the last change is a -1?",
+            "First rule: a member of the ISR may.",
+            "Second rule: is any member of the ISR alive? `set(isr) & set(live)`",
+            "Without one, an assigned replica may.",
         ),
-        stories={title: ALONE + commands for title, commands in OUTAGES.items()},
-        give=history,
-        truth=without_leader,
-        explain=explain_outage,
-        why="The open interval is the one that hurts now, and the one that a query forgets first.",
+        stories={"every ISR of three": OPENING},
+        give=cases,
+        truth=can_become_leader,
+        explain=explain_case,
+        why="Every broker decided this by itself, from what it had read; today the controller does (lesson 05).",
+        shows_story=False,
+    ),
+    Operate(
+        name="23.3",
+        title="Two leaders",
+        hints=(
+            "A leader that does not know of its successor goes on.",
+            "What must it not reach, so that it does not know?",
+            "`lab.disconnect(1, ...)`: from which of the others, or from what?",
+        ),
+        begin=ONE,
+        missing=one_leader,
+        best=1,
+        remarks={
+            "kill": "A dead broker leads nothing, whatever it believed.",
+            "expire_session": "Its session ended, and it learns so when its client connects again.",
+            "disconnect": "It still reaches ZooKeeper, so it keeps its session, and no other leader is elected.",
+            "pause": "It wakes up, and learns what it missed.",
+            "shutdown": "A controlled shutdown hands the leader over.",
+            "elect_preferred": "An election is known to both sides.",
+        },
+        praise={"pause": "It stands still meanwhile, and answers no client."},
+        why="ZooKeeper gives up the old leader after its session timeout; the old leader gives up nothing. Leader "
+        "epochs and versions keep what it writes out of the new leader's log.",
     ),
 )
+
 GUESSES: dict[str, Guess] = {
     "23.a": Guess(
-        "Intervals without a leader that were over within ten seconds are ...",
+        "The leader of a partition with three replicas dies. How many brokers try to become its leader?",
         (
-            ("nine in ten, and most of the time is in them", "Many of them, and each is short."),
-            ("nine in ten, and a small part of the time is in them", "The rest of the time is in a few long ones."),
-            (
-                "half, and half of the time is in them",
-                "The session timeout is six seconds: more than half are shorter.",
-            ),
+            ("one: the next in the ISR", "No other process decides it: both replicas that are left see the same."),
+            ("two", "Both have a watch on the leader's znode, and both are in the ISR."),
+            ("all brokers of the cluster", "Brokers without a replica do not watch this znode."),
         ),
         1,
     ),
     "23.b": Guess(
-        "Every topic has three replicas, the rest is as before. What changes?",
+        "100 brokers, one new partition on three of them. How many brokers are notified?",
         (
-            ("the median, hardly the minutes", "Most intervals wait for the session timeout, with three replicas too."),
-            ("the minutes, hardly the median", "The long intervals are gone, and they were few."),
-            ("both", "The middle one of all intervals is a session timeout. Does it depend on replicas?"),
-            ("neither", "Which partitions wait until their only broker returns?"),
+            ("3", "How would ZooKeeper know which three? The watch is on the list of all partitions."),
+            ("1", "That is true with a controller."),
+            ("100", "Each watches the list, reads it again, and reads the assignment."),
         ),
-        1,
+        2,
     ),
     "23.c": Guess(
-        "From twelve clusters, which number is known more exactly?",
+        "A leader is cut off from ZooKeeper, and from nothing else. What does it do?",
         (
-            ("the median interval", "Most intervals are alike, so the middle one hardly moves."),
-            ("the minutes that a cluster loses", "One long interval more or less changes it much."),
-            ("both alike", "One of them depends on a few rare events."),
+            ("it stops leading when its session times out", "ZooKeeper ends the session. Who would inform the broker?"),
+            ("it goes on", "It cannot know that its znode is gone."),
+            ("it asks the other brokers", "There was no request for that."),
         ),
-        0,
+        1,
     ),
 }

@@ -1,307 +1,274 @@
-"""Exercises of lesson 24, timing wheel and purgatory."""
+"""Exercises of lesson 24, from ZooKeeper to KRaft."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from kafka_ctl.brokers.purgatory import PURGE_INTERVAL
-from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
-from kafka_ctl.errors import BadInput, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain
-from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
+from kafka_ctl.exercises.operate import Operate, down
+from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
+from kafka_ctl_course.kraft import KRAFT
 
-TITLE = "Timing wheel and purgatory"
-CLOCK, DELAY = 7, 450
+TITLE = "From ZooKeeper to KRaft"
+OPENING = (
+    "lab brokers=4 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+)
+TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
+SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "KAFKA-7482")
+STATE = "/brokers/topics/orders/partitions/0/state"
+STEPS = 200
+"""Steps of a lab in which a failure is dealt with."""
+Held = dict[str, tuple[int, tuple[int, ...], int] | None]
 
 
 # 1: predict
 
 
-@dataclass(frozen=True, kw_only=True)
-class Places(Exercise):
-    """The places of a task of 450 ms one after the other, when the clock shows 7: pairs (level, bucket)."""
-
-    kind: ClassVar[str] = "predict"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Turn a wheel, and compare."""
-        given = plain(answer)
-        if not isinstance(given, tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in given):
-            return Verdict(False, f"{short(answer)} is not a list of pairs. An answer looks like [(7, 8), (7, 9)].")
-        truth = _places(CLOCK)
-        if given == truth:
-            return Verdict(True, self.why)
-        return Verdict(False, f"You say {list(given)!r}. {_misplaced(given, truth)}")
+def shelves(lab: Lab) -> dict[str, str]:
+    """The shelves of the six exhibits."""
+    return {name: KRAFT[name].shelf for name in SIX}
 
 
-def _places(clock: int) -> tuple[tuple[int, int], ...]:
-    wheel = TimingWheel()
-    wheel.advance(clock)
-    task = wheel.add(DELAY)
-    wheel.advance(clock + DELAY)
-    return tuple((level, bucket) for level, bucket, _ in task.places)
+def sort_wrong(answer: dict[str, str], truth: dict[str, str]) -> str | None:
+    """The mistakes of exercise 1; the first exhibit that stands on another shelf."""
+    if unknown := [name for name in truth if name not in answer]:
+        return f"{unknown[0]} has no shelf yet."
+    if strange := [value for value in answer.values() if value not in ("gone", "kind", "stays")]:
+        return f"{strange[0]!r} is not a shelf; there are gone, kind and stays."
+    wrong = next(name for name in truth if answer[name] != truth[name])
+    hints = {
+        "KAFKA-6082": "Who would accept the write? An append of a replaced controller needs a majority of the quorum.",
+        "KAFKA-1211": "Where is ZooKeeper in that story? Play it, and look for `zk` records between acknowledgement "
+        "and loss.",
+        "KAFKA-7235a": "The list of brokers was the same before and after. A registration now names its process.",
+        "KAFKA-3670": "The rule that orders a list does not depend on where the list is kept.",
+        "KAFKA-9089": "Two stores were needed for two requests that contradict each other.",
+        "KAFKA-7482": "No check stops the broker that leaves from answering a client; it has to learn of the change.",
+    }
+    return f"{wrong}: {hints[wrong]}"
 
 
-def _misplaced(given: tuple[tuple[int, int], ...], truth: tuple[tuple[int, int], ...]) -> str:
-    levels = [level for level, _ in given]
-    if given == _places(0):
-        return "That is for clock 0. The task is due at 457 now; buckets are counted from time 0, not from the clock."
-    if sorted(given) == sorted(truth):
-        return "It moves from the coarse wheel to the fine one; yours goes up again."
-    if levels == [3, 1]:
-        return "At 400 the bucket of level 3 expires, and 57 ms are left. The finest wheel reaches 20 ms."
-    if levels == [1]:
-        return "457 is 450 ms ahead, and the finest wheel has 20 buckets of 1 ms."
-    if levels == [3]:
-        return "Level 3 has buckets of 400 ms. Where is the task when that bucket has expired, at 400?"
-    wrong = next((n for n, (mine, its) in enumerate(zip(given, truth, strict=False), 1) if mine != its), len(truth) + 1)
-    return f"Look again at place {wrong}: level, then (due time // width of a bucket) % 20."
+def kind_of_7482(answer: dict[str, str], truth: dict[str, str]) -> str | None:
+    """A reason for another shelf that holds."""
+    if isinstance(answer, dict) and answer == truth | {"KAFKA-7482": "kind"}:
+        return "KAFKA-7482 may also stand under kind: a broker that leaves follows the log while it leaves."
+    return None
 
 
 # 2: implement
 
 
-ASKED = 20_000
-"""Calls after which a wheel turns no further: the right function is asked some 300 times."""
+def histories(lab: Lab) -> list[tuple[list[Held]]]:
+    """The copies of orders-0 of all holders, from the failure on; once for each way to fail."""
+    from kafka_ctl_course.figures.copies import moments
+
+    found = []
+    for command in ("kill 1", "kill 3", "kill 4", "shutdown 1", f"delete_znode {STATE}"):
+        with lab.fork() as each:
+            each.do(command)
+            if command.startswith("kill"):
+                each.run_for(5.99)
+            found.append(([one.copies for one in moments(each, "orders", 0, STEPS)],))
+    return found
 
 
-class Turned:
-    """A wheel that was turned with a learner's `place`: how late each task ran, and how many buckets were polled."""
+def disagreements(found: list[Held]) -> int:
+    """The moments at which two who hold a copy hold different ones."""
+    return sum(len({copy for copy in each.values() if copy is not None}) > 1 for each in found)
 
-    def __init__(self, function: Callable[..., tuple[int, int]]) -> None:
-        self.function, self.asked = function, 0
-        draw, wheel = random.Random(7), TimingWheel(place=self._ask)
-        self.late: dict[Task, int] = {}
-        for _ in range(100):
-            wheel.add(draw.randrange(1, 500))
-            self._advance(wheel, wheel.now + 3)
-        self._advance(wheel, wheel.now + 1000)
-        self.polled, self.left = wheel.polled, wheel.size
 
-    def _ask(self, *given: int) -> tuple[int, int]:
-        self.asked += 1
-        if self.asked > ASKED:
-            raise BadInput(f"your function was asked {ASKED:,} times for 100 tasks: too many are put into one bucket")
-        return self.function(*given)
+def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
+    """The fault in a count, in one sentence; None if there is none."""
+    (found,) = given
+    text = f"of {len(found)} moments you count {got!r}. "
+    with_none = sum(len(set(each.values())) > 1 for each in found)
+    leaders = sum(len({copy[0] for copy in each.values() if copy}) > 1 for each in found)
+    pairs = sum(sum(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found)
+    without = sum(len({c for h, c in each.items() if c and h != "ZooKeeper"}) > 1 for each in found)
+    if not isinstance(got, int) or isinstance(got, bool):
+        return f"{text}A whole number is asked for."
+    if got == sum(any(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found):
+        return f"{text}ZooKeeper may hold no copy, too (None); then compare the others with each other."
+    if got == len(found):
+        return f"{text}That is every moment. At some of them all copies are equal."
+    if got == len(found) - expected:
+        return f"{text}These are the moments at which all are equal."
+    if got == with_none:
+        return (
+            f"{text}A holder without a copy (None) cannot contradict: a controller "
+            "that does not exist yet, for instance."
+        )
+    if got == pairs:
+        return f"{text}You count copies. A moment counts once, however many differ."
+    if got == without:
+        return f"{text}ZooKeeper's copy is one of them: between its write and the controller's own copy lies a moment."
+    if got == leaders:
+        return f"{text}You compare leaders. ISR and leader epoch can differ while the leader is the same."
+    return f"{text}Collect the different copies of a moment, without None: how many are there?"
 
-    def _advance(self, wheel: TimingWheel, until: int) -> None:
-        for time in range(wheel.now + 1, until + 1):
-            for task in wheel.advance(time):
-                self.late[task] = time - task.expiration
+
+# 3: repair
+
+PAUSE = 3000
+"""A session timeout in ms below which a pause of one or two seconds fences a healthy broker."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placing(Exercise):
-    """A function in the place of `place` in a wheel that turns; judged by when tasks run, not by what it returns."""
+class Timeouts(Exercise):
+    """Two settings of KRaft: no healthy broker is fenced though a heartbeat is late, and a dead one is soon.
 
-    kind: ClassVar[str] = "implement"
+    A broker is fenced when its last heartbeat is older than the session timeout
+    (Apache Kafka trunk of October 2024: controller/BrokerHeartbeatManager.java).
+    """
+
+    kind: ClassVar[str] = "repair"
+    most: int
     why: str
 
     def judge(self, answer: object) -> Verdict:
-        """Turn a wheel with a hundred tasks."""
-        if not callable(answer):
-            return not_callable(answer)
-        usual = Turned(place)
-        try:
-            turned = Turned(answer)
-        except BadInput as error:
-            more = ""
-            if "polled" in str(error):
-                more = " An expiration is a point in time, counted from 0: neither a distance nor a number of ticks."
-            return Verdict(False, f"{error}.{more}")
-        late = {task: ms for task, ms in turned.late.items() if ms > 0}
-        if late or turned.left:
-            return Verdict(False, _too_late(late, turned.left))
-        if turned.polled > usual.polled:
-            times = (
-                f"{turned.polled / usual.polled:.0f} times the work" if turned.polled > 1.5 * usual.polled else "more"
-            )
+        """Compare the age of the last heartbeat with the timeout."""
+        given = plain(answer)
+        if not isinstance(given, tuple) or [type(each) for each in given] != [int, int]:
             return Verdict(
-                False,
-                f"All tasks run in time. But {turned.polled} buckets are polled, {times}; {usual.polled} are enough: "
-                "which tasks should share a bucket?",
+                False, f"{short(answer)} is not two whole numbers: session timeout and heartbeat interval, ms."
+            )
+        session, interval = given
+        if interval < 100:
+            return Verdict(False, f"A heartbeat each {interval} ms is much work for one active controller.")
+        for late, text in ((0, "when all is well"), (1, "when one heartbeat is lost")):
+            if (oldest := (late + 1) * interval) >= session:
+                return Verdict(
+                    False,
+                    f"The last heartbeat of a healthy broker is {oldest} ms old {text}; it is fenced at {session}.",
+                )
+        if session > self.most:
+            return Verdict(False, f"A dead broker's partitions are without a leader for {session} ms; that is longer.")
+        if session < PAUSE:
+            return Verdict(
+                True,
+                f"{self.why} But every broker that stands still for "
+                f"{session / 1000:g} s is fenced now, as by a garbage "
+                f"collection; values of {PAUSE} ms and more leave room for a pause.",
             )
         return Verdict(True, self.why)
 
 
-def _too_late(late: dict[Task, int], left: int) -> str:
-    if not late:
-        return f"{left} of 100 tasks never run."
-    task, worst = max(late.items(), key=lambda pair: pair[1])
-    where = task.places[-1]
-    return (
-        f"{len(late)} of 100 tasks run late, by up to {worst} ms: what is due at {task.expiration} lay in a bucket "
-        f"that expires at {where.expires}. A bucket may wake too early, never too late."
-    )
-
-
-# 3: operate
-
-WRITES = 5
-WAITING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-    """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nlag 3 orders 0\n"""
-    + "produce orders 0 wait=false\n" * WRITES
-    + "run_for 1\n"
-)
-"""Follower 3 does not fetch, and five writes wait for it."""
-
-
-def not_on_three(lab: Lab) -> str | None:
-    """True if a write was not acknowledged, or follower 3 left the ISR."""
-    answers = lab.trace.slice(kind="response", action="Produce", topic="orders")
-    acknowledged = [each for each in answers if each.error is None]
-    if len(acknowledged) < WRITES:
-        return f"{len(acknowledged)} of five writes were acknowledged."
-    written = lab.trace.slice(kind="zk", action="set", path="/brokers/topics/orders/partitions/0/state")
-    if any(each.seq < acknowledged[WRITES - 1].seq for each in written):
-        return "the ISR had changed before the writes were acknowledged, so they waited for fewer than three."
-    return None
-
-
 # 4: operate
 
-KNOWN = {"purge_interval": PURGE_INTERVAL, "partitions": 50, "wait": 500, "requests": 5000}
-"""The settings that may be changed: the interval, partitions in a fetch, its `fetch.wait.max.ms`, fetches."""
-MOST = 10_000
 
-
-@dataclass(frozen=True, kw_only=True)
-class Gauges(Exercise):
-    """A dictionary of changes with which PurgatorySize stays below 10,000."""
-
-    kind: ClassVar[str] = "operate"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
-        """Let the fetches come, with these changes."""
-        if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
-            return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
-        changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
-        if not changed:
-            return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 49,050.")
-        if changed.get("requests"):
-            return Verdict(False, "Clients send as many fetches as they like. After a restart it only starts over.")
-        if isinstance(answer.get("partitions"), int) and answer["partitions"] > KNOWN["partitions"]:
-            return Verdict(False, "More partitions in a fetch: then it is on more lists.")
-        try:
-            given: dict[str, Any] = KNOWN | answer
-            found = fetch_load(**given)
-        except BadInput as error:
-            return Verdict(False, f"This cannot be: {error}")
-        changes = ", ".join(f"{name}={value}" for name, value in changed.items())
-        measured = f"{changes}: PurgatorySize rises to {found.peak:,}, and {found.delayed} requests wait."
-        if found.peak >= MOST:
-            return Verdict(False, f"With {measured} {_remark(changed, found)}".rstrip())
-        return Verdict(True, f"{measured} {self.why}")
-
-
-def _remark(changed: dict[str, int], found: FetchLoad) -> str:
-    if changed.get("purge_interval", 0) > PURGE_INTERVAL:
-        return "Between two purges there is more to collect now."
-    if "wait" in changed:
-        return "Nothing waits: each fetch is completed within a millisecond."
-    return "Each completed fetch stays on the lists of its other partitions until the next purge."
+def all_agree(lab: Lab) -> str | None:
+    """The problem, or None: every running broker names the leader that ZooKeeper has, or a broker is down."""
+    if stopped := down(lab):
+        return f"broker {stopped[0]} does not run. All four have to."
+    stored = lab.partition("orders", 0).leader
+    named = {
+        id: known.leader
+        for id, view in lab.brokers.items()
+        if (known := view.metadata.get(TopicPartition("orders", 0)))
+    }
+    if any(leader != stored for leader in named.values()):
+        return None
+    return f"ZooKeeper has leader {stored}, and each broker that knows the partition names it."
 
 
 EXERCISES: tuple[Exercise, ...] = (
-    Places(
+    Predict(
         name="24.1",
-        title="Three places",
-        core=True,
+        title="Six exhibits, three shelves",
         hints=(
-            "When is the task due? Buckets are counted from time 0.",
-            "Which is the finest wheel that reaches 450 ms ahead: 20, 400 or 8,000 ms?",
-            "When a bucket expires, how much is left, and which wheel reaches that?",
+            "How many copies of the fact are there, and who may change each of them?",
+            "In the exhibit's trace strike out every `zk` record and every request of the controller. Is the bug left?",
+            "What remains is about records, or about policy, or about a broker that has not read the news yet.",
         ),
-        why="It is due at 457: bucket 1 of 400 ms, then 440 is bucket 2 of 20 ms, then 457 is bucket 17 of 1 ms.",
+        story=OPENING,
+        ask=shelves,
+        example=dict.fromkeys(SIX, "kind"),
+        wrong=(sort_wrong,),
+        also=kind_of_7482,
+        why="What needed a second copy, or a request, is gone. What is about records, policy or reading late stays.",
     ),
-    Placing(
+    Compute(
         name="24.2",
-        title="Which bucket?",
+        title="Moments of disagreement",
         core=True,
         hints=(
-            "Divide by the width of a bucket. From which zero is time counted?",
-            "When does the bucket begin? It expires at its beginning, in milliseconds.",
-            "Print level, bucket and expiration for delays of 19, 20 and 21, and look at the step.",
+            "`found` is a list; each moment is a dictionary from holder to copy.",
+            "Copies are tuples, so they can be put into a set.",
+            "None is no copy.",
         ),
-        why="Tasks that are due within the same tick share a bucket, and it wakes when that tick begins.",
+        stories={"one partition, four failures and a deleted znode": OPENING + TOPIC},
+        give=histories,
+        truth=disagreements,
+        explain=explain_moments,
+        why="With one log these would be moments when some had read less; with copies a holder may be wrong.",
+    ),
+    Timeouts(
+        name="24.3",
+        title="Failover is instant, so we set one second",
+        core=True,
+        hints=(
+            "Which of the two failures is meant by instant: a controller's or a broker's?",
+            "How old can the last heartbeat of a healthy broker be, if one is lost on the way?",
+            "The defaults are 9000 and 2000.",
+        ),
+        most=9000,
+        why="A broker that sends in time is not fenced, though a heartbeat may be lost; a dead one is noticed in time.",
     ),
     Operate(
-        name="24.3",
-        title="Five writes that wait",
+        name="24.4",
+        title="A state that one log cannot have",
         hints=(
-            "Which event completes a write with `acks=all`?",
-            "The writes are on the watch list of orders-0 at its leader. Who changes orders-0 there?",
-            "Follower 3 has to fetch again, before it leaves the ISR.",
+            "Name the copies of one fact, and how each of them learns of a change.",
+            "Keep one of these messages away: lessons 02 and 09 did it in two ways.",
+            "A broker can be cut off from the controller and still have its session: `disconnect`.",
         ),
-        begin=WAITING,
-        missing=not_on_three,
+        begin=OPENING + TOPIC,
+        missing=all_agree,
         best=1,
         remarks={
-            "kill 3": "The write then waits for the others only.",
-            "bounce 3": "The controller noticed the restart, and took the broker out of the ISR.",
-            "kill 1": "The new leader knows nothing of requests that waited at the old one.",
-            "produce": "One more write waits.",
+            "kill": "A broker that is down holds nothing. Which broker was not notified of the change?",
+            "pause": "A pause delays what a broker hears, and it hears it afterwards.",
+            "delay": "A late message arrives in the end.",
+            "heal": "Now everything arrives.",
+            "disconnect": "The copies are equal until something changes.",
         },
-        why="A fetch of follower 3 raised the high watermark, and that completed all five; no timer ran out.",
-    ),
-    Gauges(
-        name="24.4",
-        title="A gauge of 49,050, and no request waits",
-        hints=(
-            "What is on the lists, if nothing waits?",
-            "What takes completed requests off the other lists, and when?",
-            "One number decides how many may be completed before the lists are cleaned.",
-        ),
-        why="The lists hold what was completed since the last purge, once for each partition of a fetch.",
+        why="Each holder has a copy, and nothing compares them. A reader of one log has read less, and knows it.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "24.a": Guess(
-        "A request may wait 30 s and is answered after 3 ms. How often is its timer touched?",
+        "KRaft with its defaults: a broker is killed. After how long do its partitions have leaders again?",
         (
-            ("twice", "Put in, and taken out."),
-            ("3 times, once a millisecond", "No thread looks at every millisecond."),
-            ("4 times, once a level", "It would be, if it stayed to the end."),
-            ("30,000 times", "That is a clock that asks each timer. A wheel asks only buckets that expire."),
-        ),
-        0,
-    ),
-    "24.b": Guess(
-        "A wheel of 20 buckets, 1 ms each; the clock shows 0. Where does a timer of 20 ms go?",
-        (
-            ("bucket 0 of this wheel", "20 modulo 20 is 0. But that is the bucket of now."),
-            ("bucket 20 of this wheel", "The buckets are 0 to 19."),
-            ("bucket 1 of a second wheel", "This wheel reaches 19 ms; the next one has buckets of 20 ms."),
-            ("bucket 0 of a second wheel", "That one begins at 0, and its time is the whole first wheel."),
-        ),
-        2,
-    ),
-    "24.c": Guess(
-        "With buckets of 100 ms instead of 1 ms, when do timers run?",
-        (
-            ("late, by up to 99 ms", "Other timers are late. When does a bucket expire, at its end?"),
-            ("early, by up to 99 ms", "A bucket expires at its beginning, with all that is in it."),
-            ("in time", "A bucket has one moment of expiration for all its tasks."),
+            ("about 1 s", "That is the election of a controller. Here a broker has died."),
+            ("about 9 s", "The session timeout of brokers: no process knows earlier that it is dead."),
+            ("at once", "Its death has to be noticed. By what?"),
+            ("about 18 s", "That is ZooKeeper's session timeout since 2.5."),
         ),
         1,
     ),
-    "24.d": Guess(
-        "PurgatorySize is 8,964 and no request waits. What is it?",
+    "24.b": Guess(
+        "The museum has 27 bugs. How many cannot happen with KRaft, because their mechanism is gone?",
         (
-            ("a leak", "So people report it. Does the number stay below some limit?"),
-            ("8,964 clients that wait", "That is what the name suggests. There is another gauge for those."),
-            ("completed requests on other lists", "Each list is cleaned when a thread goes through it."),
-            ("a broken gauge", "It counts what it says: the length of all watch lists."),
+            ("all: ZooKeeper is gone", "Some of them never touched ZooKeeper."),
+            ("about two thirds", "Those that needed a second copy, or a request of the controller."),
+            ("about a quarter", "Count the bugs that need two copies of one fact."),
+            ("none: bugs are bugs", "A bug needs a mechanism that can go wrong."),
+        ),
+        1,
+    ),
+    "24.c": Guess(
+        "For a minute the active controller of KRaft is too busy to read heartbeats. What happens to healthy brokers?",
+        (
+            ("nothing", "They send in time. But who reads it?"),
+            ("they elect another controller", "Brokers elect no controller; the quorum of controllers does."),
+            ("they may be fenced", "A heartbeat that was not read counts as none; KAFKA-15019 is about that."),
         ),
         2,
     ),

@@ -1,149 +1,264 @@
-"""Exercises of lesson 25, on call."""
+"""Exercises of lesson 25, large histories. Their checks need no Spark: a small table, a lab, a workload."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from statistics import median
 from typing import ClassVar
 
-from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, failed, not_callable, returned_none
-from kafka_ctl.incidents.incident import Incident, Score, on_call
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.answers import SECONDS
+from kafka_ctl.exercises.compute import Compute
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.lab.lab import Lab
 
-TITLE = "On call"
-LIVING, FROM_LOGS = 19, 14
-"""The seeds of the two core exercises."""
+Row = tuple[str | int, ...]
+TITLE = "Large histories"
+DAILY = """\
+lab brokers=4 generation=2.4 seed=7
+create_topic orders assignment='{"0":[1],"1":[2],"2":[3]}'
+settle
+"""
+"""Each partition has one replica."""
+FEWEST, MEDIAN, SUM = 3, 10, 60
+"""The intervals of exercise 1, and seconds: their median at most, their sum at least."""
+
+
+def intervals(lab: Lab) -> list[float]:
+    """The seconds of each interval without a leader, by the `state` znodes; an open one counts up to now."""
+    return [span / 1000 for changes, end in history(lab) for span in _spans(changes, end)]
+
+
+def looks_bad(lab: Lab) -> str | None:
+    """The problem, or None: there are few intervals, a long median, a small sum, or a partition without a leader."""
+    found = sorted(intervals(lab))
+    if waiting := [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader < 0]:
+        return f"{waiting[0]} has no leader now."
+    if len(found) < FEWEST:
+        return f"intervals without a leader: {len(found)}; at least {FEWEST} are asked for."
+    if median(found) > MEDIAN:
+        return f"half of the intervals took more than {median(found):.1f} s; the dashboard shows that."
+    if sum(found) < SUM:
+        return f"all intervals together took {sum(found):.1f} s; a minute is asked for."
+    return None
+
+
+DEATHS = (((1,), 10), ((2,), 10), ((3,), 10), ((4,), 10), ((1, 2), 120))
+"""Brokers that are killed together, and the seconds until they start again."""
+APART, EVERY = 20, 20
+"""Seconds between a start and the next kill, and from one sum to the next."""
+
+
+def bad_night(lab: Lab) -> tuple[list[int], list[int]]:
+    """Kill the brokers of `DEATHS`; the seconds of each interval without a live leader, and their sums over time."""
+    lab.settle()
+    missed: list[list[bool]] = []
+    for brokers, seconds in DEATHS:
+        for command, dead, wait in (("kill", brokers, seconds), ("start", (), APART)):
+            for broker in brokers:
+                lab.do(f"{command} {broker}")
+            for _ in range(wait):
+                lab.run_for(1)
+                missed.append([p.leader in (-1, *dead) for p in lab.partitions()])
+    spans = [len([*group]) for each in zip(*missed, strict=True) for down, group in groupby(each) if down]
+    return sorted(spans), [sum(map(sum, missed[:end])) for end in range(EVERY, len(missed) + 1, EVERY)]
+
+
+def harm(lab: Lab) -> str:
+    """The two numbers."""
+    found = intervals(lab)
+    return f"The median is {median(found):.1f} s, and in all {sum(found):.0f} s were lost: one interval has most of it."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solve(Exercise):
-    """An incident that a learner's function solves: it is given the incident of `seed` and returns (cause, component).
+class Condition(Exercise):
+    """A condition in SQL about the columns of a small table; `truth` says which rows it should keep.
 
-    Each call opens the incident from its beginning. With a living cluster the symptom has to be gone, too.
-    `why` explains a right answer.
+    `wrong` says something about a row that is kept or left out wrongly.
     """
 
     kind: ClassVar[str] = "implement"
-    seed: int
-    logs_only: bool = False
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    truth: Callable[..., bool]
+    wrong: Mapping[Row, str]
     why: str
 
     def judge(self, answer: object) -> Verdict:
-        """Let the function work on the incident, and look at the score."""
-        if not callable(answer):
-            return not_callable(answer)
-        incident = on_call(self.seed, logs_only=self.logs_only)
-        try:
-            found = answer(incident)
-        except Exception as error:  # whatever a learner's code can do
-            return Verdict(False, f"Your function {failed(error)}.")
-        if incident.score is not None:
-            return Verdict(False, "Your function called `answer`; return the cause and the component instead.")
-        return self._scored(incident, answer, found)
-
-    def _scored(self, incident: Incident, function: Callable[..., object], found: object) -> Verdict:
-        if found is None:
-            return Verdict(False, returned_none(function))
-        if not isinstance(found, tuple | list) or len(found) != 2:
-            return Verdict(False, f"{short(found)} is not a cause and a component, such as ('broker-down', 3).")
-        try:
-            score = incident.answer(*found)
-        except KafkaCtlError as error:
-            return Verdict(False, f"Your answer cannot be scored: {error}")
-        if problem := _problem(score):
-            return Verdict(False, f"You say {found[0]}, {found[1]}. {problem}")
-        return Verdict(True, f"{score.percent} of 100. {self.why}")
+        """Ask a table in memory."""
+        if not isinstance(answer, str) or not answer.strip():
+            return Verdict(False, f"{short(answer)} is not a condition; give it as text, such as 'partition = 3'.")
+        with sqlite3.connect(":memory:") as table:
+            table.execute(f"CREATE TABLE hurt ({', '.join(self.columns)})")
+            marks = ", ".join("?" for _ in self.columns)
+            table.executemany(f"INSERT INTO hurt VALUES ({marks})", self.rows)
+            ends = time.monotonic() + SECONDS
+            table.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
+            try:
+                kept = table.execute(f"SELECT * FROM hurt WHERE ({answer})").fetchall()
+            except sqlite3.Error as error:
+                return Verdict(False, f"{short(answer)} cannot be asked: {error}. Columns: {', '.join(self.columns)}.")
+        for row in self.rows:
+            if (row in kept) != self.truth(*row):
+                what = "keeps" if row in kept else "leaves out"
+                named = ", ".join(f"{name}={value}" for name, value in zip(self.columns, row, strict=True))
+                return Verdict(False, f"It {what} the row with {named}. {self.wrong.get(row, '')}".rstrip())
+        return Verdict(True, self.why)
 
 
-def _problem(score: Score) -> str | None:
-    """The first thing that is wrong, without the answer."""
-    remarks = {
-        "cause": "It is another cause: which of the others have the same symptom, and what tells them apart?",
-        "component": "The cause is right, the component is not.",
-        "repair": "The answer is right, but the symptom is still there: repair it before your function returns.",
-    }
-    return next((remarks[part.part] for part in score if part.part in remarks and not part.points), None)
+# 3: compute
+
+Changes = tuple[tuple[int, int], ...]
+OUTAGES = {
+    "a broker dies twice": "kill 1\nrun_for 20\nstart 1\nsettle\nkill 1\nrun_for 9\nstart 1\nsettle\n",
+    "a broker never returns": "kill 1\nrun_for 30\n",
+    "two controllers write that there is no leader": "kill 1\nsettle\ndelete_controller\nrun_for 30\nstart 1\nsettle\n",
+}
+"""Commands after the creation of a topic with one replica for each partition."""
+ALONE = """lab brokers=3 generation=2.4 seed=7\ncreate_topic orders assignment='{"0":[1],"1":[2]}'\nsettle\n"""
 
 
-class Tonight(Exercise):
-    """An incident of any seed, answered by the learner."""
+def history(lab: Lab) -> list[tuple[Changes, int]]:
+    """Of each partition: when its `state` znode was written, in ms, with which leader; and when the lab ended."""
+    written: dict[str, list[tuple[int, int]]] = {}
+    for record in lab.trace.slice(kind="zk"):
+        if record.path is not None and record.path.endswith("/state") and record.detail is not None:
+            written.setdefault(record.path, []).append((round(record.time_ms), json.loads(record.detail)["leader"]))
+    return [(tuple(changes), round(lab.now * 1000)) for changes in written.values()]
 
-    kind: ClassVar[str] = "operate"
 
-    def judge(self, answer: object) -> Verdict:
-        """Look at the score of an incident."""
-        if not isinstance(answer, Incident):
-            return Verdict(False, f"{short(answer)} is not an incident; give what `on_call` returned.")
-        if answer.score is None:
-            return Verdict(False, "This incident has no answer yet: call its `answer(cause, component)`.")
-        if problem := _problem(answer.score):
-            return Verdict(False, f"{answer.score.percent} of 100. {problem} Its `solution()` is open now.")
-        return Verdict(True, f"{answer.score.percent} of 100. Share it: {answer.link()}")
+def without_leader(changes: Changes, end: int) -> tuple[int, int]:
+    """The time without a leader in all, and the longest interval."""
+    spans = _spans(changes, end)
+    return sum(spans), max(spans, default=0)
+
+
+def _spans(changes: Changes, end: int) -> list[int]:
+    spans, since = [], None
+    for at, leader in (*changes, (end, 0)):
+        if since is not None and leader >= 0:
+            spans.append(at - since)
+        since = (at if since is None else since) if leader < 0 else None
+    return spans
+
+
+def explain_outage(given: tuple[Changes, int], got: object, expected: tuple[int, int]) -> str:
+    """The fault in the times that a function found."""
+    changes, end = given
+    text = f"of {changes} up to {end} your function returns {short(got)}. "
+    if not isinstance(got, tuple) or len(got) != 2:
+        return f"{text}Two numbers are asked for: all of the time, and the longest interval."
+    if got == expected[::-1]:
+        return f"{text}The sum comes first."
+    if changes[-1][1] < 0 and got[0] < expected[0]:
+        return f"{text}The last interval is open: it counts up to `end`."
+    if got[0] < expected[0]:
+        return f"{text}A leader of -1 can be written twice. When did the interval begin?"
+    return f"{text}It is too much: when does an interval end?" if got != expected else text
 
 
 EXERCISES: tuple[Exercise, ...] = (
-    Solve(
+    Operate(
         name="25.1",
-        title="A partition without a leader",
-        core=True,
+        title="A dashboard that looks well",
         hints=(
-            "Who is in the ISR, and is its process running? `incident.lab.partition(...)`, `incident.lab.brokers`",
-            "Is it registered? Its znode would be in `incident.lab.znodes()`, below /brokers/ids.",
-            "A process that runs and is not registered: what does its own log say, `incident.logs('server', broker)`?",
+            "When does an interval begin and end here? The only replica of each partition is on one broker.",
+            "Two short intervals and one long: which number sees the long one?",
+            "`lab.kill(1)`, `lab.settle()`, `lab.start(1)`, `lab.settle()` is a short one.",
         ),
-        seed=LIVING,
-        why="A process that is cut off writes that its session timed out; one that stands still writes nothing.",
+        begin=DAILY,
+        missing=looks_bad,
+        best=6,
+        remarks={
+            "shutdown": "A controlled shutdown cannot move a partition with one replica; it tries for fifteen seconds.",
+            "pause": "A pause within the session timeout costs no leader.",
+        },
+        why=harm,
     ),
-    Solve(
+    Condition(
         name="25.2",
-        title="Refused writes",
+        title="Ask it in SQL",
         core=True,
-        hints=(
-            "Which replica is missing in the ISR? Is its broker registered, and does its process run?",
-            "Which other partitions miss it, and which brokers lead these?",
-            "One leader misses it, or all of them; its directories are in `incident.lab.log_dirs()`.",
+        hints=("Compare `intervals` with a number.", "At least twice: is twice enough?"),
+        columns=("history", "topic", "partition", "intervals"),
+        rows=(
+            ("cluster-1", "orders", 0, 1),
+            ("cluster-1", "orders", 1, 2),
+            ("cluster-1", "orders", 2, 3),
+            ("cluster-2", "clicks", 4, 7),
+            ("cluster-2", "clicks", 0, 1),
         ),
-        seed=FROM_LOGS,
-        logs_only=True,
-        why="The pattern over all partitions tells a bad connection from a slow broker; one partition does not.",
+        truth=lambda history, topic, partition, intervals: intervals >= 2,
+        wrong={
+            ("cluster-1", "orders", 0, 1): "Once is not twice.",
+            ("cluster-1", "orders", 1, 2): "Twice is at least twice.",
+            ("cluster-1", "orders", 2, 3): "At least twice, so more often as well.",
+        },
+        why="The same text goes to Spark: `hurt.where(condition)`.",
     ),
-    Tonight(
+    Compute(
         name="25.3",
-        title="The incident of today",
+        title="Seconds without a leader",
+        core=True,
+        given="""
+def without_leader(changes, end):
+    \"\"\"The time without a leader in all, and its longest interval; `changes` are pairs (ms, leader).\"\"\"
+    spans, since = [0], None
+    for at, leader in changes:
+        if leader == -1:
+            since = ...
+        elif since is not None:
+            spans.append(...)
+            since = None
+    return sum(spans), max(spans)
+""",
         hints=(
-            "Read the page again: which causes can have this symptom?",
-            "Compare what colleagues remember with the moment at which the symptom began.",
-            "Read the last lines of each broker's server.log before the page.",
+            "Take the changes of one partition by hand. When does an interval begin, and when does it end?",
+            "What if -1 is written twice, and what if the last change is a -1?",
         ),
+        stories={title: ALONE + commands for title, commands in OUTAGES.items()},
+        give=history,
+        truth=without_leader,
+        explain=explain_outage,
+        why="The open interval is the one that hurts now, and the one that a query forgets first.",
     ),
 )
-
 GUESSES: dict[str, Guess] = {
     "25.a": Guess(
-        "A colleague says: broker 2 was restarted this evening. Is that the cause?",
+        "Intervals without a leader that were over within ten seconds are ...",
         (
-            ("yes: something changed, and then it broke", "Other things changed, too. Did the symptom begin then?"),
-            ("no: restarts do no harm", "Some do; lesson 14 has one."),
-            ("it depends on when the symptom began", "Compare the times in the logs before you follow a story."),
+            ("nine in ten, and most of the time is in them", "Many of them, and each is short."),
+            ("nine in ten, and a small part of the time is in them", "The rest of the time is in a few long ones."),
+            (
+                "half, and half of the time is in them",
+                "The session timeout is six seconds: more than half are shorter.",
+            ),
         ),
-        2,
+        1,
     ),
     "25.b": Guess(
-        "The broker is missing in /brokers/ids, its process runs, and its log has no line since then. What is it?",
+        "Every topic has three replicas, the rest is as before. What changes?",
         (
-            ("it is cut off from ZooKeeper", "Then its ZooKeeper client would write that the session timed out."),
-            ("it stands still", "It cannot write that it does nothing; its session expired meanwhile."),
-            ("it was killed", "Then there would be no process."),
+            ("the median, hardly the minutes", "Most intervals wait for the session timeout, with three replicas too."),
+            ("the minutes, hardly the median", "The long intervals are gone, and they were few."),
+            ("both", "The middle one of all intervals is a session timeout. Does it depend on replicas?"),
+            ("neither", "Which partitions wait until their only broker returns?"),
         ),
         1,
     ),
     "25.c": Guess(
-        "The session timeout is 6 s. A process stands still for 5 s. What do clients notice?",
+        "From twelve clusters, which number is known more exactly?",
         (
-            ("another leader is elected", "The session has not expired, so no broker learns of the pause."),
-            ("answers come late, and nothing else", "ZooKeeper hears from the process again before the timeout."),
-            ("nothing", "The leader cannot answer while it stands still."),
+            ("the median interval", "Most intervals are alike, so the middle one hardly moves."),
+            ("the minutes that a cluster loses", "One long interval more or less changes it much."),
+            ("both alike", "One of them depends on a few rare events."),
         ),
-        1,
+        0,
     ),
 }

@@ -1,292 +1,308 @@
-"""Exercises of lesson 26, the reassignment tool and its throttles."""
+"""Exercises of lesson 26, timing wheel and purgatory."""
 
 from __future__ import annotations
 
-import math
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain, returned_none, unsuited
+from kafka_ctl.brokers.purgatory import PURGE_INTERVAL
+from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.figures.reassignment_znodes import settings
-from kafka_ctl_course.quiet import quiet_lab, write
+from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
 
-TITLE = "The reassignment tool and throttles"
-OPENING = (
-    "lab brokers=4 generation=2.4 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-THROTTLED = (
-    OPENING
-    + TOPIC
-    + """slow 4 30\nexecute_reassignment '{"orders-0":[1,2,4]}' throttle=1000000\n"""
-    + "run_for 1\nkill 4\nsettle\nheal\nsettle\n"
-)
-"""A throttled move to broker 4, which is down."""
-FORGOTTEN = (
-    OPENING
-    + TOPIC
-    + """create_topic payments assignment='{"0":[2,3,1]}'\nsettle\n"""
-    + """execute_reassignment '{"orders-0":[1,2,4],"payments-0":[2,3,4]}' throttle=1000\nsettle\n"""
-    + "kill 4\nrun_for 10\nproduce orders 0 records=20 size=1000000\nproduce payments 0 records=20 size=1000000\n"
-    + "start 4\nrun_for 60\n"
-)
-"""A throttled move of two topics that is done and was not verified; broker 4 was down, and cannot catch up."""
-MB = 1_000_000
+TITLE = "Timing wheel and purgatory"
+CLOCK, DELAY = 7, 450
 
 
-# 1: the throttle for a deadline
-
-
-class Move(NamedTuple):
-    """A partition with so many MB and a producer that writes so many MB a second; it has to move in `seconds`."""
-
-    megabytes: int
-    writes: int
-    seconds: int
-    old: tuple[int, ...]
-    new: tuple[int, ...]
-
-    @property
-    def in_sync(self) -> int:
-        """The followers in the ISR while it moves."""
-        return len(self.old) - 1
-
-    @property
-    def added(self) -> int:
-        """The replicas that are being added."""
-        return len({*self.new} - {*self.old})
-
-
-MOVES = (
-    Move(100, 2, 50, (1, 2, 3), (1, 2, 4)),
-    Move(200, 1, 100, (1, 2), (1, 3)),
-    Move(300, 2, 60, (1, 2, 3), (1, 4, 5)),
-    Move(200, 0, 40, (1, 2, 3), (1, 2, 3, 4)),
-)
-SHARES = (0.5, 1.15)
-"""The least and the most time of a move, as a share of its deadline: the lab's copying differs from a formula."""
-RATES = (0.01, 10_000)
-"""The throttles that are tried, in MB a second."""
+# 1: predict
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deadline(Exercise):
-    """A function that returns the throttle with which a move is done in time: each of `MOVES` is run with it."""
+class Places(Exercise):
+    """The places of a task of 450 ms one after the other, when the clock shows 7: pairs (level, bucket)."""
+
+    kind: ClassVar[str] = "predict"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Turn a wheel, and compare."""
+        given = plain(answer)
+        if not isinstance(given, tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in given):
+            return Verdict(False, f"{short(answer)} is not a list of pairs. An answer looks like [(7, 8), (7, 9)].")
+        truth = _places(CLOCK)
+        if given == truth:
+            return Verdict(True, self.why)
+        return Verdict(False, f"You say {list(given)!r}. {_misplaced(given, truth)}")
+
+
+def _places(clock: int) -> tuple[tuple[int, int], ...]:
+    wheel = TimingWheel()
+    wheel.advance(clock)
+    task = wheel.add(DELAY)
+    wheel.advance(clock + DELAY)
+    return tuple((level, bucket) for level, bucket, _ in task.places)
+
+
+def _misplaced(given: tuple[tuple[int, int], ...], truth: tuple[tuple[int, int], ...]) -> str:
+    levels = [level for level, _ in given]
+    if given == _places(0):
+        return "That is for clock 0. The task is due at 457 now; buckets are counted from time 0, not from the clock."
+    if sorted(given) == sorted(truth):
+        return "It moves from the coarse wheel to the fine one; yours goes up again."
+    if levels == [3, 1]:
+        return "At 400 the bucket of level 3 expires, and 57 ms are left. The finest wheel reaches 20 ms."
+    if levels == [1]:
+        return "457 is 450 ms ahead, and the finest wheel has 20 buckets of 1 ms."
+    if levels == [3]:
+        return "Level 3 has buckets of 400 ms. Where is the task when that bucket has expired, at 400?"
+    wrong = next((n for n, (mine, its) in enumerate(zip(given, truth, strict=False), 1) if mine != its), len(truth) + 1)
+    return f"Look again at place {wrong}: level, then (due time // width of a bucket) % 20."
+
+
+# 2: implement
+
+
+ASKED = 20_000
+"""Calls after which a wheel turns no further: the right function is asked some 300 times."""
+
+
+class Turned:
+    """A wheel that was turned with a learner's `place`: how late each task ran, and how many buckets were polled."""
+
+    def __init__(self, function: Callable[..., tuple[int, int]]) -> None:
+        self.function, self.asked = function, 0
+        draw, wheel = random.Random(7), TimingWheel(place=self._ask)
+        self.late: dict[Task, int] = {}
+        for _ in range(100):
+            wheel.add(draw.randrange(1, 500))
+            self._advance(wheel, wheel.now + 3)
+        self._advance(wheel, wheel.now + 1000)
+        self.polled, self.left = wheel.polled, wheel.size
+
+    def _ask(self, *given: int) -> tuple[int, int]:
+        self.asked += 1
+        if self.asked > ASKED:
+            raise BadInput(f"your function was asked {ASKED:,} times for 100 tasks: too many are put into one bucket")
+        return self.function(*given)
+
+    def _advance(self, wheel: TimingWheel, until: int) -> None:
+        for time in range(wheel.now + 1, until + 1):
+            for task in wheel.advance(time):
+                self.late[task] = time - task.expiration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placing(Exercise):
+    """A function in the place of `place` in a wheel that turns; judged by when tasks run, not by what it returns."""
 
     kind: ClassVar[str] = "implement"
     why: str
 
     def judge(self, answer: object) -> Verdict:
-        """Run each move with the function's throttle, until the first that is too late or far too early."""
+        """Turn a wheel with a hundred tasks."""
         if not callable(answer):
             return not_callable(answer)
-        for move in MOVES:
-            rate = plain(answer(move.megabytes, move.writes, move.seconds, move.in_sync, move.added))
-            if rate is None:
-                return Verdict(False, f"Y{returned_none(answer)[1:]}")
-            if (problem := unsuited(rate, 1.0)) is not None:
-                return Verdict(False, f"{problem}. A number of MB a second is asked for.")
-            if not RATES[0] <= rate <= RATES[1]:
-                return Verdict(
-                    False, f"{short(rate)} is no rate in MB a second: {RATES[0]:g} to {RATES[1]:,} are tried."
-                )
-            if (problem := wrong(move, rate)) is not None:
-                return Verdict(False, problem)
+        usual = Turned(place)
+        try:
+            turned = Turned(answer)
+        except BadInput as error:
+            more = ""
+            if "polled" in str(error):
+                more = " An expiration is a point in time, counted from 0: neither a distance nor a number of ticks."
+            return Verdict(False, f"{error}.{more}")
+        late = {task: ms for task, ms in turned.late.items() if ms > 0}
+        if late or turned.left:
+            return Verdict(False, _too_late(late, turned.left))
+        if turned.polled > usual.polled:
+            times = (
+                f"{turned.polled / usual.polled:.0f} times the work" if turned.polled > 1.5 * usual.polled else "more"
+            )
+            return Verdict(
+                False,
+                f"All tasks run in time. But {turned.polled} buckets are polled, {times}; {usual.polled} are enough: "
+                "which tasks should share a bucket?",
+            )
         return Verdict(True, self.why)
 
 
-def wrong(move: Move, rate: float) -> str | None:
-    """The fault of a throttle in MB a second, found by running the move; None where it is done in time."""
-    least, most = (share * move.seconds for share in SHARES)
-    took = seconds_to_move(move, rate, most)
-    asked = (
-        f"{list(move.old)} to {list(move.new)}, {move.megabytes} MB, {move.writes} MB/s of writes: with {rate:g} MB/s "
+def _too_late(late: dict[Task, int], left: int) -> str:
+    if not late:
+        return f"{left} of 100 tasks never run."
+    task, worst = max(late.items(), key=lambda pair: pair[1])
+    where = task.places[-1]
+    return (
+        f"{len(late)} of 100 tasks run late, by up to {worst} ms: what is due at {task.expiration} lay in a bucket "
+        f"that expires at {where.expires}. A bucket may wake too early, never too late."
     )
-    if took is None:
-        return f"{asked}it is not done after {most:g} s; {move.seconds} were allowed. {too_low(move, rate)}"
-    if took < least:
-        return f"{asked}it is done after {took:.0f} of {move.seconds} s. Clients pay for each MB/s that is not needed."
+
+
+# 3: operate
+
+WRITES = 5
+WAITING = (
+    "lab brokers=3 generation=2.0 seed=7 "
+    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
+    """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nlag 3 orders 0\n"""
+    + "produce orders 0 wait=false\n" * WRITES
+    + "run_for 1\n"
+)
+"""Follower 3 does not fetch, and five writes wait for it."""
+
+
+def not_on_three(lab: Lab) -> str | None:
+    """The problem, or None: a write was not acknowledged, or follower 3 left the ISR."""
+    answers = lab.trace.slice(kind="response", action="Produce", topic="orders")
+    acknowledged = [each for each in answers if each.error is None]
+    if len(acknowledged) < WRITES:
+        return f"{len(acknowledged)} of five writes were acknowledged."
+    written = lab.trace.slice(kind="zk", action="set", path="/brokers/topics/orders/partitions/0/state")
+    if any(each.seq < acknowledged[WRITES - 1].seq for each in written):
+        return "the ISR had changed before the writes were acknowledged, so they waited for fewer than three."
     return None
 
 
-def too_low(move: Move, rate: float) -> str:
-    """The bytes that a throttle leaves out."""
-    copy, writes = move.megabytes / move.seconds, move.writes
-    forgotten = (
-        (copy, "While records are written, the leader sends these, too."),
-        (copy + writes, "Followers in the ISR are not slowed, but the bytes that the leader sends them count."),
-        (copy + move.in_sync * writes, "The new replica also needs what is written while it copies."),
-        (copy + (move.in_sync + move.added) * writes, "The leader sends all that is there to *each* new replica."),
-    )
-    return next((text for each, text in forgotten if math.isclose(each, rate)), "Which bytes does the leader count?")
+# 4: operate
+
+KNOWN = {"purge_interval": PURGE_INTERVAL, "partitions": 50, "wait": 500, "requests": 5000}
+"""The settings that may be changed: the interval, partitions in a fetch, its `fetch.wait.max.ms`, fetches."""
+MOST = 10_000
 
 
-def seconds_to_move(move: Move, rate: float, most: float) -> float | None:
-    """The seconds that a move takes with a throttle in MB a second; None for more than `most`."""
-    with quiet_lab(5, generation="2.4") as lab:
-        lab.create_topic("orders", assignment={0: move.old})
-        lab.settle()
-        lab.produce("orders", 0, records=move.megabytes, size=MB)
-        lab.settle()
-        begin = lab.now
-        lab.execute_reassignment({("orders", 0): move.new}, throttle=round(rate * MB))
-        while lab.reassignments():
-            if lab.now - begin > most:
-                return None
-            write(lab, 1, move.writes)
-        return lab.now - begin
+@dataclass(frozen=True, kw_only=True)
+class Gauges(Exercise):
+    """A dictionary of changes with which PurgatorySize stays below 10,000."""
+
+    kind: ClassVar[str] = "operate"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Let the fetches come, with these changes."""
+        if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
+            return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
+        changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
+        if not changed:
+            return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 49,050.")
+        if changed.get("requests"):
+            return Verdict(False, "Clients send as many fetches as they like. After a restart it only starts over.")
+        if isinstance(answer.get("partitions"), int) and answer["partitions"] > KNOWN["partitions"]:
+            return Verdict(False, "More partitions in a fetch: then it is on more lists.")
+        try:
+            given: dict[str, Any] = KNOWN | answer
+            found = fetch_load(**given)
+        except BadInput as error:
+            return Verdict(False, f"This cannot be: {error}")
+        changes = ", ".join(f"{name}={value}" for name, value in changed.items())
+        measured = f"{changes}: PurgatorySize rises to {found.peak:,}, and {found.delayed} requests wait."
+        if found.peak >= MOST:
+            return Verdict(False, f"With {measured} {_remark(changed, found)}".rstrip())
+        return Verdict(True, f"{measured} {self.why}")
 
 
-# 2 and 3: operate
-
-
-VERIFIED = "The tool removes throttles when each partition of the plan *you give it* is where the plan says."
-
-
-def settings_left(lab: Lab) -> list[str]:
-    """The throttle settings that are left, in one sentence; empty without any."""
-    left = settings(lab)
-    paths = ", ".join(dict.fromkeys(each.path for each in left))
-    return [f"{len(left)} throttle settings are left ({paths})"] * bool(left)
-
-
-def not_clean(lab: Lab) -> str | None:
-    """The fault that is left; None once AR is as it was, nothing moves, no throttle is set and broker 4 is up."""
-    found = lab.partition("orders", 0)
-    problems = []
-    if set(found.replicas) != {1, 2, 3}:
-        problems.append(f"AR is {list(found.replicas)}")
-    if found.adding or found.removing:
-        problems.append("the move is still in the topic's znode")
-    problems += settings_left(lab)
-    if lab.brokers[4].state == "down":
-        problems.append("broker 4 is down")
-    return "; ".join(problems) + "." if problems else None
-
-
-def started(lab: Lab) -> str | None:
-    """The reply to a learner who started broker 4."""
-    if 4 in lab.partition("orders", 0).replicas:
-        return "Broker 4 copies as soon as it is up, and the move ends. Was it cancelled before?"
-    return verified(lab) if len(settings(lab)) == 2 else None
-
-
-def verified(lab: Lab) -> str | None:
-    """The reply to a learner who verified."""
-    left = settings(lab)
-    if any(each.path == "/config/brokers/4" for each in left) and len(left) == 2:
-        return "The tool said: Throttle was removed. It asks the brokers that are alive, and broker 4 was not."
-    return VERIFIED if len(left) == 10 else None
-
-
-def left_behind(lab: Lab) -> str | None:
-    """The fault that is left; None once no throttle is, and broker 4 is in both ISRs again."""
-    problems = settings_left(lab)
-    problems += [f"broker 4 is not in the ISR of {p.topic}-{p.partition}" for p in lab.partitions() if 4 not in p.isr]
-    return "; ".join(problems) + "." if problems else None
-
-
-def verified_both(lab: Lab) -> str | None:
-    """The reply to a learner who verified a plan of one topic, or one that is not so."""
-    left = settings(lab)
-    if left and all(each.path.startswith("/config/topics/") for each in left):
-        return "The rates are gone. The lists of a topic that is not in your plan stay, and the next rate finds them."
-    return f"{VERIFIED} See AR."
+def _remark(changed: dict[str, int], found: FetchLoad) -> str:
+    if changed.get("purge_interval", 0) > PURGE_INTERVAL:
+        return "Between two purges there is more to collect now."
+    if "wait" in changed:
+        return "Nothing waits: each fetch is completed within a millisecond."
+    return "Each completed fetch stays on the lists of its other partitions until the next purge."
 
 
 EXERCISES: tuple[Exercise, ...] = (
-    Deadline(
+    Places(
         name="26.1",
-        title="A throttle for a deadline",
+        title="Three places",
         core=True,
         hints=(
-            "The new replica gets all that is there, and all that is written meanwhile. How much is that a second?",
-            "The leader also sends each written record to the followers in the ISR. These bytes count.",
-            "With two new replicas, the leader sends everything to both.",
+            "When is the task due? Buckets are counted from time 0.",
+            "Which is the finest wheel that reaches 450 ms ahead: 20, 400 or 8,000 ms?",
+            "When a bucket expires, how much is left, and which wheel reaches that?",
         ),
-        why="The leader counts every byte that it sends: the copy to each new replica, the writes to all followers.",
+        why="It is due at 457: bucket 1 of 400 ms, then 440 is bucket 2 of 20 ms, then 457 is bucket 17 of 1 ms.",
     ),
-    Operate(
+    Placing(
         name="26.2",
-        title="A throttled move that hangs",
+        title="Which bucket?",
         core=True,
         hints=(
-            "What did the tool write when it began, and into how many znodes?",
-            "Which of the three verbs removes throttles, when, and from which brokers?",
-            "The move has to be cancelled before broker 4 starts. Broker 4 has to be up before the last verb.",
+            "Divide by the width of a bucket. From which zero is time counted?",
+            "When does the bucket begin? It expires at its beginning, in milliseconds.",
+            "Print level, bucket and expiration for delays of 19, 20 and 21, and look at the step.",
         ),
-        begin=THROTTLED,
-        missing=not_clean,
-        best=3,
-        remarks={
-            "verify_reassignment": verified,
-            "start": started,
-            "cancel_reassignment": "It is cancelled. Throttles are settings of their own; the controller leaves them.",
-            "delete_znode": "In 2.4 the plan is also in the topic's znode: see `lab.list_reassignments()`.",
-            "execute_reassignment": "The tool begins a plan or changes a throttle; it removes none.",
-        },
-        why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",
+        why="Tasks that are due within the same tick share a bucket, and it wakes when that tick begins.",
     ),
     Operate(
         name="26.3",
-        title="A week later",
+        title="Five writes that wait",
         hints=(
-            "`throttles(lab)` shows what is left below `/config`.",
-            "Which verb removes throttles? It needs a plan; the file of last week is not needed.",
-            "Write a plan of what is: AR of `orders-0` and of `payments-0`.",
+            "Which event completes a write with `acks=all`?",
+            "The writes are on the watch list of orders-0 at its leader. Who changes orders-0 there?",
+            "Follower 3 has to fetch again, before it leaves the ISR.",
         ),
-        begin=FORGOTTEN,
-        missing=left_behind,
+        begin=WAITING,
+        missing=not_on_three,
         best=1,
         remarks={
-            "verify_reassignment": verified_both,
-            "start": "A restart changes no setting.",
-            "shutdown": "A restart changes no setting.",
-            "kill": "A restart changes no setting.",
-            "execute_reassignment": "The tool writes new throttles; it removes none.",
-            "cancel_reassignment": "The move was over a week ago.",
-            "alter_config": "A throttle is in each broker's settings and in each topic's.",
-            "reassign": "A move changes AR; the settings stay, and they slow it.",
+            "kill 3": "The write then waits for the others only.",
+            "bounce 3": "The controller noticed the restart, and took the broker out of the ISR.",
+            "kill 1": "The new leader knows nothing of requests that waited at the old one.",
+            "produce": "One more write waits.",
         },
-        why="Any plan that is true will do: verify compares it with AR, and then removes rates and lists.",
+        why="A fetch of follower 3 raised the high watermark, and that completed all five; no timer ran out.",
+    ),
+    Gauges(
+        name="26.4",
+        title="A gauge of 49,050, and no request waits",
+        hints=(
+            "What is on the lists, if nothing waits?",
+            "What takes completed requests off the other lists, and when?",
+            "One number decides how many may be completed before the lists are cleaned.",
+        ),
+        why="The lists hold what was completed since the last purge, once for each partition of a fetch.",
     ),
 )
 
 GUESSES: dict[str, Guess] = {
     "26.a": Guess(
-        "Kafka 2.0. A plan for orders-0 is running. You execute a plan for orders-1. It ...",
+        "A request may wait 30 s and is answered after 3 ms. How often is its timer touched?",
         (
-            ("waits until the first is done", "There is no queue: there is one znode."),
-            ("runs beside the first", "Both would have to be in the same znode."),
-            ("is not written at all", "The tool looks whether the znode is there, and gives up."),
+            ("twice", "Put in, and taken out."),
+            ("3 times, once a millisecond", "No thread looks at every millisecond."),
+            ("4 times, once a level", "It would be, if it stayed to the end."),
+            ("30,000 times", "That is a clock that asks each timer. A wheel asks only buckets that expire."),
+        ),
+        0,
+    ),
+    "26.b": Guess(
+        "A wheel of 20 buckets, 1 ms each; the clock shows 0. Where does a timer of 20 ms go?",
+        (
+            ("bucket 0 of this wheel", "20 modulo 20 is 0. But that is the bucket of now."),
+            ("bucket 20 of this wheel", "The buckets are 0 to 19."),
+            ("bucket 1 of a second wheel", "This wheel reaches 19 ms; the next one has buckets of 20 ms."),
+            ("bucket 0 of a second wheel", "That one begins at 0, and its time is the whole first wheel."),
         ),
         2,
     ),
-    "26.b": Guess(
-        "A throttled move is done; verify was not run. A week later broker 4 was down for an hour. Its fetches are ...",
+    "26.c": Guess(
+        "With buckets of 100 ms instead of 1 ms, when do timers run?",
         (
-            ("unlimited, the move is over", "The settings say nothing of a move."),
-            (
-                "throttled, where it is in a list",
-                "A replica in a list and out of the ISR is throttled, whatever the reason.",
-            ),
-            ("refused", "A throttle slows, it refuses nothing."),
+            ("late, by up to 99 ms", "Other timers are late. When does a bucket expire, at its end?"),
+            ("early, by up to 99 ms", "A bucket expires at its beginning, with all that is in it."),
+            ("in time", "A bucket has one moment of expiration for all its tasks."),
         ),
         1,
     ),
-    "26.c": Guess(
-        "orders-0 has 100 MB and moves to 1, 2, 4; clients write 2 MB/s. With a throttle of 8 MB/s, it takes about ...",
+    "26.d": Guess(
+        "PurgatorySize is 8,964 and no request waits. What is it?",
         (
-            ("12 s: 100 / 8", "Without writes. What does the leader send while records are written?"),
-            ("17 s: 100 / (8 - 2)", "Broker 4 is not the only follower that fetches from the leader."),
-            ("50 s: 100 / (8 - 6)", "Three followers take 2 MB/s each, and the leader counts all of it."),
-            ("it never ends", "With 6 MB/s or less, it does not."),
+            ("a leak", "So people report it. Does the number stay below some limit?"),
+            ("8,964 clients that wait", "That is what the name suggests. There is another gauge for those."),
+            ("completed requests on other lists", "Each list is cleaned when a thread goes through it."),
+            ("a broken gauge", "It counts what it says: the length of all watch lists."),
         ),
         2,
     ),
 }
-"""The questions before a cell is run, by lesson and letter."""

@@ -75,7 +75,7 @@ def _rolled(lab: Lab, roll: Roll, may_stop: Callable[[Lab, int], object]) -> str
 
 
 def explain(lab: Lab, broker: int, started: dict[int, float]) -> str:
-    """Why nobody can lead once this broker is stopped, said from what can be seen just before."""
+    """The reason why no replica can lead once this broker is stopped, from what can be seen just before."""
     found = lab.partition("orders", 0)
     opening = f"you stopped broker {broker}, and orders-0 went Offline"
     others = [r for r in found.replicas if r != broker]

@@ -8,7 +8,7 @@ Separate from `lesson_19.py` because the notebook shows the table, too.
 
 from __future__ import annotations
 
-from kafka_ctl.display import Table
+from kafka_ctl.display import Shown, Table
 
 RELEASES = ("0.10.2.2", "2.0.1", "2.4.1")
 BROKERS, LIST, ZOOKEEPER = "--bootstrap-server", "--broker-list", "--zookeeper"
@@ -34,6 +34,8 @@ def options(script: str, release: str) -> list[str]:
     return OPTIONS[script][RELEASES.index(release)].split()
 
 
-def as_table() -> str:
-    """The table as text, a row for each script."""
-    return Table(("script", *RELEASES), [(name, *found) for name, found in OPTIONS.items()]).text()
+class ScriptOptions(Shown):
+    """The table, with a row for each script."""
+
+    def table(self) -> Table:
+        return Table(("script", *RELEASES), [(name, *found) for name, found in OPTIONS.items()])

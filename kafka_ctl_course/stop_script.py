@@ -26,7 +26,7 @@ JAR = "/opt/kafka_2.12-2.0.1/libs/jetty-servlet-9.4.11.v20180605-{}.jar"
 
 
 def why_not() -> str:
-    """Why this cannot be tried here; empty when it can."""
+    """The reason why this cannot be tried here; empty when it can."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     return f"no {', '.join(missing)} here" if missing else ""
 

@@ -218,7 +218,7 @@ WIDTH, RIM, CORE, MIDDLE = 534.0, 150.0, 30.0, (172.0, 174.0)
 """Pixels: of the picture, from the centre to the rim, of the place where tasks run, and where the centre is."""
 LEFT = 350.0
 """The beginning of the column with the time and the delay queue."""
-FONT, LETTER, PILL = 11.5, 6.7, 16.0
+FONT, LETTER, PILL = 12, 7.0, 16.0
 """Pixels of the letters, high and wide, and of what a task is drawn as."""
 MOST_BUCKETS, QUEUE, KEYS = 60, 9, 8
 """The most buckets of a ring, rows of the delay queue and watch lists that are drawn."""
@@ -374,7 +374,7 @@ class WheelDrawing:
         return Part("core", place, (Shape("body", "ellipse", circle),), (text,), "frame", title="where tasks run")
 
     def _column(self) -> list[Part]:
-        parts = [Part("time", Box(LEFT, 6, 180, 24), (), (Text(LEFT, 24, "0 ms", 18, "start", bold=True),), "bare")]
+        parts = [Part("time", Box(LEFT, 6, 180, 24), (), (Text(LEFT, 24, "0 ms", 14, "start", bold=True),), "bare")]
         top = 44.0
         for level in range(1, self.levels + 1):
             text = Text(LEFT, top, "x", FONT, "start")

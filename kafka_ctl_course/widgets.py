@@ -20,7 +20,7 @@ __all__ = ["CurveWidget", "GuessWidget", "MessageWidget", "TurnWidget"]
 
 
 class CurveWidget(ipywidgets.VBox):
-    """A curve with a slider for its parameter; the numbers at the slider stand below it."""
+    """A curve with a slider for its parameter, at first at its peak; the numbers there stand beside the lines."""
 
     def __init__(
         self, title: str, across: str, values: Sequence[float], lines: Mapping[str, Sequence[float]], **options: object
@@ -29,9 +29,10 @@ class CurveWidget(ipywidgets.VBox):
         self.picture = ipywidgets.HTML()
         self.slider = ipywidgets.SelectionSlider(
             options=[(f"{value:g}", place) for place, value in enumerate(values)],
+            value=max(range(len(values)), key=lambda place: max(line[place] for line in lines.values())),
             description=across,
             style={"description_width": "initial"},
-            layout=ipywidgets.Layout(width="560px"),
+            layout=ipywidgets.Layout(width="538px", max_width="100%"),
         )
         self.slider.observe(lambda change: self._draw(), "value")
         super().__init__([self.slider, self.picture], **options)
@@ -61,7 +62,9 @@ class MessageWidget(ipywidgets.VBox):
             raise BadInput("a message in no version has no bytes")
         self.messages = dict(sorted(messages.items()))
         self.picture = ipywidgets.HTML()
-        self.slider = ipywidgets.SelectionSlider(options=list(self.messages), description="version")
+        self.slider = ipywidgets.SelectionSlider(
+            options=list(self.messages), value=max(self.messages), description="version"
+        )
         self.slider.observe(lambda change: self._draw(), "value")
         super().__init__([self.slider, self.picture], **options)
         self._draw()
@@ -89,8 +92,8 @@ class TurnWidget(ipywidgets.interactive):
         TurnWidget(story, retries=[1, 3, 5], seconds=(1, 20), unclean=False)
 
     A list becomes buttons, a pair a slider, `False` a box to tick; they begin with the defaults of `run`. What `run`
-    prints stands above its picture, a drawing or the last step of a player. Where the kit refuses the settings, its
-    sentence stands there.
+    prints stands above its picture, a drawing or a player, which opens at the last step if at no other. Where the kit
+    refuses the settings, its sentence stands there.
     """
 
     out: ipywidgets.Widget
@@ -120,7 +123,8 @@ class TurnWidget(ipywidgets.interactive):
             printed.write(str(refusal))
         self.printed = printed.getvalue()
         if isinstance(self.result, Player):
-            self.out, self.result.index = self.result, len(self.result) - 1
+            self.out = self.result
+            self.result.index = self.result.index or -1
         else:
             self.out = ipywidgets.HTML(self.drawn["text/html"])
         self.children = (*self.kwargs_widgets, ipywidgets.HTML(f"<pre>{escape(self.printed)}</pre>"), self.out)

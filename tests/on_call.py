@@ -123,6 +123,8 @@ class Operator:
             if state == "running" and self.lab.metrics(id)["ActiveControllerCount"] == 1
         ]
         named = self.znodes["/controller"][0].decode()
+        if not acting:
+            return "controller-written", "zookeeper"
         return "cut-from-zookeeper", next(id for id in acting if f'"brokerid":{id},' not in named)
 
     def idle(self):
@@ -134,7 +136,7 @@ class Operator:
             return "killed-in-shutdown", self.owner(stopped[-1][1])
         if started := self.recent("starting"):
             return "broker-down", self.owner(started[-1][1])
-        return "long-pause", self.owner(self.recent("session has expired")[-1][1])
+        return "long-pause", self.owner(self.recent("has expired")[-1][1])
 
     def moved(self):
         if started := self.recent("starting"):
@@ -191,6 +193,8 @@ def repair(incident: Incident, cause: str, component: object) -> None:
         case "wrong-identity":
             lab.set_broker_id(component, component)
             lab.start(component)
+        case "controller-written":
+            lab.delete_controller()
         case "rebalance-off":
             lab.elect_preferred()
         case "preferred-order":

@@ -104,7 +104,7 @@ class Chaos:
         self.count = self.healed = 0
 
     def acknowledged(self, call: Callable[..., object], *args: Any, **kwargs: Any) -> bool:
-        """Whether a call came to its end."""
+        """True if a call came to its end."""
         try:
             call(*args, **kwargs)
         except KafkaCtlError:
@@ -216,7 +216,7 @@ class Chaos:
             assert path in znodes and znodes[path][0] == text.encode(), f"lost: {path}"
 
     def heal(self) -> None:
-        """What Kafka itself leaves undone, the next controller must do."""
+        """The work that Kafka itself leaves undone and the next controller must do."""
         if any(map(half_made, self.lab.partitions())):
             self.healed += 1
             self.lab.delete_controller()

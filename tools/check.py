@@ -68,7 +68,7 @@ STEPS = (
 
 
 class Outcome(NamedTuple):
-    """How a step went: its exit status, its seconds, and how many checks passed, failed or were skipped."""
+    """The outcome of a step: its exit status, its seconds, and the checks that passed, failed or were skipped."""
 
     step: Step
     status: int
@@ -96,7 +96,7 @@ def run(step: Step, root: Path) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         more = [f"--junitxml={report}"] if step.counts else []
-        # The notebooks answer every exercise; nobody has solved them.
+        # The notebooks hold the answers; no learner has solved an exercise.
         environ = {**step.environ, **os.environ, FOLDER: ""}
         status = subprocess.call([sys.executable, "-m", *step.arguments, *more], cwd=root, env=environ)
         counted = count(report) if report.exists() else Counter[str](passed=int(not status))
@@ -108,7 +108,7 @@ def run(step: Step, root: Path) -> Outcome:
 
 
 def count(report: Path) -> Counter[str]:
-    """How many tests passed, failed or were skipped, read from pytest's XML report."""
+    """The numbers of tests that passed, failed or were skipped, read from pytest's XML report."""
     counted: Counter[str] = Counter()
     for suite in ElementTree.parse(report).getroot().iter("testsuite"):
         failed, skipped = (

@@ -40,7 +40,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
 def cause_digraph(
     records: Sequence[Record], start: int = 0, is_relevant: Callable[[Record], bool] = newsworthy
 ) -> Digraph:
-    """What led to what: one node a step from place `start` on.
+    """Causes and effects: one node a step from place `start` on.
 
     A solid edge leads from a cause to its first effect, dotted ones from there to the later effects.
     """
@@ -156,7 +156,7 @@ def write(folder: str | Path) -> list[Path]:
 
 
 def check(folder: str | Path) -> list[str]:
-    """What is stale in the folder, one sentence each; empty when all is fresh.
+    """The stale files of the folder, one sentence each; empty when all is fresh.
 
     Raises BadInput when there is no folder, Unavailable when there is no Graphviz.
     """

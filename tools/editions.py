@@ -1,4 +1,4 @@
-"""What is made of the notebooks: `python -m tools.notebooks editions`.
+"""The editions of the notebooks: `python -m tools.notebooks editions`.
 
     notebooks/starter/      for learners: dots or a bug instead of answers, nothing saved that gives an answer away
     notebooks/instructor/   for who teaches: a timing plan, the exercises with their hints, notes; nothing saved either
@@ -6,7 +6,7 @@
     notebooks/README.md     its table of the lessons
 
 The two folders are not stored: the lab of a checkout, the wheel and the site make the starters for themselves. A file
-in them that somebody has changed is never overwritten. With `--check` nothing is written, and which of the two stored
+in them that a user has changed is never overwritten. With `--check` nothing is written, and which of the two stored
 files is stale is named. `--slides FOLDER` also makes a presentation and a summary page to print of each lesson.
 """
 
@@ -46,19 +46,38 @@ PRINTED = """
 body { font: 11pt/1.4 sans-serif; max-width: 18cm; margin: 1cm auto }
 h1 { font-size: 16pt } h2 { font-size: 12pt } code { font-size: 10pt }
 """
-"""How a page to print looks."""
+"""The style of a page to print."""
 ROUTES = {
     "One hour": ("01",),
     "Half a day": ("01", "03", "05", "06", "07", "08", "09"),
     "Three days": None,
-    "Operators": ("01", "04", "05", "06", "07", "08", "09", "11", "12", "13", "14", "16", "17", "18", "19", "20", "26"),
-    "Students": ("01", "02", "03", "05", "09", "10", "11", "16"),
+    "Operators": (
+        "01",
+        "04",
+        "05",
+        "06",
+        "07",
+        "08",
+        "09",
+        "11",
+        "12",
+        "13",
+        "14",
+        "15",
+        "17",
+        "18",
+        "19",
+        "20",
+        "21",
+        "22",
+    ),
+    "Students": ("01", "02", "03", "05", "09", "10", "11", "17"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""
 
 
 class Lesson(NamedTuple):
-    """What the map says of a lesson."""
+    """The row of a lesson in the map."""
 
     number: str
     file: str
@@ -133,7 +152,7 @@ def _is_check(node: ast.stmt) -> bool:
 
 
 def _is_pair(node: ast.Assign, source: str) -> bool:
-    """Whether a pair in brackets is assigned to one name."""
+    """True if a pair in brackets is assigned to one name."""
     return (
         isinstance(node.value, ast.Tuple)
         and len(node.value.elts) == 2
@@ -270,7 +289,7 @@ def text(book: NotebookNode) -> str:
 
 
 def give(folder: Path, books: Mapping[str, NotebookNode]) -> list[str]:
-    """Write notebooks into a folder; those that somebody has changed there stay.
+    """Write notebooks into a folder; those that a user has changed there stay.
 
     Returns the names of these, once for each newer edition of them.
     """

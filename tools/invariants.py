@@ -64,7 +64,7 @@ def _invariant(invariant: type[Invariant]) -> str:
 
 
 def _mechanism(mechanism: type[Mechanism]) -> str:
-    """What happens, where, what it breaks, and the place in Kafka's source."""
+    """A fault, its component, the invariant that it breaks, and the place in Kafka's source."""
     happens, _, rest = mechanism.sentence.partition("\n\n")
     more, _, source = f"\n{rest}".rpartition("\nKafka ")
     return "".join(

@@ -1,4 +1,4 @@
-"""What Kafka's releases say of themselves, read from their jars with Java and kept as two text files.
+"""Tables of Kafka's releases, read from their jars with Java and kept as two text files.
 
 `python -m tools.kafka_tables` writes `kafka_ctl/brokers/config_keys.txt`, the configuration keys of topics and brokers,
 and `kafka_ctl/wire/field_names.txt`, the names that Kafka's own tables give to the fields of messages where the schemas
@@ -39,7 +39,7 @@ Named = list[tuple[str, "Named"]]
 
 
 def printed(generation: str) -> list[list[str]]:
-    """What `KafkaTables.java` prints of a release, line by line, split at tabs."""
+    """The output of `KafkaTables.java` for a release, line by line, split at tabs."""
     done = subprocess.run(
         RELEASES[generation].java(str(PROGRAM)), capture_output=True, text=True, check=True, timeout=120
     )

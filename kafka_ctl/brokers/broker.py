@@ -19,7 +19,9 @@ from kafka_ctl.brokers.controlled_shutdown import ShutdownReport, ask_to_leave
 from kafka_ctl.brokers.follower import FollowerRole
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log_dirs import LogDirs
-from kafka_ctl.brokers.process import (
+from kafka_ctl.brokers.process import BrokerProcess, World
+from kafka_ctl.brokers.replica_manager import ReplicaManager
+from kafka_ctl.brokers.states import (
     BROKER_STATES,
     DOWN,
     PENDING_SHUTDOWN,
@@ -28,11 +30,8 @@ from kafka_ctl.brokers.process import (
     RUNNING_AS_CONTROLLER,
     SHUTTING_DOWN,
     STARTING,
-    BrokerProcess,
     BrokerState,
-    World,
 )
-from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.controller import failover
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.dispatch import PROCEDURES

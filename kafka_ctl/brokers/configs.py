@@ -37,7 +37,7 @@ from kafka_ctl.zookeeper.znodes import ConfigChangeNotificationSequenceZNode, Co
 SESSION_BACKOFF = 0.1
 """Seconds until a read whose session has expired is repeated."""
 MIN_ISR: Final = "min.insync.replicas"
-CHANGES = "/config/changes"
+CHANGES = ConfigChangeNotificationSequenceZNode.PARENT
 TOPICS, BROKERS = "topics", "brokers"
 EXPIRATION = 15 * 60 * 1000
 """Milliseconds after which a notification may be deleted (Kafka's changeExpirationMs)."""

@@ -1,4 +1,4 @@
-"""Which id a broker has: what its configuration says, what its disks remember, or one drawn from ZooKeeper.
+"""The id of a broker: from its configuration, from its disks, or drawn from ZooKeeper.
 
 A `meta.properties` file in every log directory remembers the id; it is written once the broker has registered itself.
 An id that is not configured is the next number of `/brokers/seqid` above `reserved.broker.max.id`: 1001, 1002 ...

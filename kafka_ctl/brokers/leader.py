@@ -36,7 +36,7 @@ from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
-from kafka_ctl.requests import ProduceRequest, Response
+from kafka_ctl.requests import ALL, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
@@ -48,8 +48,6 @@ from kafka_ctl.zookeeper.znodes import (
 
 PROPAGATION_CHECK, PROPAGATION_QUIET, PROPAGATION_LIMIT = 2.5, 5.0, 60.0
 """Seconds: how often a leader looks, how long ISRs must be quiet, how long a change waits at most."""
-ALL = -1
-"""The value of `acks=all` in a request."""
 NOT_ENOUGH = "NOT_ENOUGH_REPLICAS"
 
 

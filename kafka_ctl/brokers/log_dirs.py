@@ -85,7 +85,7 @@ class LogDirs:
         return error
 
     def _absent(self, tp: TopicPartition) -> str:
-        """Why a copy that is not here cannot be moved.
+        """The error for a copy that is not here and so cannot be moved.
 
         Kafka 2.0.1: server/ReplicaManager.scala, getReplicaOrException; 2.4.1: getPartitionOrException
         """

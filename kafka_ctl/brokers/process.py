@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar, Unpack
+from typing import Protocol, TypeVar, Unpack
 
 from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.disk import Disk
@@ -28,6 +28,7 @@ from kafka_ctl.brokers.fetches import (
 )
 from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.brokers.replication_quota import ReplicationQuota, ReplicationQuotas
+from kafka_ctl.brokers.states import DOWN, PENDING_SHUTDOWN, RUNNING, SHUTTING_DOWN
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.generation import Config, Generation
@@ -44,28 +45,6 @@ T = TypeVar("T")
 
 UNNAMED = "broker-new"
 """The actor of a process that does not know its id yet."""
-DOWN, STARTING, RECOVERING = "down", "starting", "recovering from unclean shutdown"
-RUNNING, PENDING_SHUTDOWN, SHUTTING_DOWN = "running", "pending controlled shutdown", "shutting down"
-
-
-class BrokerState(NamedTuple):
-    """A state of a broker process: the number that the gauge `BrokerState` shows, and Kafka's name."""
-
-    number: int
-    name: str
-
-
-BROKER_STATES = {
-    DOWN: BrokerState(0, "NotRunning"),
-    STARTING: BrokerState(1, "Starting"),
-    RECOVERING: BrokerState(2, "RecoveringFromUncleanShutdown"),
-    RUNNING: BrokerState(3, "RunningAsBroker"),
-    PENDING_SHUTDOWN: BrokerState(6, "PendingControlledShutdown"),
-    SHUTTING_DOWN: BrokerState(7, "BrokerShuttingDown"),
-}
-"""Kafka 2.0.1: server/BrokerStates.scala."""
-RUNNING_AS_CONTROLLER = BrokerState(4, "RunningAsController")
-"""Kafka 0.10.0.1: server/BrokerStates.scala; gone since 0.10.1.0 (KAFKA-3761)."""
 
 
 class Peers(Network, Protocol):

@@ -120,7 +120,7 @@ class ReplicaManager:
         return tp in self.process.offline or self.process.disk.refuses(tp, is_new)
 
     def problem(self, tp: TopicPartition, sent: PartitionState, request: LeaderAndIsrRequest) -> str | None:
-        """Why this partition's part of the request is ignored, None if it is not."""
+        """The reason why this partition's part of the request is ignored; None if it is not."""
         detail: str | None
         known = self.process.hosted.get(tp)
         current = known.state.leader_epoch if known else -1

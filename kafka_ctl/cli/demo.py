@@ -231,7 +231,7 @@ def partitions(lab: Lab, dead: Iterable[int] = ()) -> Table:
     for column in ("partition", "state", "leader", "in sync", "replicas", "leader epoch", "controller epoch"):
         table.add_column(column)
     for p in lab.partitions():
-        leader = str(p.leader) if p.leader >= 0 else "[bold red]nobody[/]"
+        leader = str(p.leader) if p.leader >= 0 else "[bold red]none[/]"
         colour = "green" if short(p.state) == "Online" else "red"
         table.add_row(
             f"{p.topic}-{p.partition}",

@@ -27,7 +27,7 @@ COMPLETE, WAIT, START = "complete", "wait", "start"
 """The next step for a topic that is to be deleted."""
 REASSIGNING, FAILED, DEAD = "topic reassignment in progress", "replica deletion failure", "offline replicas"
 ELECTING = "preferred replica election in progress"
-"""Why a deletion is halted."""
+"""The reason why a deletion is halted."""
 
 
 def enabled(env: Controller) -> bool:
@@ -206,8 +206,8 @@ async def _begin(env: Controller, topic: str) -> None:
         context.deletion_started.add(topic)
     await env.send_update_metadata(partitions)
     env.log("partition_deletion", partitions=[str(tp) for tp in partitions])
-    alive = context.online_replicas(topic)
-    dead = [r for r in context.replicas_of(partitions) if r not in set(alive)]
+    alive = dict.fromkeys(context.online_replicas(topic))
+    dead = [r for r in context.replicas_of(partitions) if r not in alive]
     retry = [r for r in alive if context.replicas.get(r) is not SUCCESSFUL]
     await env.replica_machine.handle(dead, INELIGIBLE)
     await env.replica_machine.handle(retry, OFFLINE_REPLICA)

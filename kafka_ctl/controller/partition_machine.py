@@ -25,7 +25,7 @@ from kafka_ctl.trace.record import Columns
 
 
 class Strategy(StrEnum):
-    """Why a leader is needed; it decides who may lead and who gets the request."""
+    """The reason for which a leader is needed; it decides which replicas may lead and which brokers get the request."""
 
     OFFLINE = "offline"
     REASSIGN = "reassign"

@@ -58,7 +58,8 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
                 self.begin(Replica(*tp, broker), ONLINE if context.online(broker, tp) else INELIGIBLE)
         self.process.log("triggering_online_replicas")
         guessed = dict(context.replicas)
-        online, offline = self.process.plugins.rule("startup", self._begun)({r: str(s) for r, s in guessed.items()})
+        found = self.process.plugins.rule("startup", self._begun)({r: str(s) for r, s in guessed.items()})
+        online, offline = map(set, found)
         await self.handle([r for r in context.replicas_at_startup() if r in online], ONLINE)
         if offline or self.process.generation.failover.stops_dead_replicas_at_startup:
             self.process.log("triggering_offline_replicas")

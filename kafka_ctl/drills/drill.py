@@ -1,7 +1,7 @@
 """A drill: scenarios, each played in a copy of one cluster, ranked by what they do to it.
 
 Copies are made by replaying the cluster's story or, where a process may fork, by forking one that has replayed it.
-Both give the same outcomes, whoever plays them: this process, others, or Spark's tasks.
+Both give the same outcomes, in this process, in others, and in Spark's tasks.
 
 Separate from `outcome.py` because it is about many outcomes.
 """

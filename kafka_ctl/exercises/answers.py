@@ -28,7 +28,8 @@ from kafka_ctl.errors import UnusableFunction
 from kafka_ctl.simulation.loop import LONGEST, RunTooLong
 
 SECONDS, BUSY = 10.0, 10.0
-"""The time for the functions of an answer altogether, and for each cluster that works with their results."""
+"""The seconds for the functions of an answer altogether, and of processor time for each cluster that works with their
+results: other programs on the machine take none of the second."""
 PATIENCE = 4.0
 """Seconds without a sign of life while an answer is judged; then the part that is under way is printed."""
 PARTS, DEPTH, CHARACTERS, BITS = 10_000, 20, 100_000, 3_300
@@ -200,7 +201,7 @@ def still_running(what: str) -> None:
 
 @contextmanager
 def judging() -> Iterator[Judging]:
-    """Judge one answer inside: clusters give up after `BUSY` seconds, what is printed is cut, Ctrl-C is noted."""
+    """Judge one answer inside: clusters give up after `BUSY` seconds of work, output is cut, Ctrl-C noted."""
     state = Judging()
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT) if main else None

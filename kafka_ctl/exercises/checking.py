@@ -86,7 +86,7 @@ def _judged(exercise: Exercise, answer: object) -> Verdict | None:
             verdict = None if is_open(given) else exercise.judge(given)
         except RunTooLong:
             verdict = Verdict(
-                False, f"With your answer a cluster is still busy after {answers.BUSY:g} s; it was stopped."
+                False, f"With your answer a cluster is still busy after {answers.BUSY:g} s of work; it was stopped."
             )
         except (Unfit, UnusableFunction) as problem:
             verdict = Verdict(False, f"Your {'answer' if isinstance(problem, Unfit) else 'function'} {problem}.")

@@ -29,7 +29,8 @@ class Compute(Exercise, Generic[*Given, Truth]):
     """A function that is called after each of `stories`, with what `give` takes from the lab: tuples of arguments.
 
     `truth` is the right answer to one of them, `explain` says what is wrong with another one. Where the arguments say
-    all, and a story would show nothing, `shows_story` is off.
+    all, and a story would show nothing, `shows_story` is off. Where None may be right, `none` is on, so that a wrong
+    None is explained like any other answer.
     """
 
     kind: ClassVar[str] = "implement"
@@ -39,6 +40,7 @@ class Compute(Exercise, Generic[*Given, Truth]):
     explain: Callable[[tuple[*Given], object, Truth], str]
     why: str
     shows_story: bool = True
+    none: bool = False
 
     def judge(self, answer: object) -> Verdict:
         """Call it after every story; the first difference is reported."""
@@ -61,7 +63,7 @@ class Compute(Exercise, Generic[*Given, Truth]):
             got = fitted(plain(answer(*given)), expected)
         except Exception as error:  # whatever a learner's code can do
             return f"your function {failed(error)}."
-        if got is None and expected is not None:
+        if got is None and expected is not None and not self.none:
             return returned_none(answer)
         if same(got, expected):
             return None

@@ -175,7 +175,7 @@ def kind_of(example: object) -> str:
 
 
 def unsuited(answer: object, example: object) -> str | None:
-    """Why an answer cannot be compared with what is asked for, by an example of its shape; None if it can."""
+    """The reason why an answer cannot be compared with an example of what is asked for; None if it can."""
     wanted = kind_of(example)
     if isinstance(answer, str) and not isinstance(example, str):
         asked = f"{wanted} {'are' if wanted.endswith('parts') else 'is'} asked for"
@@ -214,7 +214,7 @@ class PictureGuess(NamedTuple):
     """A question that is answered by clicking in the picture of a cluster; the answer is what a run shows.
 
     `before` makes the lab that is shown, `run` does to a fork of it what is asked about, and `outcome` reads the right
-    things off that: `broker:2`, `partition:orders-0`, or `nobody` for none of them. `kind` is `broker` or `partition`;
+    things off that: `broker:2`, `partition:orders-0`, or `none`. `kind` is `broker` or `partition`;
     of partitions several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
     """
 

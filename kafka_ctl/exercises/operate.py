@@ -12,7 +12,7 @@ from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, UnusableFunction, s
 from kafka_ctl.exercises import answers
 from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.lab import story
-from kafka_ctl.lab.lab import COMMANDS, Lab
+from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import UNTIL, Command
 from kafka_ctl.simulation.loop import RunTooLong
 
@@ -182,9 +182,9 @@ class _CannotPlay(Exception):
 def _lines(answer: object) -> list[str]:
     lines = answer.splitlines() if isinstance(answer, str) else answer
     if not isinstance(lines, list | tuple) or not all(isinstance(line, str) for line in lines):
-        known = ", ".join(name for name in COMMANDS if name not in WAITS)
         raise _CannotPlay(
-            f"{short(answer)} is neither a lab nor a function of a lab; give one of these. Commands: {known}"
+            f"{short(answer)} is neither a lab nor a function of a lab; give a lab with your commands, a function "
+            "such as `lambda lab: lab.settle()`, or lines of a story. docs/reference.md lists the commands of a lab."
         )
     return [line for line in lines if line.strip()]
 

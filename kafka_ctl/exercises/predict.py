@@ -22,8 +22,8 @@ class Predict(Exercise, Generic[Truth]):
 
     `example` is an answer of the right shape that is not the right one. `parts` names the parts of an answer that is a
     tuple. Words are compared without regard to capital letters; `names` has other spellings of them, `read` takes an
-    answer for what it means, and `nobody` says what is written where None was. `wrong` are asked in order what to say;
-    where none has anything to say, the parts that are wrong are named. `also` accepts what is right for another reason
+    answer for what it means, and `no_broker` is written instead of None. `wrong` are asked in order what to say; where
+    none has anything to say, the parts that are wrong are named. `also` accepts what is right for another reason
     and says which; `why` explains a right answer.
     """
 
@@ -34,7 +34,7 @@ class Predict(Exercise, Generic[Truth]):
     parts: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[object], object] = plain
-    nobody: str = ""
+    no_broker: str = ""
     wrong: Sequence[Remark[Truth]] = ()
     also: Remark[Truth] = lambda answer, truth: None
     why: str
@@ -44,7 +44,7 @@ class Predict(Exercise, Generic[Truth]):
         given = self.read(plain(answer))
         example = f"An answer looks like {self.example!r}."
         if (problem := _unsuited(given, self.example, self.parts)) is not None:
-            none = f"; nobody is {self.nobody}" * (bool(self.nobody) and "None" in problem)
+            none = f"; no broker is {self.no_broker}" * (bool(self.no_broker) and "None" in problem)
             return Verdict(False, f"{problem}{none}. {example}")
         truth = self._truth
         known = {word: word for word in [*_words(truth), *_words(self.example)]} | dict(self.names)
@@ -63,7 +63,7 @@ class Predict(Exercise, Generic[Truth]):
             return plain(self.ask(lab))
 
     def _differs(self, answer: object, truth: object) -> str:
-        """Which parts of an answer are wrong, without saying what is right."""
+        """The parts of an answer that are wrong, without saying what is right."""
         if isinstance(answer, int | float) and isinstance(truth, int | float):
             return f"That is too {'large' if answer > truth else 'small'}."
         if isinstance(answer, dict) and isinstance(truth, dict):

@@ -1,4 +1,4 @@
-"""Which exercises have been solved: a small file in the folder of the course.
+"""The exercises that have been solved: a small file in the folder of the course.
 
 The folder is a learner's copy of the course, around the folder where the program runs, or the checkout. Elsewhere the
 file is where this user's programs keep their data.

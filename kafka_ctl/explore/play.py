@@ -12,7 +12,8 @@ from kafka_ctl.explore.walk import Walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
-from kafka_ctl.simulation.clock import Halted, VirtualClock
+from kafka_ctl.ports import Halted
+from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
@@ -169,7 +170,7 @@ def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> 
 
 
 def _known(lab: Lab) -> str | None:
-    """Why controllers may be elected without end: each finds a request that it cannot fulfil."""
+    """Requests that a controller cannot fulfil, so that controllers may be elected without end."""
     failed = [r.detail or "" for r in lab.trace.records[-400:] if r.action == "election_failed"]
     return next((known for message, known in FAILURES.items() if any(message in text for text in failed)), None)
 

@@ -131,7 +131,7 @@ class Cluster:
         id = znodes.ControllerZNode.decode(node.data)
         broker, doubt = self.znodes.get(znodes.BrokerIdZNode.path(id)), ""
         if not node.stat.ephemeral_owner:
-            doubt = f"/controller names broker {id}, but no session holds it: somebody wrote it by hand"
+            doubt = f"/controller names broker {id}, but no session holds it: it was written by hand"
         elif broker is None:
             doubt = f"/controller names broker {id}, which is not registered"
         elif broker.stat.ephemeral_owner != node.stat.ephemeral_owner:
@@ -141,7 +141,7 @@ class Cluster:
 
     @property
     def migrates(self) -> str:
-        """Why this is a cluster on its way to KRaft; empty if it is none."""
+        """The sign of a cluster on its way to KRaft; empty if it is none."""
         if MIGRATION in self.znodes:
             return "/migration exists: this cluster is being migrated to KRaft (KIP-866)"
         node = self.znodes.get(CONTROLLER)
@@ -192,7 +192,7 @@ class Cluster:
         return found
 
     def _deletion_waits(self, topic: str) -> str:
-        """Why Kafka halts a deletion. Kafka 2.0.1: controller/TopicDeletionManager.scala, isTopicEligibleForDeletion"""
+        """Reasons to halt a deletion. Kafka 2.0.1: controller/TopicDeletionManager.scala, isTopicEligibleForDeletion"""
         assignment = self.topics.get(topic)
         if assignment is None:
             return ""

@@ -176,7 +176,7 @@ class Watch:
 
     @property
     def migrates(self) -> str:
-        """Why nothing is predicted for this cluster, which is on its way to KRaft; empty if it is not."""
+        """The reason why nothing is predicted for a cluster on its way to KRaft; empty if it is none."""
         return self._look(lambda: self.cluster.migrates)
 
     def stuck(self) -> list[str]:

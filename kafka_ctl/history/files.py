@@ -69,7 +69,7 @@ def printable(name: str) -> str:
 
 
 def reason(problem: BaseException) -> str:
-    """Why a file could not be read or written, in a few words."""
+    """The reason why a file could not be read or written, in a few words."""
     if isinstance(problem, OSError) and problem.errno:
         return os.strerror(problem.errno)
     message = " ".join(str(problem).split())

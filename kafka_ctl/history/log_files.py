@@ -61,9 +61,9 @@ class ParsedLine(NamedTuple):
     line: LogLine | None = None
     rejected: str | None = None
     formats: int = 0
-    """Which of `FORMATS` the text is the first to show, as bits."""
+    """Those of `FORMATS` that the text is the first to show, as bits."""
     piece: int = 0
-    """Which of the texts on its line this is."""
+    """The number of this text among those of its line."""
 
 
 def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[ParsedLine]:

@@ -9,7 +9,7 @@ import re
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.brokers.broker import DOWN
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.display import Rows, Table, table
 from kafka_ctl.errors import BadInput, Unavailable, UnknownName, short
 from kafka_ctl.incidents.kinds import TABLES, Played, play
@@ -111,8 +111,11 @@ class Console:
         if name in COMMANDS or name in WAITS:
             return functools.wraps(getattr(self._lab, name))(functools.partial(self._give, name))
         if not name.startswith("_") and hasattr(Lab, name):
-            allowed = ", ".join((*LOOKS, *COMMANDS, *WAITS))
-            raise BadInput(f"{name} is closed while the incident is open; allowed: {allowed}")
+            looks = ", ".join(LOOKS[:7])
+            raise BadInput(
+                f"{name} is closed while the incident is open; allowed: looks such as {looks}, and an administrator's "
+                "commands; dir() of this cluster lists them"
+            )
         raise AttributeError(f"the cluster of an incident has no {name!r}")
 
     def __dir__(self) -> list[str]:
@@ -219,15 +222,18 @@ class Incident:
         if name in NAMES:
             text = kafka_log(lab.trace, name, lab.generation.name, broker)
         else:
-            text = "".join(line for record in lab.trace.records for line in _lines(record, name, broker))
+            text = "".join(
+                line for record in lab.trace.records for line in _lines(record, name, broker, lab.generation.name)
+            )
         return LogText("".join(line for line in text.splitlines(keepends=True) if wanted.search(line)))
 
     def answer(self, cause: str, component: object) -> Score:
         """Close the incident: its cause, one of `CAUSES`, and the component that has to be looked after.
 
         The component is a broker's id, a topic, or `zookeeper`. Returns the score: cause, component, time, and with a
-        living cluster also whether the symptom is gone and what was lost since the page. Raises UnknownName for another
-        cause or component, BadInput for a second answer.
+        living cluster also whether the symptom is gone and what was lost since the page. These three count half where
+        only one of cause and component is right, and not at all where neither is: who cannot say what was repaired
+        cannot say that it will hold. Raises UnknownName for another cause or component, BadInput for a second answer.
         """
         if self.score is not None:
             raise BadInput("this incident is answered already; on_call() opens another one")
@@ -236,12 +242,13 @@ class Incident:
         named = self._component(component)
         rights = [_place(text, self._played) for text in self._played.kind.components]
         is_cause, is_component = cause == self._played.kind.cause, named in rights
-        parts = [
+        found = [
             Part("cause", 40 * is_cause, 40, "right" if is_cause else f"it was {self._played.kind.cause}"),
             Part("component", 20 * is_component, 20, "right" if is_component else f"it was {' or '.join(rights)}"),
-            _timed(self.lab.seconds),
         ]
-        self.score = Score(parts if self.logs_only else [*parts, *self._repaired()])
+        others = [_timed(self.lab.seconds), *([] if self.logs_only else self._repaired())]
+        right = is_cause + is_component
+        self.score = Score([*found, *(part._replace(points=part.points * right // 2) for part in others)])
         return self.score
 
     def _component(self, given: object) -> str:
@@ -305,8 +312,8 @@ class Solution:
         return self._played.lab.story
 
     def player(self, view: str = "cluster") -> Player:
-        """The film from the fault on; `view` is one of those of `Lab.player`."""
-        return self._played.lab.player(view, start=self._played.began, limit=60)
+        """The film from the fault on, opened at it; `view` is one of those of `Lab.player`."""
+        return self._played.lab.player(view, start=self._played.began, limit=60, index=1)
 
     def __repr__(self) -> str:
         proof = "absent" if self.is_proven else "there all the same"
@@ -351,10 +358,11 @@ def _timed(seconds: float) -> Part:
     return Part("time", round(10 * (1 - late)), 10, f"{seconds:.0f} s since the page")
 
 
-def _lines(record: Record, name: str, broker: int | None) -> list[str]:
+def _lines(record: Record, name: str, broker: int | None, generation: str) -> list[str]:
     """The line that a record leaves in `server.log` or with a producer; none for most records."""
     action = "refused" if record.action == "stopped" and record.error else record.action
-    file, text = TABLES.lines.get((record.kind, action), ("", ""))
+    key, none = (record.kind, action), ("", "")
+    file, text = TABLES.lines.get(key) or TABLES.lines.get((*key, generation), none)
     owner = record.broker if record.broker is not None else number_of(record.actor)
     if (
         file != name

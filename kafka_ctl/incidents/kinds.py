@@ -65,14 +65,14 @@ class Tables(NamedTuple):
     symptoms: Mapping[str, Symptom]
     noise: tuple[Noise, ...]
     kinds: tuple[Kind, ...]
-    lines: Mapping[tuple[str, str], tuple[str, str]]
-    """By kind and action of a record the log and its text."""
+    lines: Mapping[tuple[str, ...], tuple[str, str]]
+    """By kind and action of a record, and by generation where they differ, the log and its text."""
 
 
 def _read() -> Tables:
     """Read `incidents.txt`: a block begins in the first column, and its other lines are indented."""
     text = (resources.files(__package__) / "incidents.txt").read_text("utf-8")
-    causes, symptoms, lines = dict[str, str](), dict[str, Symptom](), dict[tuple[str, str], tuple[str, str]]()
+    causes, symptoms, lines = dict[str, str](), dict[str, Symptom](), dict[tuple[str, ...], tuple[str, str]]()
     noise, kinds = list[Noise](), list[Kind]()
     for block in re.findall(r"^[a-z].*(?:\n  .*)*", text, re.MULTILINE):
         head, *body = map(str.strip, block.split("\n"))
@@ -86,7 +86,7 @@ def _read() -> Tables:
             case "noise":
                 noise.append(Noise(right, tuple(body)))
             case "line":
-                lines[names[1], names[2]] = names[0], right
+                lines[(*names[1:],)] = names[0], right
             case _:
                 kinds.append(_kind(names, body))
     return Tables(causes, symptoms, tuple(noise), tuple(kinds), lines)
@@ -208,9 +208,9 @@ def _stale(played: Played) -> bool:
 
 
 def _controllers(played: Played) -> bool:
-    """True if two running brokers take themselves for the controller."""
+    """True if two running brokers take themselves for the controller, or none does."""
     running = [id for id, broker in played.lab.brokers.items() if broker.state == "running"]
-    return sum(played.lab.metrics(id)["ActiveControllerCount"] == 1 for id in running) > 1
+    return sum(played.lab.metrics(id)["ActiveControllerCount"] == 1 for id in running) != 1
 
 
 def _idle(played: Played) -> bool:

@@ -24,7 +24,7 @@ class Subject(NamedTuple):
     controller: str | None = None
     """The actor of a controller whose own picture is wrong."""
     aspect: str = ""
-    """Which of the things that one invariant says, or which of several of the same kind."""
+    """The number of the statement within its invariant, or among several of the same kind."""
     state: LeaderAndIsr | None = None
     """The partition in the memory of the broker or controller, or its state before the write."""
     brokers: tuple[int, ...] = ()

@@ -5,6 +5,7 @@ What the learner has changed is never touched. A list in the folder says which v
     file is not there, or as it was given   the newer one takes its place
     file was changed, the course was not    nothing to do
     both were changed                       the newer one is put beside it, with its version in the name
+    as it was given, gone from the course   it is deleted, so that a renamed lesson is there once
 
 Separate from `launch.py` because that one opens whatever folder it is given. In a checkout there is no copy:
 `tools/editions.py` makes the starters in it, by the same rule, but puts nothing beside them.
@@ -56,11 +57,17 @@ def _known(listed: Path) -> dict[str, str] | None:
 
 
 def renewed(folder: Path, files: Mapping[str, bytes], listed: str, *, beside: bool = True) -> list[str]:
-    """Write new files into `folder`, and their hashes into its file `listed`; those that a learner has changed stay.
+    """Write new files into `folder`, their hashes into its file `listed`, and delete those that the course has no more.
+
+    Files that a learner has changed stay.
 
     Returns the names of the newer files that were put beside these or, without `beside`, of those that stay.
     """
     known, given, reported = _known(folder / listed) or {}, {}, []
+    for name in known.keys() - files.keys():
+        old = folder / name
+        if old.is_file() and folder.resolve() in old.resolve().parents and _sha(old.read_bytes()) == known[name]:
+            old.unlink()
     for name, new in files.items():
         target, given[name] = folder / name, _sha(new)
         if target.is_file() and _sha(target.read_bytes()) not in (known.get(name), given[name]):

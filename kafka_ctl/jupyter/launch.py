@@ -84,7 +84,7 @@ def running(
         *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
         *arguments,
     ]
-    # The token travels in the environment because a command line can be read by everybody on the machine.
+    # The token travels in the environment because a command line can be read by every user of the machine.
     surroundings = {**os.environ, "JUPYTER_PREFER_ENV_PATH": "1", **(environ or {}), "JUPYTER_TOKEN": token}
     listed = filter(None, [str(SETTINGS), surroundings.get("JUPYTER_CONFIG_PATH")])
     surroundings["JUPYTER_CONFIG_PATH"] = os.pathsep.join(listed)
@@ -170,7 +170,7 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
     if port and free_port(port) != port:
         raise BadInput(f"port {port} is taken on 127.0.0.1; give another port, or none to use a free one")
     arguments = [notebook] if browser else ["--no-browser"]
-    # From here on, before anybody can read the address: whoever ends this process means JupyterLab as well.
+    # From here on, before the address can be read, a signal that ends this process ends JupyterLab as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with running(root, port=port or free_port(USUAL_PORT), arguments=arguments) as server:
         # JupyterLab handles Ctrl-C itself and asks before it ends.

@@ -31,7 +31,8 @@ OPTIONS = """<style>
 .kc-option.jupyter-button.kc-wrong { border-color: #c24a00; border-style: dashed; }
 </style>"""
 """The look of the kit for buttons of Jupyter, in its light and dark themes."""
-NOBODY = "nobody"
+VERDICTS = ("Not right", "Right")
+NONE = "none"
 """The guess, or the outcome, that names no thing of the picture."""
 
 
@@ -100,7 +101,7 @@ class GuessWidget(ipywidgets.VBox):
         self.buttons[number].icon = "check" if right else "times"
         self.buttons[number].add_class("kc-right" if right else "kc-wrong")
         option, reply = self.guess.options[number]
-        self.reply.value = f"You say: <i>{_html(option)}</i>. {_html(reply)}"
+        self.reply.value = f"You say: <i>{_html(option)}</i>. {VERDICTS[right]}. {_html(reply)}"
 
     def commit(self) -> None:
         """Commit to what is chosen in the picture, nothing meaning none of them; the run and the reason follow."""
@@ -108,17 +109,16 @@ class GuessWidget(ipywidgets.VBox):
         if not isinstance(guess, PictureGuess) or picture is None or not picture.answering:
             return
         picture.answering, self.buttons[0].disabled = False, True
-        mine = frozenset(picture.guessed) or frozenset({NOBODY})
+        mine = frozenset(picture.guessed) or frozenset({NONE})
         with self.lab.fork() as run:
             guess.run(run)
-            right = guess.outcome(run) or frozenset({NOBODY})
+            right = guess.outcome(run) or frozenset({NONE})
             played = run.player("cluster", start=len(self.lab.trace), limit=60, playing=True)
         picture.right = sorted(right)
         remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
-        verdict = "Right" if mine == right else "Not right"
         mine_named, right_named = (escape(names(things, guess.kind)) for things in (mine, right))
         reply = [
-            f"You say: <i>{mine_named}</i>. {verdict}: in the run it is {right_named}.",
+            f"You say: <i>{mine_named}</i>. {VERDICTS[mine == right]}: in the run it is {right_named}.",
             *map(_html, [*remarks, guess.why]),
         ]
         self.reply.value = " ".join(reply)
@@ -138,7 +138,7 @@ class GuessWidget(ipywidgets.VBox):
 
 def names(things: frozenset[str], kind: str) -> str:
     """Things of a picture in words: `broker 2`, `orders-0 and orders-2`, `no partition`."""
-    if things == {NOBODY}:
+    if things == {NONE}:
         return f"no {kind}"
     return listed([one.removeprefix("partition:").replace(":", " ") for one in sorted(things)], 8)
 

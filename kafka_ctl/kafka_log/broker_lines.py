@@ -40,7 +40,7 @@ class Sent(NamedTuple):
 class Write(Protocol):
     """Writes the lines for what happened at the time, and by the actor, of a record."""
 
-    def __call__(self, r: Record, what: str, **fields: object) -> None: ...
+    def __call__(self, r: Record, what: str, state: Record | None = None, /, **fields: object) -> None: ...
 
 
 def state_fields(r: Record) -> dict[str, object]:
@@ -81,7 +81,7 @@ class BrokerLines:
         match r.action:
             case "cached" | "uncached":
                 state = sent.states.get((r.topic, r.partition), r)
-                self.write(r, r.action, **(state_fields(state) | sent.header()))
+                self.write(r, r.action, state, **sent.header())
             case "stop-replica":
                 self._stopped(r)
             case "ignored" if r.topic is None:
@@ -112,9 +112,9 @@ class BrokerLines:
         self.write(r, STALE[fields["request"]], **sent.header(), latest=fields["latest"])
 
     def _received(self, r: Record, sent: Sent) -> None:
+        header = sent.header()
         for state in sent.states.values():
-            here = state._replace(actor=r.actor, time_ms=r.time_ms)
-            self.write(here, "received", **(state_fields(state) | sent.header()))
+            self.write(state._replace(actor=r.actor, time_ms=r.time_ms), "received", state, **header)
 
     def answered(self, r: Record, sent: Sent) -> Sequence[Record]:
         """A broker has answered: write what it did, and return it by partition."""

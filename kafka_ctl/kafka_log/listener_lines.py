@@ -137,7 +137,7 @@ class ListenerLines(ControllerLines):
             self.write(r, "leaders_updated", leaders=leaders)
 
         elif r.error == "NoReplicaOnline" and (r.detail or "").startswith("No replica"):
-            self.write(r, "elected_nobody", candidates=())
+            self.write(r, "elected_none", candidates=())
 
     def before(self, r: Record) -> None:
         """Write what comes before the lines of this record itself."""

@@ -1,4 +1,4 @@
-"""Which record of the trace a template's line stands for: the other half of reading, beside the templates themselves.
+"""The record of the trace that a template's line stands for: the other half of reading, beside the templates.
 
 A line of a message that controllers log (`trace/catalogue.txt`) stands for that message, with those of its fields that
 the line prints. All other lines are in `RECORDS`, mostly from `records.txt`, which make columns of what a line holds,

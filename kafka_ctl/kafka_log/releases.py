@@ -1,4 +1,4 @@
-"""Which releases of Kafka can have written a line: texts that only some of them print.
+"""The releases of Kafka that can have written a line, by texts that only some of them print.
 
 A text and the oldest and newest release that may print it, from Kafka's source at each release's tag; the tests hold
 them against the table of all log statements in `tests/data/statements`.
@@ -62,7 +62,7 @@ AT_START = 4
 
 
 def releases_with(text: str, seen: int = 0) -> int:
-    """Which of `FORMATS` a line shows, as bits; only those that narrow the release down beyond `seen`."""
+    """Those of `FORMATS` that a line shows, as bits; only those that narrow the release down beyond `seen`."""
     bits = 0
     begins, holds = _distinguishing(seen)
     for bit, sign in begins:

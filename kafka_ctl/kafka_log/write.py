@@ -49,18 +49,21 @@ def kafka_log(
 class WrittenLine:
     """A line that is written when it is read, as most lines of a long trace never are: `str(line)`.
 
-    An exception, which stands below a line, has a text and no template.
+    An exception, which stands below a line, has a text and no template. `state` is the partition state in the request
+    that the line is about.
     """
 
-    __slots__ = ("file", "more", "record", "text")
+    __slots__ = ("file", "more", "record", "state", "text")
 
-    def __init__(self, file: str, text: Template | Text, record: Record, more: dict[str, object]) -> None:
-        self.file, self.text, self.record, self.more = file, text, record, more
+    def __init__(
+        self, file: str, text: Template | Text, record: Record, more: dict[str, object], state: Record | None = None
+    ) -> None:
+        self.file, self.text, self.record, self.more, self.state = file, text, record, more, state
 
     @property
     def fields(self) -> dict[str, object]:
-        """The values for the text: the record's columns, and more."""
-        return _columns(self.record) | self.more
+        """The values for the text: the record's columns, the fields of the partition state, and more."""
+        return _columns(self.record) | ({} if self.state is None else state_fields(self.state)) | self.more
 
     def __str__(self) -> str:
         if isinstance(self.text, Text):
@@ -145,8 +148,8 @@ class _Writer:
             self._stopping()
         return len(self.lines) - before
 
-    def write(self, r: Record, what: str, **fields: object) -> None:
-        """Write the lines for `what`, by the record's actor; the record's columns are words too."""
+    def write(self, r: Record, what: str, state: Record | None = None, /, **fields: object) -> None:
+        """Write the lines for `what`, by the record's actor; its columns and the fields of `state` are words too."""
         number, due = id_of(r), self._due(what)
         if not due or number is None or self.broker not in (None, number):
             return
@@ -157,7 +160,7 @@ class _Writer:
             }
         thrown = self.book.texts.get(f"thrown_by_{what}")
         for file, lines in due:
-            self.lines += [WrittenLine(file, line, r, known) for line in lines]
+            self.lines += [WrittenLine(file, line, r, known, state) for line in lines]
             if thrown:
                 self.lines.append(WrittenLine(file, thrown, r, known))
 
@@ -293,9 +296,9 @@ class _Writer:
             self.states.setdefault((r.actor, r.action, receiver, r.cause), []).append(r)
         if r.action == "LeaderAndIsr":
             role = "become-leader" if r.broker == r.leader else "become-follower"
-            self.write(r, "sending_leader_and_isr", **state_fields(r), role=role, to=r.broker)
+            self.write(r, "sending_leader_and_isr", r, role=role, to=r.broker)
         else:
-            self.write(r, "sending_metadata", **state_fields(r))
+            self.write(r, "sending_metadata", r)
 
     def _stopping(self) -> None:
         batch, self.stopping = self.stopping, []

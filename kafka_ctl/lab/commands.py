@@ -5,7 +5,6 @@ Kafka 2.0.1: admin/ConfigCommand.scala, alterConfig; zk/AdminZkClient.scala, cha
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import math
@@ -13,14 +12,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
-from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
+from kafka_ctl.brokers.states import DOWN, RUNNING
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.lab import producer, story, topic_names, validate
-from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.producer import ACKS, Produced
-from kafka_ctl.lab.recorded_run import RecordedRun, new_admin
+from kafka_ctl.lab.recorded_run import RecordedRun
 from kafka_ctl.lab.validate import MAX_ID
 from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.requests import (
@@ -32,10 +30,11 @@ from kafka_ctl.requests import (
     ListPartitionReassignmentsRequest,
     Response,
 )
-from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace.record import CAUSE, Columns
 
 if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
+    from kafka_ctl.lab.admin import Admin
     from kafka_ctl.reassign.tool import Tool
 
 P = ParamSpec("P")
@@ -110,6 +109,8 @@ class Commands(RecordedRun):
         return ADMIN.get() or self._run.admin
 
     def _needs_zookeeper(self, asked: str) -> None:
+        from kafka_ctl.simulation.world import MemoryWorld
+
         if isinstance(self._world, MemoryWorld) and not self._world.store.up:
             raise BadInput(f"ZooKeeper is down; {asked} needs it: start_zookeeper or heal first")
 
@@ -268,6 +269,8 @@ class Commands(RecordedRun):
         request = ElectLeadersRequest(kind, None if wanted is None else tuple(dict.fromkeys(wanted)), API_TIMEOUT)
 
         async def ask() -> None:
+            import asyncio
+
             try:
                 async with asyncio.timeout(API_TIMEOUT):
                     found.update((await self._call_controller(request)).elections)
@@ -495,6 +498,8 @@ class Commands(RecordedRun):
 
     async def _alone(self, operation: Operation) -> str | None:
         """Do the work of one tool, as an administrator of its own."""
+        from kafka_ctl.lab.run import new_admin
+
         admin = new_admin(self._world)
         ADMIN.set(admin)
         try:

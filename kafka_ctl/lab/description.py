@@ -30,18 +30,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Config, Generation
 from kafka_ctl.lab import validate
-from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.validate import MAX_ID
-from kafka_ctl.simulation.world import World
 from kafka_ctl.zookeeper import json_fields, znodes
 from kafka_ctl.zookeeper.store import Create
+
+if TYPE_CHECKING:
+    from kafka_ctl.lab.admin import Admin
+    from kafka_ctl.simulation.world import World
 
 T = TypeVar("T")
 
@@ -262,7 +264,7 @@ def _check(entry: _Entry) -> None:
     if strangers:
         raise BadInput(f"{subject} names {', '.join(strangers)} beside its replicas {replicas}")
     if state.leader is not None and state.leader not in state.isr:
-        isr = ",".join(map(str, state.isr)) or "nobody"
+        isr = ",".join(map(str, state.isr)) or "none"
         raise BadInput(f"{subject} is led by {state.leader}, but in sync are {isr} of replicas {replicas}")
 
 
@@ -295,7 +297,7 @@ WINDOW = 100
 
 
 class BrokerRoles(NamedTuple):
-    """Which of the described brokers are down, and what the others lag behind in."""
+    """The described brokers that are down, and the partitions in which others lag."""
 
     down: frozenset[int]
     lagging: dict[int, list[TopicPartition]]

@@ -39,7 +39,7 @@ class GivenOrder:
         return ready[self.made[-1].taken]
 
     def number(self, ready: list[Timer]) -> int | None:
-        """Which of these comes next, the earliest being 0; None for the usual order from here on."""
+        """The number of the one that comes next, the earliest being 0; None for the usual order from here on."""
         place = len(self.made)
         return self.numbers[place] if place < len(self.numbers) else None
 

@@ -15,18 +15,15 @@ Separate from `lab.py` because commands that break things are a concept of their
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 from collections.abc import Callable
 from contextvars import Token
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from kafka_ctl.brokers.broker import DOWN as STOPPED
-from kafka_ctl.brokers.broker import Broker, ShutdownReport
-from kafka_ctl.brokers.configs import CHANGES
 from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, BrokerMetadata, check_configured
+from kafka_ctl.brokers.states import DOWN as STOPPED
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import validate
@@ -34,10 +31,12 @@ from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.menu import ZOOKEEPER
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.zookeeper.memory.server import MemoryStore
-from kafka_ctl.zookeeper.memory.session import AFTER, BEFORE, DOWN, READ_TIMEOUT_FRACTION, UP, MemorySession
 from kafka_ctl.zookeeper.store import Create, Delete, Set
-from kafka_ctl.zookeeper.znodes import ControllerZNode
+from kafka_ctl.zookeeper.znodes import ConfigChangeNotificationSequenceZNode, ControllerZNode
+
+if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker, ShutdownReport
+    from kafka_ctl.zookeeper.memory.server import MemoryStore
 
 
 class Faults(Commands):
@@ -93,6 +92,10 @@ class Faults(Commands):
         Time passes until the broker is down; with `wait=False` it has only been asked to leave. `grace`: the sender of
         SIGTERM sends SIGKILL after so many seconds (by default `docker stop` 10, Kubernetes 30, systemd 90).
         """
+        import asyncio
+
+        from kafka_ctl.brokers.controlled_shutdown import ShutdownReport
+
         process = self._broker(broker, "shutdown", running=True)
         if wait:
             self._needs_zookeeper("shutdown, unless with wait=False,")
@@ -229,6 +232,8 @@ class Faults(Commands):
 
         What is slower than a client of ZooKeeper waits for is a cut; BadInput says so.
         """
+        from kafka_ctl.zookeeper.memory.session import DOWN, READ_TIMEOUT_FRACTION, UP
+
         (one, other), wait = self._ends(source, target, "delay"), validate.seconds("a delay", seconds)
         first = one if one is not None else other
         if one is None or other is None:
@@ -251,6 +256,8 @@ class Faults(Commands):
         It breaks before the request was handled or, with `applied`, after that, so that only the answer is lost. The
         sender connects again and sends the same again.
         """
+        from kafka_ctl.zookeeper.memory.session import AFTER, BEFORE, MemorySession
+
         process = self._broker(source, "lose", running=True)
         _, to = self._ends(source, target, "lose")
         session = process.zk.session
@@ -266,6 +273,8 @@ class Faults(Commands):
     @command
     def heal(self) -> None:
         """End pauses, cuts, delays and losses, let followers keep up, and ZooKeeper answer; the dead stay dead."""
+
+        from kafka_ctl.zookeeper.memory.server import MemoryStore
 
         def end_faults() -> None:
             world = self._world
@@ -323,7 +332,7 @@ class Faults(Commands):
     def _write(self, name: str, op: Set | Delete, otherwise: Create | None = None) -> None:
         async def write() -> None:
             zk = await self._admin.zk()
-            if op.path.startswith(CHANGES):
+            if op.path.startswith(ConfigChangeNotificationSequenceZNode.PARENT):
                 self._world.watch_configs()
             answer = await zk.write(op)
             if answer.error == "NONODE" and otherwise is not None:
@@ -335,6 +344,8 @@ class Faults(Commands):
 
     def _memory_store(self, asked: str) -> MemoryStore:
         """The ZooKeeper in this process. Raises BadInput if it is another program."""
+        from kafka_ctl.zookeeper.memory.server import MemoryStore
+
         store = self._world.store
         return store if isinstance(store, MemoryStore) else self._require_memory_world(asked).store
 

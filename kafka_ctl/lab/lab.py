@@ -5,46 +5,38 @@ Every call below a `@command` is recorded; `lab.story` is the whole run as text 
 
 from __future__ import annotations
 
-import ast
-import atexit
-import base64
 import functools
 import inspect
+import linecache
 import math
-import os
-import signal
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
-from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, check_not_in_browser, short
+from kafka_ctl.brokers.states import DOWN
+from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, short
 from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import description, story, validate, view
 from kafka_ctl.lab.commands import command
 from kafka_ctl.lab.description import Description, check_description, parse_description
-from kafka_ctl.lab.event_order import GivenOrder
 from kafka_ctl.lab.faults import Faults
-from kafka_ctl.lab.producer import Producer
-from kafka_ctl.lab.recorded_run import RunState, new_admin
 from kafka_ctl.lab.story import Opening
 from kafka_ctl.lab.validate import calls, parse_brokers, parse_config
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
-from kafka_ctl.simulation.clock import LIMIT, VirtualClock
-from kafka_ctl.simulation.world import EMBEDDED, MEMORY, MemoryWorld, World, WorldOptions
+from kafka_ctl.ports import LIMIT
 from kafka_ctl.trace import Trace
+from kafka_ctl.zookeeper.store import MEMORY
 
 if TYPE_CHECKING:
     from kafka_ctl.foreign.read_only import Auth
     from kafka_ctl.foreign.reading import Progress
-    from kafka_ctl.invariants import Checker, Violation
+    from kafka_ctl.invariants import Violation
     from kafka_ctl.lab.foreign import Origin
+    from kafka_ctl.simulation.clock import VirtualClock
     from kafka_ctl.views.explain.why import Why
     from kafka_ctl.views.widget.live import Live
     from kafka_ctl.views.widget.player import Player
@@ -110,10 +102,12 @@ class Lab(Faults):
         validate.name("history", history)
         port = None if isinstance(wire, bool) else validate.integer("wire, a port,", wire, 1, 65536 - len(self._racks))
         flags = validate.flag("join", join), wire is not False, validate.flag("fresh", fresh)
-        options = WorldOptions(self.generation, settings, seed, table, history, Trace)
-        world = _open_world(zookeeper, options, *flags)
+        from kafka_ctl.lab import run  # here: until a lab is opened, no broker is loaded
+
+        options = run.WorldOptions(self.generation, settings, seed, table, history, Trace)
+        world = run.open_world(zookeeper, options, *flags)
         world.plug(plugins)
-        self._run = RunState(world, _checker(world), new_admin(world), Producer(world), _keep(world), [])
+        self._run = run.begin(world)
         self.closed, self._settled_first, self._costs = False, settle, table or Costs()
         try:
             self._open(wire is not False, port)
@@ -273,6 +267,8 @@ class Lab(Faults):
             raise BadInput(f"an order cannot be {short(numbers)}; it must be a list of numbers, such as [1, 0, 2]")
         given = [validate.integer("a number of an order", number) for number in numbers]
         loop = self._require_memory_world("order").clock.loop
+        from kafka_ctl.lab.event_order import GivenOrder
+
         loop.choose = GivenOrder(loop, given) if given else None
 
     # Pictures
@@ -296,7 +292,7 @@ class Lab(Faults):
         return self._live
 
     def why(self, seq: int, lines: bool | None = None) -> Why:
-        """Why the record `seq` came about: the rule, its inputs, what it decided, what it would have otherwise.
+        """The explanation of the record `seq`: the rule, its inputs, its decision, and its decisions for other inputs.
 
         The lines that ran are marked up to record 50,000, or with `lines` never or always: for that the story is
         replayed twice, in eight times the time it took. Raises BadInput when there is no such record.
@@ -348,6 +344,9 @@ class Lab(Faults):
         """In a notebook: the living cluster; where no widget can run, the cluster as it is now, and in words."""
         if len(self.trace) > MOST_DRAWN:
             return {"text/plain": repr(self)}, {}
+        import base64
+        from html import escape
+
         try:
             from kafka_ctl.views.frames import film
             from kafka_ctl.views.svg import static_svg
@@ -436,97 +435,16 @@ def _named(holds: Callable[..., bool]) -> str:
     name = getattr(holds, "__name__", "")
     if name and name != "<lambda>":
         return name
-    with suppress(OSError, TypeError, SyntaxError, AttributeError, IndexError):
-        code, tree = holds.__code__, ast.parse("".join(inspect.findsource(holds)[0]))
-        lambdas = (node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
-        here = [one for one in lambdas if one.lineno == code.co_firstlineno and len(one.args.args) == code.co_argcount]
-        return f"the condition `{ast.unparse(here[-1].body)[:200]}`"
+    with suppress(AttributeError, TypeError, ValueError, IndexError):
+        # Every position lies in the body, but for the empty ones of instructions that only begin or end a function.
+        places = [(at[0] or 0, at[2], at[1] or 0, at[3]) for at in holds.__code__.co_positions() if at[2] != at[3]]
+        (first, begin), (last, end) = min(at[:2] for at in places), max(at[2:] for at in places)
+        lines = [line.encode() for line in linecache.getlines(holds.__code__.co_filename)[first - 1 : last]]
+        lines[-1] = lines[-1][:end]
+        lines[0] = lines[0][begin:]
+        return f"the condition `{' '.join(b' '.join(lines).decode().split())[:200]}`"
     return "the condition"
 
 
 COMMANDS = tuple(sorted(name for name in dir(Lab) if getattr(getattr(Lab, name), "is_command", False)))
 """The commands of a story."""
-
-
-def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool, fresh: bool) -> World:
-    """The world for `memory`, `embedded` or an address; `join` and `fresh` need an address, `wire` real time."""
-    if join and zookeeper in (MEMORY, EMBEDDED):
-        raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
-    if fresh and zookeeper in (MEMORY, EMBEDDED):
-        raise BadInput(f"fresh=True needs a zookeeper='host:port/chroot'; {zookeeper!r} is empty for every lab anyway")
-    if fresh and join:
-        raise BadInput(
-            "fresh=True begins with an empty chroot, join=True with what others have there: give one of them"
-        )
-    if zookeeper == MEMORY and wire:
-        check_not_in_browser("Lab(wire=True)")
-        from kafka_ctl.simulation.real_time import MemoryInRealTime
-
-        return MemoryInRealTime(options)
-    if zookeeper == MEMORY:
-        return MemoryWorld(options)
-    check_not_in_browser("a real ZooKeeper")
-    with needed_for("a real ZooKeeper"):
-        from kafka_ctl.simulation.real_world import RealWorld
-
-    return RealWorld(zookeeper, options, join, among=join and wire, fresh=fresh)
-
-
-# The end of a lab that is not closed
-
-_exiting = False
-_on_real_time: set[weakref.finalize] = set()
-"""The ends of labs with threads, and perhaps servers, of their own."""
-
-
-def _checker(world: World) -> Checker | None:
-    from kafka_ctl.invariants import Checker
-
-    return Checker(world) if isinstance(world, MemoryWorld) else None
-
-
-class Keeper:
-    """Held by a lab and by nothing else: it is dropped with the lab, or moves to the lab that takes over its world."""
-
-
-def _keep(world: World) -> Keeper:
-    """Let the world end with the holder of the answer, or with the program, also by SIGTERM.
-
-    After kill -9 the znodes are left to their sessions, and an embedded server to its supervisor.
-    """
-    keeper = Keeper()
-    end = weakref.finalize(keeper, _end, world, os.getpid())
-    if not world.is_memory:
-        _on_real_time.difference_update([other for other in _on_real_time if not other.alive])
-        _on_real_time.add(end)
-        _heed_sigterm()
-    atexit.unregister(_note_exit)
-    atexit.register(_note_exit)  # after weakref has registered its own, so it comes before that
-    return keeper
-
-
-def _end(world: World, process: int) -> None:
-    if os.getpid() == process:  # a fork has copies of everything but the threads
-        world.dropped(_exiting)
-
-
-def _note_exit() -> None:
-    global _exiting
-    _exiting = True
-
-
-def _heed_sigterm() -> None:
-    """Let SIGTERM end the labs and then the program, unless the program handles it itself."""
-    import threading  # here: a browser's Python has no threads, and needs no signals
-
-    main = threading.current_thread() is threading.main_thread()
-    if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
-
-
-def _terminate(number: int, frame: object) -> None:
-    _note_exit()
-    for end in list(_on_real_time):
-        end()
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)

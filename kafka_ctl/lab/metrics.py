@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.process import BrokerProcess
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.controller import events
 from kafka_ctl.controller.gauges import COUNTS
 from kafka_ctl.generation import GENERATIONS, Generation

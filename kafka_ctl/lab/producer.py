@@ -7,15 +7,13 @@ Kafka 2.0.1: clients/producer/KafkaProducer.java, send; clients/NetworkClient.ja
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.brokers.leader import ALL
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
-from kafka_ctl.requests import PRODUCE_TIMEOUT, ProduceRequest, Response
+from kafka_ctl.requests import ALL, PRODUCE_TIMEOUT, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
@@ -89,6 +87,8 @@ class Producer:
         if request.acks == 0:  # whatever becomes of it
             self.world.clock.spawn(_unheard(call))
             return Response()
+        import asyncio
+
         try:  # the broker gives up first, unless it stands still
             async with asyncio.timeout(PRODUCE_TIMEOUT + 1):
                 return (await call())[0]

@@ -4,58 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from kafka_ctl.balance import BrokerBalance
-from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.controller.rebalance import brokers_balance
 from kafka_ctl.display import Rows
 from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.generation import Config, Generation
 from kafka_ctl.lab import story, validate, view
-from kafka_ctl.lab.admin import Admin
-from kafka_ctl.lab.producer import Producer
 from kafka_ctl.lab.story import PAGE, REFUSED, UNTIL, Command, Link, Opening
 from kafka_ctl.lab.time_travel import OPEN, OPENED, Part, Progress, Report, Stop, moment, parts, parts_in_time, run
 from kafka_ctl.lab.validate import MAX_ID
 from kafka_ctl.plugins import Plugins
-from kafka_ctl.simulation.clock import Halted, VirtualClock
-from kafka_ctl.simulation.world import MEMORY, MemoryWorld, World
+from kafka_ctl.ports import Halted
 from kafka_ctl.trace import Trace
-from kafka_ctl.zookeeper.store import Stat
+from kafka_ctl.zookeeper.store import MEMORY, Stat
 
 if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
     from kafka_ctl.invariants import Checker, Violation
     from kafka_ctl.lab.metrics import Shown
+    from kafka_ctl.lab.run import RunState
+    from kafka_ctl.simulation.world import MemoryWorld, World
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
 T = TypeVar("T")
 L = TypeVar("L", bound="RecordedRun")
 SAME_MOMENT = 0.1
 """Seconds within which a command was given at the moment of a record; players write no shorter pause."""
-
-
-@dataclass
-class RunState:
-    """The part of a lab that time travel exchanges: a world, what acts on it, and the commands given so far."""
-
-    world: World
-    checker: Checker | None
-    admin: Admin
-    producer: Producer
-    keeper: object
-    """Held by this run alone: when it is dropped, the world ends."""
-    commands: list[Command]
-    opened: int = 0
-    """The number of records when the lab had been opened: its first moment."""
-
-
-def new_admin(world: World) -> Admin:
-    """Another administrator of a world, with a session of its own."""
-    return Admin(world.store, world.trace, world.random, world.generation, world.plugins)
 
 
 class RecordedRun:
@@ -114,8 +91,7 @@ class RecordedRun:
     @property
     def quiet(self) -> bool | None:
         """True if nothing is under way; None on real time, where only `settle` finds out."""
-        clock = self._world.clock
-        return clock.loop.idle if isinstance(clock, VirtualClock) else None
+        return self._world.idle
 
     @property
     def trace(self) -> Trace:
@@ -219,6 +195,8 @@ class RecordedRun:
         It says why partitions are left out, which Kafka logs nowhere; also where the rebalance is switched off. An
         empty list without a controller.
         """
+        from kafka_ctl.controller.rebalance import brokers_balance
+
         acting = self._world.acting()
         return Rows(self._world.clock.call(lambda: brokers_balance(acting)) if acting is not None else ())
 
@@ -291,6 +269,8 @@ class RecordedRun:
             self.commands.append(story.Command(story.UNTIL, here, {}, 0, len(self.trace), self.now))
 
     def _require_memory_world(self, asked: str) -> MemoryWorld:
+        from kafka_ctl.simulation.world import MemoryWorld
+
         if not isinstance(self._world, MemoryWorld):
             raise BadInput(f"{asked} needs a lab with ZooKeeper in memory, where time is virtual")
         return self._world

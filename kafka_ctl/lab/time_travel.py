@@ -16,13 +16,16 @@ Separate from `recorded_run.py` because it makes another run from a story, and d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kafka_ctl.display import Countdown
 from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, short
 from kafka_ctl.lab.story import UNTIL, Command
-from kafka_ctl.simulation.clock import Halted, VirtualClock
-from kafka_ctl.simulation.world import MemoryWorld, World
+from kafka_ctl.ports import Halted
 from kafka_ctl.trace.record import Record
+
+if TYPE_CHECKING:
+    from kafka_ctl.simulation.world import MemoryWorld, World
 
 LONG = 100_000
 """Records from which a replay, of a second or two, is said to take long."""
@@ -76,7 +79,7 @@ def run(world: World, do: Callable[[Command], object], lines: Sequence[Command],
         except (ConditionNotMet, Unavailable):
             if raises and line is lines[-1]:
                 raise
-        if isinstance(clock, VirtualClock) and clock.halt is not None and clock.halt():
+        if clock.halt is not None and clock.halt():
             raise Halted
 
 

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.brokers import identity
-from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.identity import BrokerMetadata
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
-from kafka_ctl.controller.controller import Controller
 from kafka_ctl.display import KeyedRows, Table, table
 from kafka_ctl.errors import BadInput, IdentityError
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
-from kafka_ctl.simulation.world import named_controller
 from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import (
     BrokerSequenceIdZNode,
@@ -30,6 +27,10 @@ from kafka_ctl.zookeeper.znodes import (
     TopicPartitionStateZNode,
     TopicZNode,
 )
+
+if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
+    from kafka_ctl.controller.controller import Controller
 
 Znodes = dict[str, tuple[bytes, int, int]]
 
@@ -151,7 +152,7 @@ class BrokerTable(KeyedRows[int, BrokerView]):
 def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | None:
     """The controller, if the one that acts is the one that is stored."""
     stored = znodes.get(ControllerZNode.path())
-    if acting is None or stored is None or named_controller(stored[0]) != acting.id:
+    if acting is None or stored is None or ControllerZNode.named(stored[0]) != acting.id:
         return None
     return ControllerView(acting.id, acting.context.epoch)
 
@@ -167,7 +168,7 @@ def memory(acting: Controller | None) -> ControllerMemory | None:
 def idle_controller(znodes: Znodes, acting: Controller | None) -> int | None:
     """The broker that `/controller` names, though it does not act: it is dead, or was written there by hand."""
     stored = znodes.get(ControllerZNode.path())
-    return named_controller(stored[0]) if stored is not None and controller(znodes, acting) is None else None
+    return ControllerZNode.named(stored[0]) if stored is not None and controller(znodes, acting) is None else None
 
 
 def min_isr(znodes: Znodes, topic: str, usual: int) -> int:

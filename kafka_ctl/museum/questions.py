@@ -32,7 +32,7 @@ def in_sync(lab: Lab) -> str:
 
 
 def replicas(lab: Lab) -> str:
-    """Which brokers hold each partition at the end."""
+    """The brokers that hold each partition at the end."""
     return ", ".join(f"{p.topic}-{p.partition}: {list(p.replicas)}" for p in lab.partitions())
 
 

@@ -66,8 +66,8 @@ HINTS = (
     ),
     (
         r"DO NOT MATCH THE HASHES|Hash mismatch",
-        "a downloaded file is not the one requirements.txt names; run the same command again, and ask whoever"
-        " runs your package mirror if it stays so",
+        "a downloaded file is not the one requirements.txt names; run the same command again; if the "
+        "error stays, report it to the administrator of your package mirror",
     ),
     (
         r"NewConnectionError|ConnectTimeout|ReadTimeout|[Tt]imed out|Temporary failure in name resolution"

@@ -18,22 +18,19 @@ from typing import TypeVar, TypeVarTuple
 
 from kafka_ctl import ports
 from kafka_ctl.errors import BadInput, ConditionNotMet, PluginFailed
+from kafka_ctl.ports import LIMIT, Halted
 from kafka_ctl.simulation.loop import Timer, VirtualLoop
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
-LIMIT = 3600.0
-"""Seconds of virtual time after which `settle` gives up."""
-
-
-class Halted(ConditionNotMet):
-    """The moment has come at which a replay was to stop; whatever was under way can go on from there."""
 
 
 class Clock:
     """The clock: `now`, `sleep`, `later`, `spawn` for actors, and methods that let a lab run."""
 
     loop: asyncio.AbstractEventLoop
+    halt: Callable[[], bool] | None = None
+    """Asked before every callback of virtual time: whether to stop here."""
 
     def __init__(self) -> None:
         self.tasks: dict[asyncio.Task[object], None] = {}
@@ -155,8 +152,6 @@ class VirtualClock(Clock):
     def __init__(self) -> None:
         super().__init__()
         self.loop: VirtualLoop = VirtualLoop()  # type: ignore[abstract]
-        self.halt: Callable[[], bool] | None = None
-        """Asked before every callback: whether to stop here."""
 
     def now(self) -> float:
         return self.loop.now

@@ -24,7 +24,7 @@ Args = TypeVarTuple("Args")
 
 
 LONGEST: ContextVar[float | None] = ContextVar("longest", default=None)
-"""Seconds of the wall's clock after which the loops made now give up; None, the usual: never."""
+"""Seconds of processor time after which the loops made now give up; None, the usual: never."""
 
 
 class RunTooLong(BaseException):
@@ -79,8 +79,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.callbacks_run = 0
         """Callbacks run so far."""
         longest = LONGEST.get()
-        self.ends = None if longest is None else time.monotonic() + longest
-        """The time at which it gives up, on the wall's clock."""
+        self.ends = None if longest is None else time.process_time() + longest
+        """The processor time of this process at which it gives up."""
         self.interrupts = Interrupts()
         self.failures: list[BaseException] = []
         self.choose: Callable[[list[Timer]], Timer | None] | None = None
@@ -220,7 +220,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             while not until():
                 if interrupts.pending is not None:
                     interrupts.take()
-                if self.ends is not None and time.monotonic() > self.ends:
+                if self.ends is not None and time.process_time() > self.ends:
                     self.ends = None  # the lab can be closed
                     raise RunTooLong
                 if not self._ready:

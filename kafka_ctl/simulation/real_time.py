@@ -10,11 +10,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from kafka_ctl.brokers.broker import DOWN
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.latencies import Costs
 from kafka_ctl.simulation.clock import RealClock
-from kafka_ctl.simulation.world import World, WorldOptions, named_controller
+from kafka_ctl.simulation.world import World, WorldOptions
 from kafka_ctl.zookeeper.malformed import malformed
 from kafka_ctl.zookeeper.memory.server import MemoryStore
 from kafka_ctl.zookeeper.memory.session import MemorySession
@@ -126,7 +126,7 @@ class RealTimeWorld(World):
 
     def _expects_a_shrink(self) -> bool:
         """True if a leader will soon take a follower out of an ISR; one that has failed to for long is left alone."""
-        if not self._somebody_is_late():
+        if not self._has_late_follower():
             self._late_since = None
             return False
         now, patience = self.clock.now(), self.config["replica.lag.time.max.ms"] / 1000
@@ -136,21 +136,18 @@ class RealTimeWorld(World):
     async def _still_quiet(self) -> bool:
         """True if all are quiet also after each session has received what ZooKeeper had sent until now."""
         before = len(self.trace)
-        znodes = await self.dump()
+        registered, stored = await self.dump(BrokerIdsZNode.path()), await self.dump(ControllerZNode.path())
         await self._caught_up()
         await asyncio.sleep(LOOK)
-        alive = BrokerIdsZNode.ids(
-            path.rpartition("/")[2] for path in znodes if path.startswith(BrokerIdsZNode.path() + "/")
-        )
+        ids = (path.rpartition("/")[2] for path in registered if path != BrokerIdsZNode.path())
+        alive = [broker for broker in BrokerIdsZNode.ids(ids) if broker in self.brokers]
         up = sorted(broker.id for broker in self.brokers.values() if broker.state != DOWN)
-        stored = znodes.get(ControllerZNode.path())
         acting = self.acting()
-        named = named_controller(stored[0]) if stored else None
+        named = ControllerZNode.named(stored[ControllerZNode.path()][0]) if stored else None
         if acting is None:  # there is no controller, or all believe an id that was written by hand
             agreed = {broker.controller.active_id for broker in self.brokers.values() if broker.listening} <= {named}
         else:
             agreed = acting.id == named
-        alive = [broker for broker in alive if broker in self.brokers]
         return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
 
 

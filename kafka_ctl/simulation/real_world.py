@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from kafka_ctl.errors import BadInput, ConnectionLoss, SessionExpired, Unavailable
 from kafka_ctl.simulation.real_time import RealTimeWorld
-from kafka_ctl.simulation.world import EMBEDDED, WorldOptions
+from kafka_ctl.simulation.world import WorldOptions
 from kafka_ctl.zookeeper.malformed import malformed
 from kafka_ctl.zookeeper.real.chroot import LabStore
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.real.session import RemoteSession
-from kafka_ctl.zookeeper.store import CONNECTED, Session
+from kafka_ctl.zookeeper.store import CONNECTED, EMBEDDED, Session
 from kafka_ctl.zookeeper.znodes import ClusterIdZNode
 
 T = TypeVar("T")
@@ -167,11 +167,11 @@ class RealWorld(RealTimeWorld):
     def _seconds_of_patience(self) -> float:
         return PATIENCE if self.server is None or (self.server.wanted and self.server.running) else CERTAIN
 
-    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+    async def dump(self, root: str = "/") -> dict[str, tuple[bytes, int, int]]:
         start = self.clock.now()
         while True:
             try:
-                return await self.store.dump()
+                return await self.store.dump(root)
             except (ConnectionLoss, SessionExpired):  # the next attempt opens another session
                 if self.clock.now() > start + self._seconds_of_patience():
                     raise

@@ -14,35 +14,28 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
-from kafka_ctl.brokers.broker import DOWN, Broker
+from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.fetches import FETCH_BACKOFF
-from kafka_ctl.brokers.process import RECOVERING, SHUTTING_DOWN, STARTING, Listeners
+from kafka_ctl.brokers.process import Listeners
+from kafka_ctl.brokers.states import DOWN, RECOVERING, SHUTTING_DOWN, STARTING
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, ConditionNotMet, IdentityError, PluginFailed, UnknownName
+from kafka_ctl.errors import ConditionNotMet, IdentityError, PluginFailed, UnknownName
 from kafka_ctl.generation import Config, Generation
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
-from kafka_ctl.simulation.clock import LIMIT, Clock, Halted, VirtualClock
+from kafka_ctl.ports import LIMIT, Halted
+from kafka_ctl.simulation.clock import Clock, VirtualClock
 from kafka_ctl.simulation.network import Network
 from kafka_ctl.trace.record import Columns, Recorder
 from kafka_ctl.zookeeper.memory.server import MemorySession, MemoryStore
 from kafka_ctl.zookeeper.store import Session, Stat, Store
-from kafka_ctl.zookeeper.znodes import ControllerZNode
 
 if TYPE_CHECKING:
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
 T = TypeVar("T")
-MEMORY, EMBEDDED = "memory", "embedded"
 CLUSTER_ID = "kafka-ctl-teaching-kit"
-
-
-def named_controller(data: bytes) -> int | None:
-    """The broker that the data of `/controller` names; None where something else is written there."""
-    with suppress(BadInput):
-        return ControllerZNode.decode(data)
-    return None
 
 
 class WorldOptions(NamedTuple):
@@ -151,7 +144,7 @@ class World:
         """
         up = [broker.controller for broker in self.brokers.values() if broker.state != DOWN]
         _, why = max((controller.last_election for controller in up), default=(0, ""))
-        return f"nobody can become controller: {why}" if why else ""
+        return f"no broker can become controller: {why}" if why else ""
 
     def busy(self) -> list[str]:
         """The busy actors and their work, and what the controller does not know yet; called in the clock's thread."""
@@ -185,16 +178,21 @@ class World:
         paused = any(broker.paused_since != math.inf for broker in self.brokers.values())
         return not paused and not self.network.links
 
-    def _somebody_is_late(self) -> bool:
+    def _has_late_follower(self) -> bool:
         """True if an ISR still contains a lagging follower that its leader will remove."""
         now = self.clock.now()
         return any(broker.listening and broker.as_leader.late_since(now) for broker in self.brokers.values())
 
-    def _somebody_will_fetch(self) -> bool:
+    def _has_retrying_follower(self) -> bool:
         """True if a follower that waits for its next attempt will succeed then."""
         return any(broker.listening and broker.as_follower.will_fetch() for broker in self.brokers.values())
 
     # What the lab asks of a world.
+
+    @property
+    def idle(self) -> bool | None:
+        """True if nothing is under way; None on real time, where only `settle` finds out."""
+        return None
 
     @property
     def callbacks_run(self) -> int | None:
@@ -218,9 +216,9 @@ class World:
         """Run one coroutine among the actors, to its end."""
         return self.clock.run(coro)
 
-    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
-        """Every znode: path -> (data, version, ephemeral owner)."""
-        return await self.store.dump()
+    async def dump(self, root: str = "/") -> dict[str, tuple[bytes, int, int]]:
+        """The znodes from `root` down: path -> (data, version, ephemeral owner)."""
+        return await self.store.dump(root)
 
     def stat(self, path: str) -> Stat | None:
         """The Stat of a znode; None where there is none."""
@@ -280,6 +278,10 @@ class MemoryWorld(World):
         return super().is_healthy and self.store.is_healthy
 
     @property
+    def idle(self) -> bool:
+        return self.clock.loop.idle
+
+    @property
     def callbacks_run(self) -> int:
         return self.clock.loop.callbacks_run
 
@@ -304,8 +306,8 @@ class MemoryWorld(World):
         self._settle(limit)
         patience = self.config["replica.lag.time.max.ms"] / 1000
         for _ in range(4):  # leaders look every half of that time whether a follower is late
-            late = self._somebody_is_late()
-            if not late and not self._somebody_will_fetch():
+            late = self._has_late_follower()
+            if not late and not self._has_retrying_follower():
                 break
             self.clock.drive(lambda: False, self.clock.now() + (patience / 2 if late else FETCH_BACKOFF))
             self._settle(limit)

@@ -60,7 +60,7 @@ def link(source: object, target: object, one_way: bool = False) -> str:
 
 
 def ends(detail: str | None) -> list[tuple[str, str]]:
-    """Which end of a `link` no longer reaches which other: one pair for one way, else two."""
+    """The ends of a `link` that no longer reach each other: one pair for one way, else two."""
     one, arrow, other = (detail or "? <-> ?").split(" ")
     return [(one, other), (other, one)][: 2 if arrow == "<->" else 1]
 

@@ -71,6 +71,8 @@ class ClusterModel:
     cuts: dict[int, list[str]] = field(default_factory=dict)
     """Broker -> whom it no longer reaches: the ids of brokers, or `zookeeper`."""
     zookeeper_down: bool = False
+    delayed: bool = False
+    """True after a delay or a loss on the network, until `heal`."""
     lags: Lags = field(default_factory=Lags)
     violations: list[str] = field(default_factory=list)
     of_logs: bool = False
@@ -381,6 +383,8 @@ class ClusterModel:
         self.lags.fault(record)
         if record.action in ("heal", "stop_zookeeper", "start_zookeeper"):
             self.zookeeper_down = record.action == "stop_zookeeper"
+        if record.action in ("heal", "delay", "lose"):
+            self.delayed = record.action != "heal"
         if record.action == "heal":
             self.cuts.clear()
             for other in self.brokers.values():
@@ -407,6 +411,13 @@ class ClusterModel:
 
     def _violation(self, record: Record) -> None:
         self.violations.append(record.action)
+
+    @property
+    def is_faulty(self) -> bool:
+        """True if there is something that `heal` ends."""
+        paused = any(broker.paused for broker in self.brokers.values())
+        slow = any(delay for delay, _ in self.lags.slow.values())
+        return self.zookeeper_down or self.delayed or paused or slow or bool(self.cuts or self.lags.fallen)
 
     def leaderless(self) -> list[tuple[str, int]]:
         """The partitions that had or should have a leader and cannot answer now."""

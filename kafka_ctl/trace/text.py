@@ -175,7 +175,7 @@ def _replica(group: Group) -> tuple[str, str]:
 
 def _election(group: Group) -> tuple[str, str]:
     r = group[0]
-    chosen = "nobody can lead" if r.leader is None else _state(r)
+    chosen = "no replica can lead" if r.leader is None else _state(r)
     found = _joined(f"{r.action}: {chosen}", "UNCLEAN" if r.target == "unclean" else "")
     return _subject(r), f"{found}  from replicas={_ids(r.replicas)} {r.detail or ''}".rstrip()
 

@@ -300,8 +300,9 @@ def _election(records: Sequence[Record]) -> str:
 
 def _request(records: Sequence[Record]) -> str:
     first = records[0]
-    about = find(first.kind, first.action).sentence or "news"
-    return f"{who(first.actor)} sends {brief(first.action)} to {brokers(r.broker for r in records)}: {about}."
+    about = find(first.kind, first.action).sentence
+    about = f": {about}" if about else ""
+    return f"{who(first.actor)} sends {brief(first.action)} to {brokers(r.broker for r in records)}{about}."
 
 
 def _response(records: Sequence[Record]) -> str:

@@ -59,7 +59,8 @@ def check_player(options: Mapping[str, object]) -> None:
     for name, value in options.items():
         match name:
             case "index":
-                _integer(name, value, 0, "the number of a frame")
+                if not isinstance(value, int) or isinstance(value, bool):
+                    raise BadInput(f"index cannot be {short(value)}; it must be the number of a step, -1 for the last")
             case "speed":
                 fine = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1000
                 if not fine:
@@ -287,14 +288,15 @@ class FilmBuilder:
         time = records[first - 1].time_ms if first else 0.0
         self.film.frames.append(Frame(0, "start", time, opening, self.changed(None)))
 
-    def add(self, records: Sequence[Record], found: Iterable[Step]) -> None:
-        """Go on with these steps; each frame keeps the looks that are new in it."""
+    def add(self, records: Sequence[Record], found: Sequence[Step], captions: Sequence[str] = ()) -> None:
+        """Go on with these steps; each frame keeps the looks that are new in it. `captions` are written if missing."""
         frames = self.film.frames
         self.records = records
-        for step in found:
+        texts = captions or [caption(step.records, records) for step in found]
+        for step, text in zip(found, texts, strict=True):
             self.move(step)
             cause = None if step.cause is None else step.cause + 1
-            picture, text = self.changed(step), caption(step.records, records)
+            picture = self.changed(step)
             frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause, lesson(step)))
         vars(self.film).pop("tracks", None)
 

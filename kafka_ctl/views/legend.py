@@ -51,6 +51,7 @@ COUNTED = (*REPLICAS, *(mark for mark in MARKS if mark.styles.split()[0] not in 
 ZOOKEEPER = (
     Entry("zoo", "none", "persistent znode"),
     EPHEMERAL,
+    Entry("zoo leaderless", "none", "its partition has no leader"),
     Entry("plate new faded", "none", "not there"),
     HOT,
     Entry("wire ephemeral held", "none", "its session owns the znode", "line"),
@@ -85,6 +86,7 @@ TIMELINE = (
 MACHINE = (
     Entry("plate active", "none", "occupied"),
     Entry("plate down", "none", "occupied, offline or ineligible"),
+    Entry("plate leaderless", "none", "a partition has no leader"),
     Entry("plate", "none", "empty"),
     Entry("plate new", "none", "initial state"),
     Entry("plate hot", "none", "entered in this step"),

@@ -23,6 +23,7 @@ from kafka_ctl.views.cluster.picture import ClusterView
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
 from kafka_ctl.views.explain.elections import RULES, Inputs
 from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
+from kafka_ctl.views.gauges import Leaderless, seconds
 from kafka_ctl.views.legend import MACHINE, add_legend
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, Point, Scene, parse, shorten
@@ -55,7 +56,7 @@ def machine_digraph(table: TransitionTable, roomy: bool = False) -> Digraph:
         table.name,
         graph_attr={"rankdir": way, "pad": "0.15", "nodesep": apart, "ranksep": long, "fontname": FONT},
         node_attr={**line, **shape, "fontsize": "13", **size},
-        edge_attr={**line, "fontcolor": LIGHT["dim"], "fontsize": "12" if roomy else "11", "arrowsize": "0.8"},
+        edge_attr={**line, "fontcolor": LIGHT["dim"], "fontsize": "12", "arrowsize": "0.8"},
     )
     for state in table.states:
         ends = {"peripheries": "2"} if state == table.initial and not roomy else {}
@@ -108,7 +109,7 @@ class MachineView:
     def __init__(
         self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
     ) -> None:
-        self.table = self.tables[generation]
+        self.table, self.leaderless = self.tables[generation], Leaderless()
         self._scene: Scene | None = None
 
     @staticmethod
@@ -147,14 +148,19 @@ class MachineView:
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         states = self.states(model)
         made = [r for r in (step.records if step else ()) if r.kind == self.kind and not r.error]
+        now = step.time_ms if step else model.time_ms
+        lost = {f"{t}-{p}": seconds(since, now) for (t, p), since in self.leaderless.at(model, now).items()}
         members: dict[str, list[str]] = {state: [] for state in self.table.states}
+        late = set[str]()
         for name, state in states.items():
-            members.setdefault(state, []).append(name)
+            since = lost.get(name.partition("@")[0])
+            members.setdefault(state, []).append(f"{name} {since}" if since else name)
+            late |= {state} if since else set()
         taken = Counter((r.source or "", r.target or "") for r in made)
         entered = {target for _, target in taken}
         looks: dict[str, PartState] = {}
         for state in self.table.states:
-            looks[f"state:{state}"] = self._state(state, members[state], state in entered)
+            looks[f"state:{state}"] = self._state(state, members[state], state in entered, state in late)
         following = {
             (state, after) for state in entered if state in self.table.states for after in self.table.following(state)
         }
@@ -167,11 +173,14 @@ class MachineView:
         text = ", ".join(f"{name_of(state)}: {len(names)}" for state, names in members.items() if names)
         return Picture(looks, tuple(self._tokens(made)), f"{self.title} by state: {text or 'nothing yet'}.")
 
-    def _state(self, state: str, names: list[str], entered: bool) -> PartState:
+    def _state(self, state: str, names: list[str], entered: bool, lost: bool) -> PartState:
+        """The look of a state; `lost` if the partition of a member has no leader."""
         absent = state == self.table.initial
         style = "plate"
         if names and not absent:
             style = "plate down" if state.startswith("Offline") or state.endswith("Ineligible") else "plate active"
+        if lost:
+            style = "plate leaderless"
         if absent:
             style = "plate new"
         count = "–" if absent and not names else str(len(names))

@@ -152,13 +152,17 @@ def shorten(text: str, longest: int) -> str:
     return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
 
 
+BREAKS = re.compile("[ /_]"), re.compile("(?<=[a-z])(?=[A-Z])")
+"""The places at which a text is broken: at a sign, else within `CamelCase`."""
+
+
 def halves(text: str, room: int) -> list[str]:
-    """A text in one or two lines of at most `room` small letters, broken at a space, `/` or `_` where there is one."""
+    """A text in one or two lines of at most `room` small letters, broken as `BREAKS` says, or anywhere."""
     first = _prefix(text, room)
     if first == len(text):
         return [text]
-    at = max(text.rfind(sign, 0, first) for sign in " /_")
-    at = at if at > first // 2 else first
+    places = [[m.start() for m in sign.finditer(text[:first]) if m.start() > first // 2] for sign in BREAKS]
+    at = next((found[-1] for found in places if found), first)
     rest = text[at:].lstrip()
     return [text[:at].rstrip(), shorten(rest, max(_prefix(rest, room), 2))]
 

@@ -218,7 +218,7 @@ def stacked(films: Sequence[Film], pictures: Sequence[str], theme: str = "light"
     out.append(f'<rect width="{width:g}" height="{height:g}" fill="{THEMES[theme]["panel"]}"/>')
     top = 0.0
     for film, picture, (_, high) in zip(films, pictures, sizes, strict=True):
-        title = f'<text x="14" y="{top + 26:g}" font-size="18" font-weight="700" fill="{THEMES[theme]["ink"]}">'
+        title = f'<text x="14" y="{top + 26:g}" font-size="14" font-weight="700" fill="{THEMES[theme]["ink"]}">'
         out += [f"{title}{escape(film.title)}</text>", picture.replace("<svg ", f'<svg y="{top + HEAD:g}" ', 1)]
         top += high + HEAD
     return "".join(out) + "</svg>\n"

@@ -16,6 +16,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import ZNode
 from kafka_ctl.views.captions import READS
 from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
+from kafka_ctl.views.gauges import Leaderless, seconds
 from kafka_ctl.views.legend import ZOOKEEPER, add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Text, box, shorten, stroke
 from kafka_ctl.views.status import session_state
@@ -50,6 +51,7 @@ class ZooKeeperView:
         }
         self.nodes = self._nodes()
         self.brokers = sorted(supergraph.brokers)
+        self.leaderless = Leaderless()
         self._scene: Scene | None = None
         self._boxes: dict[str, Box] = {}
 
@@ -146,11 +148,18 @@ class ZooKeeperView:
         records = step.records if step else ()
         hot = {self.node(r.path) for r in records if r.path}
         looks: dict[str, PartState] = {}
+        now = step.time_ms if step else model.time_ms
+        lost = {
+            self.node(f"/brokers/topics/{topic}/partitions/{partition}/state"): seconds(since, now)
+            for (topic, partition), since in self.leaderless.at(model, now).items()
+        }
         for name, above in self.nodes.items():
             there, text = self._text(model, name)
             znode = model.znodes.get(name)
             style = "zoo" + (" ephemeral" if znode and znode.owner else "") if there else "plate new faded"
-            looks[f"znode:{name}"] = PartState(style + (" hot" if name in hot else ""), (short_name(name), text))
+            label = f"{name.split('/')[-2]}: no leader {lost[name]}" if name in lost else short_name(name)
+            style += (" hot" if name in hot else "") + (" leaderless" if name in lost else "")
+            looks[f"znode:{name}"] = PartState(style, (label, text))
             if above:
                 looks[f"child:{name}"] = PartState("wire" if there else "wire faded")
         for name, broker in self.owners:
@@ -265,7 +274,8 @@ def meaning(path: str, znode: ZNode) -> str:
     if path.startswith("/brokers/ids/"):
         return f"{fields.get('host', '?')}:{fields.get('port', '?')}, ephemeral"
     if path.startswith("/brokers/topics/") and isinstance(fields.get("partitions"), dict):
-        return f"{len(fields['partitions'])} partitions, {version}"
+        number = len(fields["partitions"])
+        return f"{number} partition{'s' * (number != 1)}, {version}"
     return f"{znode.data}, {version}" if znode.data else ""
 
 

@@ -322,7 +322,7 @@ async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
 
 
 def _not_dynamic(service: Service, wanted: Mapping[str, str], of_one: bool) -> str | None:
-    """Why a running broker cannot take these; keys that no release knows it keeps.
+    """The reason why a running broker cannot take these; keys that no release knows it keeps.
 
     Kafka 2.4.1: server/DynamicBrokerConfig.scala, validateConfigs
     """

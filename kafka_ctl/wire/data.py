@@ -15,7 +15,7 @@ from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
-from kafka_ctl.requests import PRODUCE_TIMEOUT, ProduceRequest, Response
+from kafka_ctl.requests import ALL, PRODUCE_TIMEOUT, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.batches import (
@@ -166,8 +166,6 @@ def _check_batch(batch: Batch, wrong: str) -> None:
 
 PRODUCER = "producer"
 """The actor that a client's records are recorded under."""
-ALL = -1
-"""The value of `acks=all`."""
 REFUSALS = ("NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS")
 """The errors after which a batch may be in no log."""
 MARKS = -1

@@ -27,7 +27,7 @@ GROUP, TRANSACTION = 0, 1
 
 
 async def api_versions(service: Service, version: int, request: Message) -> Message:
-    """Which requests are understood, in which versions (KIP-35); since KIP-511 clients say who they are."""
+    """The requests that are understood, with their versions (KIP-35); since KIP-511 clients send their name."""
     named = (request.get("client_software_name", "-"), request.get("client_software_version", "-"))
     if version >= NAMED and not all(map(SOFTWARE.fullmatch, named)):
         return {"error_code": number_of("INVALID_REQUEST"), "api_keys": []}

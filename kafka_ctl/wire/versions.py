@@ -1,4 +1,4 @@
-"""Which requests each generation's brokers understand, in which versions, and what its controller sends.
+"""The requests that each generation's brokers understand, with their versions, and those that its controller sends.
 
 Only what the lab's brokers speak is listed and announced; real brokers announce more.
 Kafka 0.10.2.2: common/protocol/Protocol.java; 2.0.1: common/requests/*Request.java, schemaVersions;

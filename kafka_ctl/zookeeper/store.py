@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from kafka_ctl.errors import ZOOKEEPER_ERRORS, ZooKeeperError
 
+MEMORY, EMBEDDED = "memory", "embedded"
+"""The two names of a ZooKeeper that needs no address."""
 ANY_VERSION = -1
 
 
@@ -232,8 +234,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
-        """Every znode below the lab's root: path -> (data, version, ephemeral owner)."""
+    async def dump(self, root: str = "/") -> dict[str, tuple[bytes, int, int]]:
+        """The znodes from `root` down, by default all of the lab's: path -> (data, version, ephemeral owner)."""
 
     @abstractmethod
     async def stat(self, path: str) -> Stat | None:

@@ -20,6 +20,7 @@ Kafka 2.0.1: zk/ZkData.scala, ZkData
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
@@ -46,6 +47,13 @@ class ControllerZNode(FixedZNode):
         if data.isdigit():
             return number(ControllerZNode.path(), data)
         return Fields.read(ControllerZNode.path(), data, versions=(1, 2)).integer("brokerid")
+
+    @staticmethod
+    def named(data: bytes) -> int | None:
+        """The controller's broker id; None where something else is written there."""
+        with suppress(BadInput):
+            return ControllerZNode.decode(data)
+        return None
 
 
 class ControllerEpochZNode(FixedZNode):
@@ -130,7 +138,7 @@ class TopicsZNode(FixedZNode):
 
 
 class TopicZNode:
-    """Which brokers hold the partitions of one topic.
+    """The brokers that hold the partitions of one topic.
 
     Version 1: `{"version":1,"partitions":{"0":[1,2],"1":[2,3]}}`. Version 2 (Kafka 2.4), while 0 moves:
     `{"version":2,"partitions":{"0":[1,2,3]},"adding_replicas":{"0":[2]},"removing_replicas":{"0":[3]}}`.
@@ -395,7 +403,8 @@ class ConfigChangeNotificationSequenceZNode(SequentialZNode):
     `{"version":2,"entity_path":"topics/orders"}`; version 1 had `entity_type` and `entity_name` instead.
     """
 
-    PREFIX = "/config/changes/config_change_"
+    PARENT = "/config/changes"
+    PREFIX = f"{PARENT}/config_change_"
 
     @staticmethod
     def encode(entity_path: str) -> bytes:

@@ -3,7 +3,7 @@
 With ZooKeeper there are several: the znode, the controller's own, and one in the metadata of each broker. They change
 one after the other.
 
-Separate from `lesson_22.py` because a figure is drawn from a trace and knows no exercise.
+Separate from `lesson_24.py` because a figure is drawn from a trace and knows no exercise.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """A topic that is being deleted: what ZooKeeper has, what the controller has in memory, and what is on the disks.
 
-Separate from `lesson_13.py` because a figure is drawn from a trace and knows no exercise.
+Separate from `lesson_14.py` because a figure is drawn from a trace and knows no exercise.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafka_ctl.brokers.process import DOWN
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import LogView
 from kafka_ctl.zookeeper.znodes import DeleteTopicsTopicZNode, TopicZNode
@@ -60,7 +60,7 @@ def deletion(lab: Lab, topic: str) -> Drawing:
         lines.append("no replica, no copy")
         parts.append(label(20, 24 + LINE * HEAD, lines[-1]))
     height = 40 + LINE * HEAD + (LINE * 4 if found.copies else 10)
-    return Drawing(svg(max(620, 30 + COLUMN * len(found.copies)), height, parts), "\n".join(lines))
+    return Drawing(svg(max(538, 30 + COLUMN * len(found.copies)), height, parts), "\n".join(lines))
 
 
 def facts(lab: Lab, topic: str) -> Deletion:

@@ -9,12 +9,15 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.trace.timing import Timing
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, svg
 
-LEFT, WIDTH, LANE = 120, 560, 92
-"""Pixels: where time begins, how wide it is, how high a lane is."""
+LEFT, WIDTH, LANE, TOP = 100, 400, 92, 48
+"""Pixels: where time begins, how wide it is, how high a lane is, where the first one begins."""
 TICKS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 """Milliseconds between two marks of the axis, whichever gives ten or fewer."""
 
-KEY = "strokes: ZooKeeper operations, higher where several go together; dots: elections; bars: requests; flags: leaders"
+KEY = (
+    "strokes: ZooKeeper operations, higher where several go together",
+    "dots: elections; bars: requests; flags: leaders",
+)
 
 
 def lanes(runs: Mapping[str, Timing], until: float | None = None) -> Drawing:
@@ -27,14 +30,14 @@ def lanes(runs: Mapping[str, Timing], until: float | None = None) -> Drawing:
     if not runs:
         raise BadInput("lanes needs at least one run")
     end = until or max(run.done for run in runs.values()) * 1.04 or 1.0
-    parts = [label(20, 18, KEY, fill=COLOURS["dim"])]
+    parts = [label(20, 18 + 16 * row, text, fill=COLOURS["dim"]) for row, text in enumerate(KEY)]
     for row, (name, run) in enumerate(runs.items()):
-        parts += _lane(32 + LANE * row, name, run, end)
-    base = 32 + LANE * len(runs)
+        parts += _lane(TOP + LANE * row, name, run, end)
+    base = TOP + LANE * len(runs)
     step = next((tick for tick in TICKS if end / tick <= 10), TICKS[-1])
     for number in range(int(end / step) + 1):
         x = _x(step * number, end)
-        parts.append(f'<path d="M{x:.1f} 32V{base}" stroke="{COLOURS["line"]}" stroke-width="0.4"/>')
+        parts.append(f'<path d="M{x:.1f} {TOP}V{base}" stroke="{COLOURS["line"]}" stroke-width="0.4"/>')
         parts.append(label(x - 6, base + 16, f"{step * number:g}"))
     parts.append(label(LEFT, base + 34, "ms", fill=COLOURS["dim"]))
     text = "\n".join(f"{name}: {run}" for name, run in runs.items())

@@ -22,15 +22,16 @@ def message_bytes(message: bytes | str | Annotated, earlier: bytes | str | Annot
     known = None if earlier is None else earlier if isinstance(earlier, Annotated) else annotate(earlier)
     fresh = [known is not None and part.field != "" and not _has(known, part) for part in parts]
     size = parts[-1].offset + len(parts[-1].raw)
+    names = [_named(part, new) for part, new in zip(parts, fresh, strict=True)]
     drawn = [label(20, 22, parts.title, "bold")]
-    for number, (part, new) in enumerate(zip(parts, fresh, strict=True)):
+    for number, (part, new, name) in enumerate(zip(parts, fresh, names, strict=True)):
         fill = COLOURS[FILLS[number % len(FILLS)]]
         drawn += _cells(part, fill, new)
-        drawn += _line(part, number, fill, new)
+        drawn += _line(name, number, fill, new)
     rows = 1 + (size - 1) // COLUMNS
     height = 60 + max(rows * ROW, len(parts) * LIST)
     text = f"{parts}" + "".join(f"\nnew: {part.field}" for part, new in zip(parts, fresh, strict=True) if new)
-    return Drawing(svg(40 + COLUMNS * CELL + 420, height, drawn), text)
+    return Drawing(svg(70 + COLUMNS * CELL + 7 * max(map(len, names)), height, drawn), text)
 
 
 def _has(known: Annotated, part: Part) -> bool:
@@ -53,11 +54,15 @@ def _cells(part: Part, fill: str, new: bool) -> list[str]:
     return drawn
 
 
-def _line(part: Part, number: int, fill: str, new: bool) -> list[str]:
-    """One field of the list: its colour, its name and its value."""
-    x, y = 40 + COLUMNS * CELL, 40 + LIST * number
+def _named(part: Part, new: bool) -> str:
+    """The name of a field and its value, shortened."""
     value = "" if part.value is ... else str(part.value)
     text = f"{part.field.rpartition('.')[2]} {value}".rstrip()
+    return (text if len(text) <= 52 else f"{text[:49]}...") + " (new)" * new
+
+
+def _line(name: str, number: int, fill: str, new: bool) -> list[str]:
+    """One field of the list: its colour, its name and its value."""
+    x, y = 40 + COLUMNS * CELL, 40 + LIST * number
     box = f'<rect x="{x}" y="{y}" width="14" height="13" rx="2" fill="{fill}" stroke="{COLOURS["line"]}"/>'
-    shown = text if len(text) <= 52 else f"{text[:49]}..."
-    return [box, label(x + 22, y + 11, shown + " (new)" * new, "bold" if new else "normal")]
+    return [box, label(x + 22, y + 11, name, "bold" if new else "normal")]

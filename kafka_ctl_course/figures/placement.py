@@ -1,11 +1,11 @@
-"""Which broker holds which replica: a grid of brokers and partitions, racks as bands, and what each broker leads."""
+"""The placement of replicas: a grid of brokers and partitions, racks as bands, and what each broker leads."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from kafka_ctl.brokers.process import DOWN
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, svg
@@ -58,18 +58,20 @@ def grid(
         raise BadInput(f"a grid shows 1 to {MOST} partitions; these are {len(assignment)}")
     now = leaders if leaders is not None else {p: ids[0] for p, ids in assignment.items()}
     rows = _rows(assignment, now, dict(racks or {}), down)
-    column = 24 if len(assignment) <= 30 else 14
-    width, left = 150 + column * len(assignment) + 170, 150
+    column = 24 if len(assignment) <= 20 else 16 if len(assignment) <= 32 else 14
+    width, left = 150 + column * len(assignment) + 140, 150
     parts = [label(20, 20, "P: preferred leader; dot: other replica; star: leads now instead of the preferred one")]
-    if column > 20:
-        parts += [label(left + column * n + 4, 42, f"{p}", fill=COLOURS["dim"]) for n, p in enumerate(assignment)]
+    if column >= 16:
+        parts += [
+            label(left + column * n + column // 8, 42, f"{p}", fill=COLOURS["dim"]) for n, p in enumerate(assignment)
+        ]
     for number, row in enumerate(rows):
         parts += _drawn(row, 50 + ROW * number, left, column, _band(rows, number))
     without = sum(leader < 0 for leader in now.values())
     end = _ending(rows, without)
     parts.append(label(20, 74 + ROW * len(rows), end, "bold", COLOURS["bad"] if without else ""))
     lines = [f"{row.name}: {''.join(row.cells)}  leads {row.leads}, holds {row.holds}" for row in rows]
-    return Drawing(svg(max(width, 620), 90 + ROW * len(rows), parts), "\n".join([*lines, end]))
+    return Drawing(svg(max(width, 538), 90 + ROW * len(rows), parts), "\n".join([*lines, end]))
 
 
 def _rows(
@@ -107,7 +109,7 @@ def _drawn(row: Row, y: int, left: int, column: int, shaded: bool) -> list[str]:
     c = COLOURS
     whole = left + column * len(row.cells)
     ink = c["bad"] if row.down else c["ink"]
-    parts = [f'<rect x="10" y="{y}" width="{whole + 150}" height="{ROW}" fill="{c["panel"]}"/>'] if shaded else []
+    parts = [f'<rect x="10" y="{y}" width="{whole + 120}" height="{ROW}" fill="{c["panel"]}"/>'] if shaded else []
     parts.append(label(20, y + 19, f"broker {row.name}", "bold" if row.down else "normal", ink))
     for number, cell in enumerate(row.cells):
         x, size = left + column * number, column - 3
@@ -118,9 +120,9 @@ def _drawn(row: Row, y: int, left: int, column: int, shaded: bool) -> list[str]:
         parts.append(
             f'<rect x="{x}" y="{y + 3}" width="{size}" height="{ROW - 6}" rx="3" fill="{fill}" stroke="{edge}"/>'
         )
-        text = {"P": "P", "*": "★", "o": "·"}[cell]
+        text, half = {"P": ("P", 4), "*": ("★", 6), "o": ("·", 2)}[cell]
         colour = c["on_leader"] if cell == "P" and not row.down else c["ink"]
-        parts.append(label(x + size / 2 - 5, y + 19, text, "bold", colour))
+        parts.append(label(x + size / 2 - half, y + 19, text, "bold", colour))
     parts.append(label(whole + 10, y + 19, f"leads {row.leads}, holds {row.holds}", fill=ink))
     return parts
 

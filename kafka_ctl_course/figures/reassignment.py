@@ -43,8 +43,9 @@ AFTER = {
     8: (8, 9),
     9: (9, 10),
 }
-"""Which steps a record may belong to after these; after another step only the next. Who adds nobody begins with 5."""
-ROW, CHIP = 26, 22
+"""The steps that a record may belong to after these; after another step only the next. A move that adds no replica
+begins with 5."""
+ROW, CHIP = 26, 17
 
 SIDES = {"both": ("insync", "leader"), "old": ("off", "bad"), "new": ("good_fill", "good")}
 """Colours of a broker that stays, loses its replica, or gets one: fill and edge."""
@@ -114,7 +115,7 @@ def _is_step(number: int, record: Record, tp: TopicPartition) -> bool:
         case 3 | 5 | 8 | 9:
             return record.kind == "replica" and its_own and record.target == TARGETS[number]
         case 4:
-            return record.action == "reassignment_progress" and _about(record, tp) and _nobody_missing(record)
+            return record.action == "reassignment_progress" and _about(record, tp) and _none_missing(record)
         case 6:
             return record.action.startswith("reassignment_leader_") and _about(record, tp)
         case 7 if record.kind == "partition":
@@ -133,7 +134,7 @@ NOTES = {1: "assignment_updated", 2: "leader_epoch_updated", 7: "leader_epoch_up
 """The controller's message at the end of a step."""
 
 
-def _nobody_missing(record: Record) -> bool:
+def _none_missing(record: Record) -> bool:
     """True if all that the controller waited for are in the ISR."""
     return not details.ids(details.fields(record).get("missing"))
 
@@ -170,7 +171,8 @@ def _after(now: Seen, record: Record, tp: TopicPartition) -> Seen:
 def reassignment(lab: Lab, topic: str, partition: int, start: int = 0) -> Drawing:
     """The steps as rows: when each was done, and what was stored then; in the last row, what is stored now.
 
-    Brokers that are only in the old assignment are orange, those only in the new one green, and those in both blue.
+    Brokers that are only in the old assignment are orange with a dashed edge, those only in the new one green with a
+    thick edge, and those in both blue.
     """
     asked, found = _asked(lab, topic, partition, start), steps(lab, topic, partition, start)
     old, *states = seen(lab, topic, partition, [asked.seq, *(step.seq for step in found), len(lab.trace) - 1])
@@ -179,37 +181,44 @@ def reassignment(lab: Lab, topic: str, partition: int, start: int = 0) -> Drawin
     waits = found and found[-1].number in (2, 3)
     names = [(f"{step.number}", step.name, f"{step.time_ms:g}") for step in found]
     names.append(("", "now" if whole else "now: step 4 waits" if waits else "now: not finished", ""))
-    parts = [label(x, 20, text, "bold") for x, text in zip(PLACES, HEADS, strict=True)]
+    longest = max(len(ids) for state in states for ids in (state.assignment, state.isr, state.copies))
+    wide = max(118, (CHIP + 2) * longest + 6)
+    leader = LEFT + 2 * wide
+    places = (16, 286, LEFT, LEFT + wide, leader, leader + 46, leader + 94)
+    width = places[-1] + wide
+    parts = [label(x, 20, text, "bold") for x, text in zip(places, HEADS, strict=True)]
     lines = []
     for number, (name, state) in enumerate(zip(names, states, strict=True)):
-        parts += _row(34 + ROW * number, name, state, sets, number % 2 == 0)
+        parts += _row(34 + ROW * number, name, state, sets, places)
+        if number % 2 == 0:
+            shade = f'width="{width - 16}" height="{ROW}" fill="{COLOURS["panel"]}"'
+            parts.insert(0, f'<rect x="8" y="{32 + ROW * number}" {shade}/>')
         ar, isr, disks = (",".join(map(str, ids)) for ids in (state.assignment, state.isr, sorted(state.copies)))
         lines.append(
             f"{name[0]:>2} {name[2]:>7} {name[1]:<40} AR {ar:<12} ISR {isr:<12} leader {state.leader} epoch "
             f"{state.leader_epoch} copies {disks}"
         )
-    return Drawing(svg(1010, 50 + ROW * len(names), parts), "\n".join(lines))
+    return Drawing(svg(width, 50 + ROW * len(names), parts), "\n".join(lines))
 
 
 HEADS = ("step", "ms", "AR in ZooKeeper", "ISR", "leader", "epoch", "on disks")
 Sides = tuple[frozenset[int], frozenset[int]]
-PLACES = (16, 300, 370, 540, 710, 764, 820)
-"""The columns of the picture, and where they begin."""
+LEFT = 336
+"""The place of the first column with ids of brokers; those are as wide as the most ids need."""
 
 
-def _row(y: int, name: tuple[str, str, str], state: Seen, sets: Sides, shaded: bool) -> list[str]:
-    c = COLOURS
-    parts = [f'<rect x="8" y="{y - 2}" width="994" height="{ROW}" fill="{c["panel"]}"/>'] if shaded else []
-    parts += [
-        label(16, y + 16, name[0], "bold"),
-        label(40, y + 16, name[1], "normal" if name[0] else "bold"),
-        label(300, y + 16, name[2]),
-        label(720, y + 16, f"{state.leader}", "bold"),
-        label(774, y + 16, f"{state.leader_epoch}"),
+def _row(y: int, name: tuple[str, str, str], state: Seen, sets: Sides, places: tuple[int, ...]) -> list[str]:
+    step, ms, assigned, isr, leader, epoch, disks = places
+    parts = [
+        label(step, y + 16, name[0], "bold"),
+        label(step + 24, y + 16, name[1], "normal" if name[0] else "bold"),
+        label(ms, y + 16, name[2]),
+        label(leader + 10, y + 16, f"{state.leader}", "bold"),
+        label(epoch + 10, y + 16, f"{state.leader_epoch}"),
     ]
-    for x, ids in ((370, state.assignment), (540, state.isr), (820, sorted(state.copies))):
+    for x, ids in ((assigned, state.assignment), (isr, state.isr), (disks, sorted(state.copies))):
         for place, broker in enumerate(ids):
-            parts += _chip(x + (CHIP + 4) * place, y, broker, sets)
+            parts += _chip(x + (CHIP + 2) * place, y, broker, sets)
     return parts
 
 
@@ -218,7 +227,9 @@ def _chip(x: int, y: int, broker: int, sets: Sides) -> list[str]:
     c, (old, new) = COLOURS, sets
     side = "both" if broker in old & new else "old" if broker in old else "new"
     fill, edge = SIDES[side]
+    look = {"both": "", "old": 'stroke-dasharray="4 2"', "new": 'stroke-width="2.5"'}[side]
     return [
-        f'<rect x="{x}" y="{y + 1}" width="{CHIP}" height="{ROW - 6}" rx="4" fill="{c[fill]}" stroke="{c[edge]}"/>',
-        label(x + 7, y + 16, f"{broker}", "bold"),
+        f'<rect x="{x}" y="{y + 1}" width="{CHIP}" height="{ROW - 6}" rx="4" fill="{c[fill]}" stroke="{c[edge]}" '
+        f"{look}/>",
+        label(x + (CHIP - 7 * len(f"{broker}")) // 2, y + 16, f"{broker}", "bold"),
     ]

@@ -2,7 +2,7 @@
 
 Kafka 2.4.1: controller/ControllerContext.scala, ReplicaAssignment; admin/ReassignPartitionsCommand.scala, maybeLimit
 
-Separate from `lesson_26.py` because a figure is drawn from a trace and knows no exercise.
+Separate from `lesson_13.py` because a figure is drawn from a trace and knows no exercise.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def lists(lab: Lab, topic: str, partition: int) -> Drawing:
         lines.append(f"{name}: {', '.join(map(str, ids)) or 'none'}")
     end = f"{ReassignPartitionsZNode.path()}: {'there' if request else 'not there'}; leader {found.leader}"
     parts.append(label(20, 54 + ROW * len(rows), end))
-    return Drawing(svg(620, 74 + ROW * len(rows), parts), "\n".join([*lines, end]))
+    return Drawing(svg(538, 74 + ROW * len(rows), parts), "\n".join([*lines, end]))
 
 
 def _chip(x: int, y: int, broker: int, stored: ReplicaAssignment, preferred: bool) -> list[str]:
@@ -81,10 +81,11 @@ def throttles(lab: Lab) -> Drawing:
     found = settings(lab)
     head = f"{len(found)} throttle setting{'s' * (len(found) != 1)} below /config"
     parts = [label(20, 22, head, "bold", COLOURS["bad"] if found else "")]
+    width = 474 + 7 * max((len(each.value) for each in found), default=0)
     for number, throttle in enumerate(found):
         y = 34 + 24 * number
         if number % 2 == 0:
-            parts.append(f'<rect x="10" y="{y}" width="720" height="24" fill="{COLOURS["panel"]}"/>')
-        parts += [label(x, y + 17, text) for x, text in zip((20, 200, 480), throttle, strict=True)]
+            parts.append(f'<rect x="10" y="{y}" width="{width - 20}" height="24" fill="{COLOURS["panel"]}"/>')
+        parts += [label(x, y + 17, text) for x, text in zip((20, 180, 444), throttle, strict=True)]
     lines = [head, *(f"{each.path} {each.name}={each.value}" for each in found)]
-    return Drawing(svg(740, 50 + 24 * len(found), parts), "\n".join(lines))
+    return Drawing(svg(width, 50 + 24 * len(found), parts), "\n".join(lines))

@@ -11,7 +11,7 @@ from itertools import pairwise
 from kafka_ctl import election
 from kafka_ctl.balance import BrokerBalance
 from kafka_ctl.brokers.log import Entry
-from kafka_ctl.brokers.process import DOWN
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.lab import Lab
@@ -19,6 +19,8 @@ from kafka_ctl.lab.view import BrokerView, LogView
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, plate, svg
 
 STEP, ROW, CELL = 150, 34, 100
+WIDE = 538
+"""The width of a curve, that of the kit's views."""
 
 
 def walk(assignment: Sequence[int], isr: Sequence[int], live: Iterable[int], unclean: bool = False) -> Drawing:
@@ -37,7 +39,7 @@ def walk(assignment: Sequence[int], isr: Sequence[int], live: Iterable[int], unc
         parts += _station(place, broker, lamps, leads)
         state = f"{'live' if lamps[0] else 'not live'}, {'in' if lamps[1] else 'not in'} the ISR"
         lines.append(f"{broker}: {state}" + (" -> leads" + " (unclean)" * chosen.unclean if leads and chosen else ""))
-    end = "nobody leads" if chosen is None else f"leader {chosen.leader}, ISR {chosen.isr}"
+    end = "no broker leads" if chosen is None else f"leader {chosen.leader}, ISR {chosen.isr}"
     parts.append(label(20, 128, f"{end}{', unclean' if chosen and chosen.unclean else ''}", "bold"))
     title = f"assignment {tuple(assignment)}, ISR {tuple(isr)}" + ", unclean election allowed" * unclean
     return Drawing(
@@ -73,8 +75,8 @@ def logs(found: Sequence[LogView], lost: Iterable[int] = ()) -> Drawing:
         for offset, entry in enumerate(log.entries, log.start):
             parts += _record(100 + 44 * offset, y, entry, offset < log.high_watermark, entry.value in gone)
         lines.append(f"broker {log.broker}: {log.content}")
-    head = label(20, 16, "value and, below, leader epoch; filled: below the high watermark; crossed: lost later")
-    return Drawing(svg(max(120 + 44 * longest, 620), 34 + (ROW + 16) * len(found), [head, *parts]), "\n".join(lines))
+    head = label(20, 16, "value, leader epoch; filled: below the high watermark; crossed: lost later")
+    return Drawing(svg(max(120 + 44 * longest, WIDE), 34 + (ROW + 16) * len(found), [head, *parts]), "\n".join(lines))
 
 
 def _record(x: int, y: int, entry: Entry, committed: bool, lost: bool) -> list[str]:
@@ -143,6 +145,7 @@ def shares(found: Sequence[BrokerBalance]) -> Drawing:
         [label(20, 20, "outline: prefers this broker; filled: led by it", fill=COLOURS["dim"])],
         [],
     )
+    longest = max(24, *(len(each.verdict) for each in found)) if found else 24
     unit = 200 / max((max(each.prefers, each.leads) for each in found), default=1)
     for row, each in enumerate(found):
         y = 34 + (ROW + 12) * row
@@ -156,7 +159,7 @@ def shares(found: Sequence[BrokerBalance]) -> Drawing:
             label(305, y + 32, each.verdict, "bold"),
         ]
         lines.append(f"broker {each.broker}: {text}")
-    return Drawing(svg(760, 44 + (ROW + 12) * len(found), parts), "\n".join(lines))
+    return Drawing(svg(325 + 7 * longest, 44 + (ROW + 12) * len(found), parts), "\n".join(lines))
 
 
 LOOKS = (("leader", "none"), ("bad", "7 4"), ("good", "2 4"), ("zoo_line", "10 4 2 4"))
@@ -174,8 +177,9 @@ def curve(
     if any(len(line) != len(values) for line in lines.values()) or len(values) < 2 or len(lines) > len(LOOKS):
         raise BadInput(f"a curve needs two values or more, and 1 to {len(LOOKS)} lines as long as they are")
     top = max(max(line) for line in lines.values()) or 1
-    left, right, base = 60, 480, 200
-    width = right + 40 + 8 * (max(map(len, lines)) + (8 if at is not None else 0))
+    valued = at is not None
+    named = max(len(name) + valued * (2 + max(len(f"{y:g}") for y in line)) for name, line in lines.items())
+    left, right, base = 60, WIDE - 38 - 13 * named // 2, 200
     xs = [left + (right - left) * n / (len(values) - 1) for n in range(len(values))]
     below = across if len({round(b - a, 9) for a, b in pairwise(values)}) == 1 else f"{across} (not to scale)"
     parts = [label(20, 20, title, "bold"), *_axes(xs, values, below, top, base, left, right + 10)]
@@ -194,7 +198,7 @@ def curve(
         parts.append(f'<path d="M{xs[at]:.1f} 40V{base}" stroke="{COLOURS["hot"]}" stroke-width="2"/>')
     rows = [f"{across}: {', '.join(f'{value:g}' for value in values)}"]
     rows += [f"{name}: {', '.join(f'{y:g}' for y in line)}" for name, line in lines.items()]
-    return Drawing(svg(width, base + 52, parts), "\n".join([title, *rows]))
+    return Drawing(svg(WIDE, base + 52, parts), "\n".join([title, *rows]))
 
 
 def _apart(ends: Mapping[str, float], base: float) -> dict[str, float]:

@@ -29,7 +29,19 @@ REPORTED = ("controller_failure", "network_two_sites", "reassignment", "topic_de
 MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
 """Lets a test set the step of a page."""
 WRONG = text("browser_fitting_wrong.js")
-
+EACH = f"""async ([steps, asked]) => {{
+  const wrong = {WRONG.strip()}, found = [];
+  const drawn = () => new Promise((done) => requestAnimationFrame(done));
+  await drawn(); await drawn();  // the second, after a new width was observed
+  for (const step of steps) {{
+    model.set('index', step);
+    await drawn();
+    if (+document.querySelector('.kc').dataset.step !== step) throw new Error(`step ${{step}} is not shown`);
+    found.push(...wrong(asked));
+  }}
+  return found;
+}}"""
+"""What is wrong at each of the steps."""
 
 COVERED = text("browser_fitting_covered.js")
 """The words of sessions that lie on what is counted."""
@@ -71,10 +83,8 @@ def wrong(
         for view in views:
             if len(views) > 1:
                 page.click(f".kc [data-tab='{view}']")
-            for step in (*range(0, last, every), last):
-                page.evaluate("step => model.set('index', step)", step)
-                page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-                found |= dict.fromkeys(f"{width}: {text}" for text in page.evaluate(WRONG, [view, whole]))
+            steps = [*range(0, last, every), last]
+            found |= dict.fromkeys(f"{width}: {text}" for text in page.evaluate(EACH, [steps, [view, whole]]))
     return list(found)
 
 

@@ -68,6 +68,7 @@ def test_no_key_reaches_jupyterlab(opened: Any, control: str) -> None:
 
 def test_the_focus_stays_when_what_had_it_goes(opened: Any) -> None:
     """A button that acts may be drawn anew, switched off or taken away; the next key is still the player's."""
+    halt(opened)
     opened.select_option(".kc .actions select", "broker:1")
     opened.evaluate("() => { window.ran.length = 0; }")
     before = opened.evaluate(STATE)

@@ -100,7 +100,7 @@ def test_jupyterlab_shows_every_picture_and_plays(saved: Saved) -> None:
     assert sizes[0] == sizes[1] > 100_000
 
 
-@pytest.mark.skipif(find_spec("notebook") is None, reason="no Notebook 7; `pip install notebook`")
+@pytest.mark.skipif(find_spec("notebook") is None, reason="notebook is in benchmarks/requirements.txt")
 def test_notebook_7_shows_every_picture_and_plays(saved: Saved) -> None:
     server, _ = saved
     with opened() as page:

@@ -32,7 +32,7 @@ from tools.site.lessons import Lesson, prose
 pytestmark = browser.needs_chromium
 
 ARTIFACTS = ROOT / "artifacts" / "site"
-THREE = ("01-electing-a-controller", "03-partition-and-replica-states", "17-the-wire")
+THREE = ("01-electing-a-controller", "03-partition-and-replica-states", "18-the-wire")
 AT_ONCE = 3
 """Notebooks that are open at the same time; each has a Python of its own."""
 LIVE = ".kc.live"
@@ -45,6 +45,7 @@ settle
 """
 SIDE_BY_SIDE = """() => new Set([1, 2, 3].map((id) =>
   document.querySelector(`.kc.live [data-id="head:${id}"]`).getBoundingClientRect().top)).size === 1"""
+TOP = "() => document.querySelector('.kc.live').offsetTop"
 STORED = """async (path) => (await window.jupyterapp.serviceManager.contents.get(
   path, { content: true, type: "file", format: "text" })).content"""
 """The text of a file in the browser's storage."""
@@ -207,7 +208,7 @@ def test_the_try_it_page_opens_the_run_of_its_address(site: sitepages.Pages) -> 
 
 
 def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
-    """A phone shows all brokers in a row; steps and menus work, and a command that is given waits for Python."""
+    """A phone shows all brokers in a row; steps and menus work, a command waits for Python, and nothing moves then."""
     context, held = site.context(), list[Any]()
     context.route("**/*.wasm", lambda route: held.append(route))
     page = site.page("try.html", context)
@@ -217,6 +218,7 @@ def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
     page.wait_for_function(SIDE_BY_SIDE)
     page.screenshot(path=ARTIFACTS / "phone.png")
     page.set_viewport_size({"width": 1280, "height": 1000})
+    top = page.evaluate(TOP)
     page.locator(f"{LIVE} [data-do='first']").click()
     page.wait_for_function("() => document.querySelector('.kc.live').dataset.step === '0'")
     page.locator(f"{LIVE} [data-do='last']").click()
@@ -228,6 +230,7 @@ def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
     for route in held:
         route.continue_()
     page.wait_for_function("() => document.querySelector('.kc.live .script').textContent.includes('lab.kill(2)')")
+    assert "is loaded" in page.locator("#state").inner_text() and page.evaluate(TOP) == top
     page.locator("#copy").click()
     page.wait_for_function("() => document.getElementById('copied').textContent.includes('address')")
     copied = parse_fragment(urlsplit(page.url).fragment)
@@ -253,12 +256,13 @@ def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
     page = site.page("docs/museum.html")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.locator("figure.run").last.scroll_into_view_if_needed()
-    shown = page.locator("figure.run .kc").last
+    figure = page.locator("figure.run").last
+    figure.scroll_into_view_if_needed()
+    shown = figure.locator(".kc")  # the figures before it start their players, too, as they come into sight
     shown.wait_for()
     before = int(shown.get_attribute("data-step"))
     shown.locator("[data-do='back']").click()
-    page.wait_for_selector(f"figure.run .kc[data-step='{before - 1}']")
+    figure.locator(f".kc[data-step='{before - 1}']").wait_for()
     page.screenshot(path=ARTIFACTS / "museum.png")
     assert before > 0 and not [url for url in asked if "pyodide" in url]
     page.close()
@@ -313,7 +317,7 @@ def test_lessons_link_to_pages_of_the_site(built: Built) -> None:
 
 def test_a_link_of_a_lesson_opens_its_page(site: sitepages.Pages) -> None:
     """A document at its heading and a file of code, as pages, not as text."""
-    page = site.page("lab/index.html?path=notebooks/19-crashes-disks-addresses.ipynb")
+    page = site.page("lab/index.html?path=notebooks/21-crashes-and-disks.ipynb")
     for file, address in (
         ("docs/fidelity.md", "docs/fidelity.html#what-is-not-compared-and-why"),
         ("kafka_ctl/brokers/disk.py", "kafka_ctl/brokers/disk.py.html"),

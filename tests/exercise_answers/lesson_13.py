@@ -2,62 +2,65 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from kafka_ctl.controller.deletion import next_move
 
-SUCCESSFUL = "ReplicaDeletionSuccessful"
-
-
-AUDIT = {("audit", 0): [1, 2, 4]}
+def counted(megabytes: int, writes: int, seconds: int, in_sync: int, added: int) -> float:
+    """Every byte that the leader sends."""
+    return added * megabytes / seconds + (in_sync + added) * writes
 
 
-def by_count(states: dict, alive: frozenset, halted: bool) -> str:
-    found = [state.removeprefix("ReplicaDeletion") for state in states.values()]
-    if found.count("Successful") == len(found):
-        return "complete"
-    return "wait" if halted or found.count("Started") else "start"
-
-
-def forgets_the_dead(states: dict, alive: frozenset, halted: bool) -> str:
-    left = {replica: state for replica, state in states.items() if replica[1] in alive}
-    return next_move(left, alive, halted)
-
-
-def starts_twice(states: dict, alive: frozenset, halted: bool) -> str:
-    found = next_move(states, alive, halted)
-    return "start" if found == "wait" and not halted else found
-
-
-def never_completes(states: dict, alive: frozenset, halted: bool) -> str:
-    found = next_move(states, alive, halted)
-    return "wait" if found == "complete" else found
+def throttled(lab: Any, *steps: str) -> None:
+    """Work on exercise 13.2."""
+    for step in steps:
+        match step:
+            case "cancel":
+                lab.cancel_reassignment([("orders", 0)])
+            case "start":
+                lab.start(4)
+            case "config":
+                lab.delete_znode("/config/brokers/4")
+            case "verify":
+                lab.verify_reassignment({("orders", 0): [1, 2, 3]})
+            case "verify nothing":
+                lab.verify_reassignment('{"version":1,"partitions":[]}')
+            case _:
+                lab.verify_reassignment({("orders", 0): [1, 2, 4]})
+        lab.settle()
 
 
 RIGHT: dict[str, list[Any]] = {
-    "13.2": [next_move, by_count],
-    "13.4": [
-        lambda lab: (lab.delete_controller(), lab.settle(), lab.execute_reassignment(AUDIT)),
-        lambda lab: (lab.bounce(4), lab.settle(), lab.execute_reassignment(AUDIT)),
+    "13.1": [counted, lambda *given: math.ceil(1.1 * counted(*given))],
+    "13.2": [
+        lambda lab: throttled(lab, "cancel", "start", "verify"),
+        lambda lab: throttled(lab, "cancel", "verify", "start", "verify"),
+        lambda lab: throttled(lab, "cancel", "config", "verify", "start"),
     ],
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
-    "13.2": [
-        (lambda states, alive, halted: "complete" if SUCCESSFUL in states.values() else "start", "is not deleted, and"),
-        (forgets_the_dead, "a topic that no controller knows (KAFKA-10548)"),
-        (lambda states, alive, halted: next_move(states, alive, False), "asks the same once more"),
-        (starts_twice, "An answer is still on its way"),
-        (lambda states, alive, halted: "wait", "this deletion would never start"),
-        (never_completes, "so the topic would stay"),
-        (lambda states, alive, halted: "retry", "one of complete, wait, start is expected"),
-        (lambda states, alive: "wait", "Its parameters are not those"),
+    "13.1": [
+        (lambda mb, w, s, i, a: mb / s, "While records are written, the leader sends these, too"),
+        (lambda mb, w, s, i, a: mb / s + w, "but the bytes that the leader sends them count"),
+        (lambda mb, w, s, i, a: mb / s + i * w, "The new replica also needs what is written"),
+        (lambda mb, w, s, i, a: mb / s + (i + a) * w, "to *each* new replica"),
+        (lambda mb, w, s, i, a: 7, "Which bytes does the leader count in a second, for each of 2 followers"),
+        (lambda *given: 1000, "Clients pay for each MB/s that is not needed"),
+        (lambda *given: 10**6 * counted(*given), "is no rate in MB a second"),
+        (lambda *given: "8", "is text"),
+        (lambda mb, w, s: mb / s, "raised TypeError"),
     ],
-    "13.4": [
-        (lambda lab: lab.execute_reassignment(AUDIT), "There is an existing assignment running"),
+    "13.2": [
+        (lambda lab: throttled(lab, "cancel", "verify", "start"), "broker 4 was not"),
+        (lambda lab: throttled(lab, "cancel"), "the controller leaves them"),
+        (lambda lab: throttled(lab, "verify"), "the plan *you give it*"),
+        (lambda lab: throttled(lab, "start", "verify the new"), "AR is [1, 2, 4]."),
+        (lambda lab: throttled(lab, "start"), "Was it cancelled before?"),
         (
-            lambda lab: (lab.delete_znode("/admin/reassign_partitions"), lab.execute_reassignment(AUDIT)),
-            "its watch of this znode was used up",
+            lambda lab: throttled(lab, "cancel", "start", "verify nothing"),
+            "The lists of a topic that is not in your plan",
         ),
+        (lambda lab: lab.delete_znode("/admin/reassign_partitions"), "the plan is also in the topic's znode"),
     ],
 }

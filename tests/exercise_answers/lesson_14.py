@@ -4,54 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl.balance import candidates
+from kafka_ctl.controller.deletion import next_move
+
+SUCCESSFUL = "ReplicaDeletionSuccessful"
 
 
-def rebalanced(compare: Any = lambda ratio, limit: ratio > limit, fit: Any = None, share: Any = None) -> Any:
-    """What a rebalance elects, with a comparison, a test of a partition and a share of one's own."""
-
-    def chosen(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
-        found = []
-        for broker in {p.preferred for p in partitions}:
-            mine = [p for p in partitions if p.preferred == broker and not p.deleting]
-            away = [p for p in mine if p.leader != broker]
-            of = partitions if share == "all" else mine
-            if away and compare(len(away) / len(of), percentage / 100):
-                surplus = away[: max(1, round(len(away) - len(of) * percentage / 100))]
-                found += surplus if share == "surplus" else away
-        return [p for p in found if (fit or elected)(p, live, moving)]
-
-    return chosen
+AUDIT = {("audit", 0): [1, 2, 4]}
 
 
-def elected(p: Any, live: frozenset, moving: frozenset) -> bool:
-    return p.preferred in live and p.preferred in p.isr and not moving
+def by_count(states: dict, alive: frozenset, halted: bool) -> str:
+    found = [state.removeprefix("ReplicaDeletion") for state in states.values()]
+    if found.count("Successful") == len(found):
+        return "complete"
+    return "wait" if halted or found.count("Started") else "start"
 
 
-def by_leader_only(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
-    """Groups by who leads now."""
-    found = []
-    for broker in {p.leader for p in partitions}:
-        mine = [p for p in partitions if p.leader == broker and not p.deleting]
-        away = [p for p in mine if p.preferred != broker]
-        found += away if mine and len(away) / len(mine) > percentage / 100 else []
-    return [p for p in found if elected(p, live, moving)]
+def forgets_the_dead(states: dict, alive: frozenset, halted: bool) -> str:
+    left = {replica: state for replica, state in states.items() if replica[1] in alive}
+    return next_move(left, alive, halted)
+
+
+def starts_twice(states: dict, alive: frozenset, halted: bool) -> str:
+    found = next_move(states, alive, halted)
+    return "start" if found == "wait" and not halted else found
+
+
+def never_completes(states: dict, alive: frozenset, halted: bool) -> str:
+    found = next_move(states, alive, halted)
+    return "wait" if found == "complete" else found
 
 
 RIGHT: dict[str, list[Any]] = {
-    "14.2": [candidates, rebalanced(), rebalanced(fit=lambda p, live, moving: p.preferred in live and not moving)]
+    "14.2": [next_move, by_count],
+    "14.4": [
+        lambda lab: (lab.delete_controller(), lab.settle(), lab.execute_reassignment(AUDIT)),
+        lambda lab: (lab.bounce(4), lab.settle(), lab.execute_reassignment(AUDIT)),
+    ],
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "14.2": [
-        (rebalanced(lambda ratio, limit: ratio >= limit), "is exactly 10 %"),
-        (rebalanced(share="all"), "not of all"),
-        (rebalanced(share="surplus"), "not only the surplus"),
-        (rebalanced(fit=lambda p, live, moving: p.preferred in live), "while any partition moves"),
-        (rebalanced(fit=lambda p, live, moving: not moving), "is dead, and cannot lead"),
-        (lambda *given: [], "has a ratio, too"),
-        (lambda partitions, live, moving, percentage: partitions, "leads it already"),
-        (by_leader_only, "1 of 10 that prefer broker 1 are led elsewhere"),
-        (lambda *given: None, "a list of some of the partitions"),
-    ]
+        (lambda states, alive, halted: "complete" if SUCCESSFUL in states.values() else "start", "is not deleted, and"),
+        (forgets_the_dead, "a topic that no controller knows (KAFKA-10548)"),
+        (lambda states, alive, halted: next_move(states, alive, False), "asks the same once more"),
+        (starts_twice, "An answer is still on its way"),
+        (lambda states, alive, halted: "wait", "this deletion would never start"),
+        (never_completes, "so the topic would stay"),
+        (lambda states, alive, halted: "retry", "one of complete, wait, start is expected"),
+        (lambda states, alive: "wait", "Its parameters are not those"),
+    ],
+    "14.4": [
+        (lambda lab: lab.execute_reassignment(AUDIT), "There is an existing assignment running"),
+        (
+            lambda lab: (lab.delete_znode("/admin/reassign_partitions"), lab.execute_reassignment(AUDIT)),
+            "its watch of this znode was used up",
+        ),
+    ],
 }

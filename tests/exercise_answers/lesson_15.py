@@ -4,27 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_ctl.balance import candidates
 
-def slices(operations: list, window: int) -> list:
-    """So many at a time, one list after the other."""
-    rest, found = list(operations), []
-    while rest:
-        found.append(rest[:window])
-        del rest[:window]
-    return found
+
+def rebalanced(compare: Any = lambda ratio, limit: ratio > limit, fit: Any = None, share: Any = None) -> Any:
+    """What a rebalance elects, with a comparison, a test of a partition and a share of one's own."""
+
+    def chosen(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
+        found = []
+        for broker in {p.preferred for p in partitions}:
+            mine = [p for p in partitions if p.preferred == broker and not p.deleting]
+            away = [p for p in mine if p.leader != broker]
+            of = partitions if share == "all" else mine
+            if away and compare(len(away) / len(of), percentage / 100):
+                surplus = away[: max(1, round(len(away) - len(of) * percentage / 100))]
+                found += surplus if share == "surplus" else away
+        return [p for p in found if (fit or elected)(p, live, moving)]
+
+    return chosen
+
+
+def elected(p: Any, live: frozenset, moving: frozenset) -> bool:
+    return p.preferred in live and p.preferred in p.isr and not moving
+
+
+def by_leader_only(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
+    """Groups by who leads now."""
+    found = []
+    for broker in {p.leader for p in partitions}:
+        mine = [p for p in partitions if p.leader == broker and not p.deleting]
+        away = [p for p in mine if p.preferred != broker]
+        found += away if mine and len(away) / len(mine) > percentage / 100 else []
+    return [p for p in found if elected(p, live, moving)]
 
 
 RIGHT: dict[str, list[Any]] = {
-    "15.2": [slices, lambda operations, window: [operations[n : n + window] for n in range(0, len(operations), window)]]
+    "15.2": [candidates, rebalanced(), rebalanced(fit=lambda p, live, moving: p.preferred in live and not moving)]
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "15.2": [
-        (lambda operations, window: [operations], "operations are in flight together"),
-        (lambda operations, window: [[each] for each in operations], "10 at a time"),
-        (lambda operations, window: slices(operations, window + 1), "Kafka holds a semaphore"),
-        (lambda operations, window: slices(operations[::-1], window), "every operation once and in order"),
-        (lambda operations, window: operations, "rules['pipeline'] returned ["),
-        (lambda operations, window: None, "rules['pipeline'] returned None"),
+        (rebalanced(lambda ratio, limit: ratio >= limit), "is exactly 10 %"),
+        (rebalanced(share="all"), "not of all"),
+        (rebalanced(share="surplus"), "not only the surplus"),
+        (rebalanced(fit=lambda p, live, moving: p.preferred in live), "while any partition moves"),
+        (rebalanced(fit=lambda p, live, moving: not moving), "is dead, and cannot lead"),
+        (lambda *given: [], "has a ratio, too"),
+        (lambda partitions, live, moving, percentage: partitions, "leads it already"),
+        (by_leader_only, "1 of 10 that prefer broker 1 are led elsewhere"),
+        (lambda *given: None, "a list of some of the partitions"),
     ]
 }

@@ -1,52 +1,30 @@
-"""The bug museum."""
+"""Right and wrong answers to the exercises of lesson 16."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl import Lab
-from kafka_ctl_course.lesson_16 import unaware
 
-
-def by_loops(lab: Lab) -> list:
-    found = []
-    for p in lab.partitions():
-        view = lab.brokers.get(p.leader)
-        if view is not None and view.state == "running" and (p.topic, p.partition) not in view.leads:
-            found.append((p.topic, p.partition))
+def slices(operations: list, window: int) -> list:
+    """So many at a time, one list after the other."""
+    rest, found = list(operations), []
+    while rest:
+        found.append(rest[:window])
+        del rest[:window]
     return found
 
 
-def from_metadata(lab: Lab) -> list:
-    return [
-        p[:2]
-        for p in lab.partitions()
-        if (view := lab.brokers.get(p.leader)) is not None
-        and view.state == "running"
-        and p[:2] in view.metadata
-        and view.metadata[p[:2]].leader != p.leader
-    ]
+RIGHT: dict[str, list[Any]] = {
+    "16.2": [slices, lambda operations, window: [operations[n : n + window] for n in range(0, len(operations), window)]]
+}
 
-
-def with_the_dead(lab: Lab) -> list:
-    return [p[:2] for p in lab.partitions() if p.leader >= 0 and p[:2] not in lab.brokers[p.leader].leads]
-
-
-def with_nobody(lab: Lab) -> list:
-    return [*unaware(lab), *(p[:2] for p in lab.partitions() if p.leader < 0)]
-
-
-def everything(lab: Lab) -> list:
-    return [p[:2] for p in lab.partitions()]
-
-
-RIGHT: dict[str, list[Any]] = {"16.3": [unaware, by_loops]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
-    "16.3": [
-        (from_metadata, "What it says of leaders"),
-        (with_the_dead, "It is not unaware"),
-        (with_nobody, "has no leader in ZooKeeper: that is known"),
-        (everything, "does lead orders-0"),
-        (lambda lab: [f"{p.topic}-{p.partition}" for p in lab.partitions()], "A list of pairs is asked for"),
+    "16.2": [
+        (lambda operations, window: [operations], "operations are in flight together"),
+        (lambda operations, window: [[each] for each in operations], "10 at a time"),
+        (lambda operations, window: slices(operations, window + 1), "Kafka holds a semaphore"),
+        (lambda operations, window: slices(operations[::-1], window), "every operation once and in order"),
+        (lambda operations, window: operations, "rules['pipeline'] returned ["),
+        (lambda operations, window: None, "rules['pipeline'] returned None"),
     ]
 }

@@ -1,10 +1,10 @@
-"""Crashes, disks and addresses."""
+"""Finding a broker."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl_course.lesson_19 import PLAN, registered
+from kafka_ctl_course.lesson_19 import leader_address, registered
 
 
 def with_regex(listeners: str, advertised: str | None, name: str) -> str | None:
@@ -33,29 +33,52 @@ def always_the_name(listeners: str, advertised: str | None, name: str) -> str | 
     return None if found is None else f"{name}:{found.rpartition(':')[2]}"
 
 
-def throttled(lab: Any) -> None:
-    lab.execute_reassignment(PLAN, replica_alter_log_dirs_throttle=10_000_000)
+def of(answer: dict[str, Any], id: int) -> str:
+    return next(f"{b['host']}:{b['port']}" for b in answer["brokers"] if b["node_id"] == id)
 
 
-def throttled_and_verified(lab: Any) -> None:
-    throttled(lab)
-    lab.settle()
-    lab.verify_reassignment(PLAN)
+def by_loops(answer: dict[str, Any], topic: str, partition: int) -> str | None:
+    for each in answer["topics"]:
+        for one in each["partitions"]:
+            if (each["name"], one["partition_index"]) == (topic, partition) and one["leader_id"] >= 0:
+                return of(answer, one["leader_id"])
+    return None
 
 
-def beside_another_topic(lab: Any) -> None:
-    lab.create_topic("audit", assignment={0: [1]})
-    lab.execute_reassignment(PLAN)
+def to_the_controller(answer: dict[str, Any], topic: str, partition: int) -> str:
+    return of(answer, answer["controller_id"])
+
+
+def to_the_first(answer: dict[str, Any], topic: str, partition: int) -> str:
+    return of(answer, answer["brokers"][0]["node_id"])
+
+
+def by_place(answer: dict[str, Any], topic: str, partition: int) -> str | None:
+    (found,) = (each for each in answer["topics"] if each["name"] == topic)
+    return of(answer, found["partitions"][partition]["leader_id"]) if found["partitions"] else None
+
+
+def one_leader_id(answer: dict[str, Any], topic: str, partition: int) -> Any:
+    (found,) = (each for each in answer["topics"] if each["name"] == topic)
+    return next((p["leader_id"] for p in found["partitions"] if p["partition_index"] == partition), None)
+
+
+def never_none(answer: dict[str, Any], topic: str, partition: int) -> str:
+    return leader_address(answer, topic, partition) or of(answer, answer["brokers"][-1]["node_id"])
+
+
+def next_broker(answer: dict[str, Any], topic: str, partition: int) -> str:
+    return of(answer, partition % 3 + 2)
+
+
+def localhost(answer: dict[str, Any], topic: str, partition: int) -> str:
+    return "localhost:9092"
 
 
 RIGHT: dict[str, list[Any]] = {
     "19.2": [registered, with_regex],
-    "19.3": [
-        lambda lab: (lab.shutdown(1), lab.start(1)),
-        lambda lab: lab.bounce(1),
-        lambda lab: (lab.shutdown(1), lab.run_for(60), lab.start(1), lab.elect_preferred()),
-    ],
-    "19.4": [lambda lab: lab.execute_reassignment(PLAN), throttled_and_verified, beside_another_topic],
+    "19.3": [leader_address, by_loops],
+    "19.4": [lambda lab: (lab.set_meta(3, "/d0", None), lab.set_meta(3, "/d1", None), lab.start(3))],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "19.2": [
@@ -70,20 +93,12 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ),
     ],
     "19.3": [
-        (lambda lab: (lab.kill(1), lab.start(1)), "no .kafka_cleanshutdown"),
-        (lambda lab: lab.shutdown(1), "now it has to come back"),
-        (lambda lab: lab.expire_session(1), "the process went on"),
-        (lambda lab: lab.delete_controller(), "No process of a broker"),
-        (lambda lab: (lab.delete_topic("orders"), lab.settle(), lab.bounce(1)), "orders is gone"),
-    ],
-    "19.4": [
-        (throttled, "removes a limit"),
-        (lambda lab: lab.execute_reassignment(PLAN.replace("/d1", "any")), "name /d1 for broker 1"),
-        (
-            lambda lab: lab.execute_reassignment(PLAN.replace('"/d1", "any"', '"any", "/d1"')),
-            "the order of `replicas`",
-        ),
-        (lambda lab: lab.reassign({("orders", 0): [1, 3]}), "names brokers only"),
-        (lambda lab: lab.fail_log_dir(1), "all of its copies are gone"),
+        (to_the_controller, "That is the controller"),
+        (to_the_first, "stands first in the list"),
+        (by_place, "its place in the list"),
+        (one_leader_id, "a client needs host and port"),
+        (never_none, "answer None"),
+        (next_broker, "That is broker 2, not 1"),
+        (localhost, "No broker listens there"),
     ],
 }

@@ -1,37 +1,65 @@
-"""Reading a real incident."""
+"""Produce, Fetch and requests that wait."""
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
-from kafka_ctl_course.lesson_20 import never_led
+from kafka_ctl_course.lesson_20 import fields_of
 
 
-def backwards(records: Any) -> set:
-    seen, found = set(), set()
-    for record in reversed(list(records)):
-        tp = record.topic, record.partition
-        if tp not in seen and record.leader is None:
-            found.add(tp)
-        seen.add(tp)
-    return found
+def with_struct(data: bytes) -> tuple[int, ...]:
+    (length,) = struct.unpack_from(">h", data, 12)
+    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data, 14 + max(0, length))
+    return replica, level, session, epoch
 
 
-def refused(records: Any) -> list:
-    return [(r.topic, r.partition) for r in records if r.leader is None]
+def unsigned(data: bytes) -> tuple[int, ...]:
+    replica, level, session, epoch = fields_of(data)
+    return replica % 2**32, level, session, epoch
+
+
+def none_is_one_letter(data: bytes) -> tuple[int, ...]:
+    (length,) = struct.unpack_from(">h", data, 12)
+    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data, 14 + length)
+    return replica, level, session, epoch
+
+
+def without_level(data: bytes) -> tuple[int, ...]:
+    (length,) = struct.unpack_from(">h", data, 12)
+    replica, _, _, _, session, epoch = struct.unpack_from(">iiiiii", data, 14 + max(0, length))
+    return replica, 0, session, epoch
+
+
+def without_own_length(data: bytes) -> tuple[int, ...]:
+    """Offsets in the request, used on bytes with the length in front."""
+    (length,) = struct.unpack_from(">h", data, 8)
+    replica, _, _, _, level, session, epoch = struct.unpack_from(">iiiibii", data + bytes(99), 10 + max(0, length))
+    return replica, level, session, epoch
 
 
 RIGHT: dict[str, list[Any]] = {
-    "20.2": [never_led, backwards, lambda records: sorted(never_led(records))],
-    "20.3": [lambda lab: lab.start(1002)],
+    "20.2": [fields_of, with_struct, lambda data: list(with_struct(data))],
+    "20.3": [
+        lambda lab: lab.catch_up(3),
+        lambda lab: lab.bounce(3),
+        lambda lab: lab.kill(3),
+        lambda lab: lab.shutdown(3),
+    ],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "20.2": [
-        (lambda records: set(refused(records)), "only the last line of a partition counts"),
-        (lambda records: len(refused(records)), "You counted lines"),
-        (lambda records: set(), "found no leader: theirs is None"),
-        (lambda records: {("netflow", 0)}, "netflow-1 is missing"),
-        (lambda records: never_led(records) | {("other", 9)}, "has a leader by its last line"),
-        (lambda records: "netflow", "A set of pairs is asked for, such as"),
-    ]
+        (unsigned, "it has a sign"),
+        (none_is_one_letter, "no client id, and no letters"),
+        (without_level, "Count the bytes"),
+        (without_own_length, "replica_id is 65544, not -1"),
+        (lambda data: fields_of(data)[0], "are asked for"),
+    ],
+    "20.3": [
+        (lambda lab: lab.kill(1), "waits for the same follower"),
+        (lambda lab: lab.produce("orders", 0, wait=False), "More records do not help"),
+        (lambda lab: lab.delete_controller(), "does not touch high watermarks"),
+        (lambda lab: (lab.kill(1), lab.kill(2)), "records are gone"),
+        (lambda lab: (lab.kill(1), lab.kill(2), lab.kill(3)), "no client can read"),
+    ],
 }

@@ -1,39 +1,76 @@
-"""Before there was a controller."""
+"""Crashes and disks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl_course.before_the_controller import can_become_leader
+from kafka_ctl_course.lesson_21 import PLAN
 
 
-def in_steps(broker: int, assigned: list[int], isr: list[int], live: list[int]) -> bool:
-    if broker in isr:
-        return True
-    if any(member in live for member in isr):
-        return False
-    return broker in assigned
+def throttled(lab: Any) -> None:
+    lab.execute_reassignment(PLAN, replica_alter_log_dirs_throttle=10_000_000)
+
+
+def throttled_and_verified(lab: Any) -> None:
+    throttled(lab)
+    lab.settle()
+    lab.verify_reassignment(PLAN)
+
+
+def beside_another_topic(lab: Any) -> None:
+    lab.create_topic("audit", assignment={0: [1]})
+    lab.execute_reassignment(PLAN)
+
+
+def without_its_records(lab: Any) -> None:
+    lab.alter_config("topics", "audit", {"unclean.leader.election.enable": True})
+    lab.reassign({("audit", 0): [2]})
+    lab.settle()
+    lab.delete_controller()
+    lab.settle()
+    lab.bounce(1)
 
 
 RIGHT: dict[str, list[Any]] = {
-    "21.2": [can_become_leader, in_steps],
-    "21.3": [
-        lambda lab: lab.disconnect(1, "zookeeper"),
-        lambda lab: (lab.disconnect(1, 2), lab.disconnect(1, 3), lab.disconnect(1, "zookeeper")),
+    "21.1": [
+        lambda lab: (lab.shutdown(1), lab.start(1)),
+        lambda lab: lab.bounce(1),
+        lambda lab: (lab.shutdown(1), lab.run_for(60), lab.start(1), lab.elect_preferred()),
     ],
+    "21.2": [
+        lambda lab: lab.bounce(1),
+        lambda lab: (lab.shutdown(1), lab.start(1)),
+        lambda lab: (lab.kill(1), lab.run_for(10), lab.start(1)),
+    ],
+    "21.3": [lambda lab: lab.execute_reassignment(PLAN), throttled_and_verified, beside_another_topic],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
+    "21.1": [
+        (lambda lab: (lab.kill(1), lab.start(1)), "no .kafka_cleanshutdown"),
+        (lambda lab: lab.shutdown(1), "now it has to come back"),
+        (lambda lab: lab.expire_session(1), "the process went on"),
+        (lambda lab: lab.delete_controller(), "No process of a broker"),
+        (lambda lab: (lab.delete_topic("orders"), lab.settle(), lab.bounce(1)), "orders is gone"),
+    ],
     "21.2": [
-        (lambda broker, assigned, isr, live: broker in isr, "so any assigned replica may try"),
-        (lambda broker, assigned, isr, live: broker in assigned, "has to leave the partition to it"),
-        (lambda broker, assigned, isr, live: not isr or broker == isr[0], "the first of it does not matter"),
-        (lambda broker, assigned, isr, live: broker in isr or not set(isr) & set(live), "It has no replica"),
+        (lambda lab: lab.delete_controller(), "gets KAFKA_STORAGE_ERROR again"),
+        (lambda lab: lab.elect_preferred(), "there is none"),
+        (lambda lab: lab.expire_session(1), "it knows that the directory has failed"),
+        (lambda lab: lab.reassign({("audit", 0): [2]}), "the move waits"),
+        (without_its_records, "audit-0 is empty"),
+        (lambda lab: lab.heal(), "faults of the network"),
+        (lambda lab: lab.shutdown(1), "now it has to come back"),
+        (lambda lab: lab.kill(1), "Now it has to come back"),
+        (lambda lab: (lab.delete_topic("audit"), lab.settle(), lab.bounce(1)), "audit is gone"),
     ],
     "21.3": [
-        (lambda lab: lab.kill(1), "A dead broker leads nothing"),
-        (lambda lab: lab.disconnect(1, 2), "still reaches ZooKeeper"),
-        (lambda lab: lab.expire_session(1), "learns so when its client"),
-        (lambda lab: lab.shutdown(1), "hands the leader over"),
-        (lambda lab: lab.pause(1, 20), "learns what it missed"),
+        (throttled, "removes a limit"),
+        (lambda lab: lab.execute_reassignment(PLAN.replace("/d1", "any")), "name /d1 for broker 1"),
+        (
+            lambda lab: lab.execute_reassignment(PLAN.replace('"/d1", "any"', '"any", "/d1"')),
+            "the order of `replicas`",
+        ),
+        (lambda lab: lab.reassign({("orders", 0): [1, 3]}), "names brokers only"),
+        (lambda lab: lab.fail_log_dir(1), "all of its copies are gone"),
     ],
 }

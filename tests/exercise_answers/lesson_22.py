@@ -1,38 +1,37 @@
-"""From ZooKeeper to KRaft."""
+"""Reading a real incident."""
 
 from __future__ import annotations
 
 from typing import Any
 
-
-def copies(each: dict) -> set:
-    return {copy for copy in each.values() if copy is not None}
+from kafka_ctl_course.lesson_22 import never_led
 
 
-def pairwise(found: list) -> int:
-    count = 0
-    for each in found:
-        _, *others = copies(each) or {None}
-        count += bool(others)
-    return count
+def backwards(records: Any) -> set:
+    seen, found = set(), set()
+    for record in reversed(list(records)):
+        tp = record.topic, record.partition
+        if tp not in seen and record.leader is None:
+            found.add(tp)
+        seen.add(tp)
+    return found
 
 
-RIGHT: dict[str, list[Any]] = {"22.2": [lambda found: sum(len(copies(each)) > 1 for each in found), pairwise]}
+def refused(records: Any) -> list:
+    return [(r.topic, r.partition) for r in records if r.leader is None]
+
+
+RIGHT: dict[str, list[Any]] = {
+    "22.2": [never_led, backwards, lambda records: sorted(never_led(records))],
+    "22.3": [lambda lab: lab.start(1002)],
+}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "22.2": [
-        (lambda found: sum(len(copies(each)) <= 1 for each in found), "at which all are equal"),
-        (lambda found: sum(len(set(each.values())) > 1 for each in found), "cannot contradict"),
-        (
-            lambda found: sum(sum(c not in (None, each["ZooKeeper"]) for c in each.values()) for each in found),
-            "A moment counts once",
-        ),
-        (
-            lambda found: sum(len({c for h, c in e.items() if c and h != "ZooKeeper"}) > 1 for e in found),
-            "ZooKeeper's copy is one of them",
-        ),
-        (lambda found: sum(len({c[0] for c in e.values() if c}) > 1 for e in found), "You compare leaders"),
-        (len, "That is every moment"),
-        (lambda found: "many", "A whole number"),
-        (lambda found: -1, "Collect the different copies"),
+        (lambda records: set(refused(records)), "only the last line of a partition counts"),
+        (lambda records: len(refused(records)), "You counted lines"),
+        (lambda records: set(), "found no leader: theirs is None"),
+        (lambda records: {("netflow", 0)}, "netflow-1 is missing"),
+        (lambda records: never_led(records) | {("other", 9)}, "has a leader by its last line"),
+        (lambda records: "netflow", "A set of pairs is asked for, such as"),
     ]
 }

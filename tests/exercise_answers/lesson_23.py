@@ -1,48 +1,39 @@
-"""Large histories."""
+"""Before there was a controller."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl_course.lesson_23 import without_leader
+from kafka_ctl_course.before_the_controller import can_become_leader
 
 
-def by_pairs(changes: Any, end: int) -> list[int]:
-    ends = [at for at, _ in changes[1:]] + [end]
-    parts, longest, run = 0, 0, 0
-    for (at, leader), until in zip(changes, ends, strict=True):
-        run = run + until - at if leader < 0 else 0
-        parts += until - at if leader < 0 else 0
-        longest = max(longest, run)
-    return [parts, longest]
+def in_steps(broker: int, assigned: list[int], isr: list[int], live: list[int]) -> bool:
+    if broker in isr:
+        return True
+    if any(member in live for member in isr):
+        return False
+    return broker in assigned
 
 
-def without_the_open_one(changes: Any, end: int) -> tuple[int, int]:
-    closed = [at for at, leader in changes if leader >= 0]
-    return without_leader(changes, closed[-1]) if changes[-1][1] >= 0 else (0, 0)
-
-
-def since_the_last(changes: Any, end: int) -> tuple[int, int]:
-    spans, since = [0], None
-    for at, leader in [*changes, (end, 0)]:
-        if since is not None and leader >= 0:
-            spans.append(at - since)
-        since = at if leader < 0 else None
-    return sum(spans), max(spans)
-
-
-def to_the_end(changes: Any, end: int) -> tuple[int, int]:
-    spans = [end - at for at, leader in changes if leader < 0]
-    return sum(spans), max(spans, default=0)
-
-
-RIGHT: dict[str, list[Any]] = {"23.3": [without_leader, by_pairs]}
-WRONG: dict[str, list[tuple[Any, str]]] = {
+RIGHT: dict[str, list[Any]] = {
+    "23.2": [can_become_leader, in_steps],
     "23.3": [
-        (without_the_open_one, "it counts up to `end`"),
-        (since_the_last, "can be written twice"),
-        (to_the_end, "when does an interval end?"),
-        (lambda changes, end: without_leader(changes, end)[::-1], "The sum comes first"),
-        (lambda changes, end: without_leader(changes, end)[0], "Two numbers are asked for"),
-    ]
+        lambda lab: lab.disconnect(1, "zookeeper"),
+        lambda lab: (lab.disconnect(1, 2), lab.disconnect(1, 3), lab.disconnect(1, "zookeeper")),
+    ],
+}
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "23.2": [
+        (lambda broker, assigned, isr, live: broker in isr, "so any assigned replica may try"),
+        (lambda broker, assigned, isr, live: broker in assigned, "has to leave the partition to it"),
+        (lambda broker, assigned, isr, live: not isr or broker == isr[0], "the first of it does not matter"),
+        (lambda broker, assigned, isr, live: broker in isr or not set(isr) & set(live), "It has no replica"),
+    ],
+    "23.3": [
+        (lambda lab: lab.kill(1), "A dead broker leads nothing"),
+        (lambda lab: lab.disconnect(1, 2), "still reaches ZooKeeper"),
+        (lambda lab: lab.expire_session(1), "learns so when its client"),
+        (lambda lab: lab.shutdown(1), "hands the leader over"),
+        (lambda lab: lab.pause(1, 20), "learns what it missed"),
+    ],
 }

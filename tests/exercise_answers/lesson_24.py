@@ -1,30 +1,38 @@
-"""Right and wrong answers to the exercises of lesson 24."""
+"""From ZooKeeper to KRaft."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def by_division(expiration: int, tick: int, n: int, now: int) -> tuple:
-    """Kafka's place."""
-    return expiration // tick % n, expiration // tick * tick
+def copies(each: dict) -> set:
+    return {copy for copy in each.values() if copy is not None}
 
 
-def by_remainder(expiration: int, tick: int, n: int, now: int) -> tuple:
-    """The same, written otherwise."""
-    return expiration % (tick * n) // tick, expiration - expiration % tick
+def pairwise(found: list) -> int:
+    count = 0
+    for each in found:
+        _, *others = copies(each) or {None}
+        count += bool(others)
+    return count
 
 
-RIGHT: dict[str, list[Any]] = {"24.2": [by_division, by_remainder]}
-
+RIGHT: dict[str, list[Any]] = {"24.2": [lambda found: sum(len(copies(each)) > 1 for each in found), pairwise]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "24.2": [
-        (lambda e, tick, n, now: ((e - now) // tick % n, (e - now) // tick * tick), "neither a distance nor a number"),
-        (lambda e, tick, n, now: ((e - now) // tick % n, e // tick * tick), "3 times the work"),
-        (lambda e, tick, n, now: (e // tick % n, e // tick), "expires at 1, the clock shows 1"),
-        (lambda e, tick, n, now: (round(e / tick) % n, round(e / tick) * tick), "52 of 100 tasks run late"),
-        (lambda e, tick, n, now: (e // tick % n, (e // tick + 1) * tick), "100 of 100 tasks run late"),
-        (lambda e, tick, n, now: (0, e // tick * tick), "too many are put into one bucket"),
-        (lambda e, tick, n, now: None, "expected is a pair: the bucket"),
+        (lambda found: sum(len(copies(each)) <= 1 for each in found), "at which all are equal"),
+        (lambda found: sum(len(set(each.values())) > 1 for each in found), "cannot contradict"),
+        (
+            lambda found: sum(sum(c not in (None, each["ZooKeeper"]) for c in each.values()) for each in found),
+            "A moment counts once",
+        ),
+        (
+            lambda found: sum(len({c for h, c in e.items() if c and h != "ZooKeeper"}) > 1 for e in found),
+            "ZooKeeper's copy is one of them",
+        ),
+        (lambda found: sum(len({c[0] for c in e.values() if c}) > 1 for e in found), "You compare leaders"),
+        (len, "That is every moment"),
+        (lambda found: "many", "A whole number"),
+        (lambda found: -1, "Collect the different copies"),
     ]
 }

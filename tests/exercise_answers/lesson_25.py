@@ -1,58 +1,48 @@
-"""On call."""
+"""Large histories."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl import on_call
-from kafka_ctl.incidents.incident import Incident
-from tests.on_call import Operator, repair
+from kafka_ctl_course.lesson_25 import without_leader
 
 
-def night(incident: Incident) -> tuple[str, object]:
-    cause, component = Operator(incident).diagnose()
-    if not incident.logs_only:
-        repair(incident, cause, component)
-    return cause, component
+def by_pairs(changes: Any, end: int) -> list[int]:
+    ends = [at for at, _ in changes[1:]] + [end]
+    parts, longest, run = 0, 0, 0
+    for (at, leader), until in zip(changes, ends, strict=True):
+        run = run + until - at if leader < 0 else 0
+        parts += until - at if leader < 0 else 0
+        longest = max(longest, run)
+    return [parts, longest]
 
 
-def answered(seed: int, cause: str = "", component: object = None, logs_only: bool = True) -> Incident:
-    incident = on_call(seed, logs_only=logs_only)
-    found = Operator(incident).diagnose()
-    incident.answer(cause or found[0], found[1] if component is None else component)
-    return incident
+def without_the_open_one(changes: Any, end: int) -> tuple[int, int]:
+    closed = [at for at, leader in changes if leader >= 0]
+    return without_leader(changes, closed[-1]) if changes[-1][1] >= 0 else (0, 0)
 
 
-RIGHT: dict[str, list[Any]] = {
-    "25.1": [
-        night,
-        lambda incident: (incident.lab.heal(), incident.lab.run_for(60), ["cut-from-zookeeper", "104"])[-1],
-    ],
-    "25.2": [night, lambda incident: ("cut-connection", 105), lambda incident: ("cut-connection", "broker 102")],
-    "25.3": [answered(7), answered(14)],
-}
+def since_the_last(changes: Any, end: int) -> tuple[int, int]:
+    spans, since = [0], None
+    for at, leader in [*changes, (end, 0)]:
+        if since is not None and leader >= 0:
+            spans.append(at - since)
+        since = at if leader < 0 else None
+    return sum(spans), max(spans)
+
+
+def to_the_end(changes: Any, end: int) -> tuple[int, int]:
+    spans = [end - at for at, leader in changes if leader < 0]
+    return sum(spans), max(spans, default=0)
+
+
+RIGHT: dict[str, list[Any]] = {"25.3": [without_leader, by_pairs]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
-    "25.1": [
-        (lambda incident: ("long-pause", 104), "It is another cause"),
-        (lambda incident: ("cut-from-zookeeper", 101), "the component is not"),
-        (lambda incident: ("cut-from-zookeeper", 104), "the symptom is still there"),
-        (lambda incident: ("gremlins", 104), "cannot be scored"),
-        (lambda incident: "cut-from-zookeeper", "is not a cause and a component"),
-        (lambda incident: (incident.answer("broker-down", 104), ("broker-down", 104))[1], "return the cause"),
-        (lambda incident: incident.lab.disconnect(101, 102), "closed while the incident is open"),
-    ],
-    "25.2": [
-        (lambda incident: ("slow-follower", 102), "You say slow-follower, 102. It is another cause"),
-        (lambda incident: ("throttle", 102), "You say throttle, 102. It is another cause"),
-        (lambda incident: ("cut-connection", 101), "You say cut-connection, 101. The cause is right"),
-        (lambda incident: ("cut-connection", "users"), "You say cut-connection, users. The cause is right"),
-        (lambda incident: (incident.lab.heal(), ("cut-connection", 102))[1], "logs and tables only"),
-    ],
     "25.3": [
-        (on_call(7), "has no answer yet"),
-        (answered(7, "acks-1"), "It is another cause"),
-        (answered(19, logs_only=False), "the symptom is still there"),
-        (answered(14, component=104), "the component is not"),
-        ("today", "is not an incident"),
-    ],
+        (without_the_open_one, "it counts up to `end`"),
+        (since_the_last, "can be written twice"),
+        (to_the_end, "when does an interval end?"),
+        (lambda changes, end: without_leader(changes, end)[::-1], "The sum comes first"),
+        (lambda changes, end: without_leader(changes, end)[0], "Two numbers are asked for"),
+    ]
 }

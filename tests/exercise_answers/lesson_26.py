@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 
-def counted(megabytes: int, writes: int, seconds: int, in_sync: int, added: int) -> float:
-    """Every byte that the leader sends."""
-    return added * megabytes / seconds + (in_sync + added) * writes
+def by_division(expiration: int, tick: int, n: int, now: int) -> tuple:
+    """Kafka's place."""
+    return expiration // tick % n, expiration // tick * tick
 
 
-def throttled(lab: Any, *steps: str) -> None:
-    """Work on exercise 26.2."""
-    for step in steps:
-        match step:
-            case "cancel":
-                lab.cancel_reassignment([("orders", 0)])
-            case "start":
-                lab.start(4)
-            case "config":
-                lab.delete_znode("/config/brokers/4")
-            case "verify":
-                lab.verify_reassignment({("orders", 0): [1, 2, 3]})
-            case _:
-                lab.verify_reassignment({("orders", 0): [1, 2, 4]})
-        lab.settle()
+def by_remainder(expiration: int, tick: int, n: int, now: int) -> tuple:
+    """The same, written otherwise."""
+    return expiration % (tick * n) // tick, expiration - expiration % tick
 
 
-RIGHT: dict[str, list[Any]] = {
-    "26.1": [counted, lambda *given: math.ceil(1.1 * counted(*given))],
-    "26.2": [
-        lambda lab: throttled(lab, "cancel", "start", "verify"),
-        lambda lab: throttled(lab, "cancel", "verify", "start", "verify"),
-        lambda lab: throttled(lab, "cancel", "config", "verify", "start"),
-    ],
-}
+RIGHT: dict[str, list[Any]] = {"26.2": [by_division, by_remainder]}
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
-    "26.1": [
-        (lambda mb, w, s, i, a: mb / s, "While records are written, the leader sends these, too"),
-        (lambda mb, w, s, i, a: mb / s + w, "but the bytes that the leader sends them count"),
-        (lambda mb, w, s, i, a: mb / s + i * w, "The new replica also needs what is written"),
-        (lambda mb, w, s, i, a: mb / s + (i + a) * w, "to *each* new replica"),
-        (lambda mb, w, s, i, a: 7, "Which bytes does the leader count?"),
-        (lambda *given: 1000, "Clients pay for each MB/s that is not needed"),
-        (lambda *given: 10**6 * counted(*given), "is no rate in MB a second"),
-        (lambda *given: "8", "is text"),
-        (lambda mb, w, s: mb / s, "raised TypeError"),
-    ],
     "26.2": [
-        (lambda lab: throttled(lab, "cancel", "verify", "start"), "broker 4 was not"),
-        (lambda lab: throttled(lab, "cancel"), "the controller leaves them"),
-        (lambda lab: throttled(lab, "verify"), "the plan *you give it*"),
-        (lambda lab: throttled(lab, "start", "verify the new"), "AR is [1, 2, 4]."),
-        (lambda lab: throttled(lab, "start"), "Was it cancelled before?"),
-        (lambda lab: lab.delete_znode("/admin/reassign_partitions"), "the plan is also in the topic's znode"),
-    ],
+        (lambda e, tick, n, now: ((e - now) // tick % n, (e - now) // tick * tick), "neither a distance nor a number"),
+        (lambda e, tick, n, now: ((e - now) // tick % n, e // tick * tick), "3 times the work"),
+        (lambda e, tick, n, now: (e // tick % n, e // tick), "expires at 1, the clock shows 1"),
+        (lambda e, tick, n, now: (round(e / tick) % n, round(e / tick) * tick), "52 of 100 tasks run late"),
+        (lambda e, tick, n, now: (e // tick % n, (e // tick + 1) * tick), "100 of 100 tasks run late"),
+        (lambda e, tick, n, now: (0, e // tick * tick), "too many are put into one bucket"),
+        (lambda e, tick, n, now: None, "expected is a pair: the bucket"),
+    ]
 }

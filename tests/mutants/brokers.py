@@ -75,7 +75,7 @@ def reads_uncommitted(original: Function) -> Function:
 
 
 @seeded("I9", ReplicaManager, "stale")
-def obeys_everybody(original: Function) -> Function:
+def obeys_old_controllers(original: Function) -> Function:
     """A broker does not look at the controller epoch of a request, nor at the broker epoch."""
 
     def stale(self: ReplicaManager, request: Any) -> None:

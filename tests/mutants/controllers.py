@@ -61,7 +61,7 @@ def epoch_of_one_bit(original: Function) -> Function:
 
 
 @seeded("I12", ReplicaStateMachine, "_without")
-def nobody_in_sync(original: Function) -> Function:
+def empty_isr(original: Function) -> Function:
     """The last member leaves an ISR as well when its broker dies."""
 
     def _without(self: ReplicaStateMachine, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:

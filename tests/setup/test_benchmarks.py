@@ -101,9 +101,10 @@ def quick(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Figure]:
 def lacking(name: str) -> str | None:
     """What a part needs beyond what it says itself."""
     if name == "beside_kafka":
-        from benchmarks.beside_kafka import RELEASE
+        from benchmarks.beside_kafka import GENERATION, release
 
-        return None if any(RELEASE.jars.glob("kafka_*.jar")) else "Kafka 2.0.1 was not fetched yet (by Maven)"
+        fetched = any(release(GENERATION).jars.glob("kafka_*.jar"))
+        return None if fetched else "Kafka 2.0.1 was not fetched yet (by Maven)"
     if name == "fresh_clone":
         return None if shutil.which("git") and (ROOT / ".git").exists() else "this is no clone"
     return None
@@ -161,13 +162,14 @@ def test_the_time_of_questions_is_measured(
     """At two small sizes: a row for each, on the page too."""
     if not Path("/proc/self/stat").exists():
         pytest.skip("processor time is read from /proc")
-    for name, value in {"QUESTIONS": ("failover_time",), "RUNS": 1, "PAGE": tmp_path / "page.md"}.items():
+    small = {"QUESTIONS": ("failover_time",), "CLUSTERS": 2, "HOURS": 1, "RUNS": 1, "PAGE": tmp_path / "page.md"}
+    for name, value in small.items():
         monkeypatch.setattr(question_times, name, value)
-    question_times.main(["--write", "0.1", "0.2"])
+    question_times.main(["--write", "0.01", "0.02"])
     rows = re.findall(r"^\| .+ \|$", capsys.readouterr().out, re.MULTILINE)
     text = question_times.PAGE.read_text("utf-8")
     assert len(rows) == 2 and text.endswith("\n".join(rows) + "\n")
-    assert "--write 0.1 0.2`" in text
+    assert "--write 0.01 0.02`" in text
 
 
 def test_the_page_of_question_times_is_consistent() -> None:

@@ -84,11 +84,11 @@ def test_every_entry_of_the_list_has_hashes_and_none_an_address() -> None:
     assert "index-url" not in listed
 
 
-def test_benchmarks_libraries_stay_out() -> None:
-    """The two commands install nothing that only a benchmark uses; their own list has it, and nothing twice."""
+def test_libraries_of_benchmarks_and_ci_stay_out() -> None:
+    """The two commands install nothing that only a benchmark or CI uses; its own list has it, and nothing twice."""
     listed, more = ((ROOT / name).read_text("utf-8") for name in ("requirements.txt", lock.BENCHMARKS))
     ours, theirs = lock.entries(listed), lock.entries(more)
-    assert {"duckdb", "polars", "grpcio-status"} <= theirs.keys()
+    assert {"duckdb", "polars", "grpcio-status", "notebook"} <= theirs.keys()
     assert not ours.keys() & theirs.keys()
     assert all("--hash=sha256:" in entry for entry in theirs.values()) and "://" not in more
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -38,16 +38,16 @@ FROM_OUTSIDE = {
     "02": (6.5, 11.5),  # after the kill: 6 s of the session, and what was run since
     "06": (2.5, 5000, 60_000, 30),  # constants of Kafka's ReplicaManager at its tag; a case that is not run
     "08": (15.1,),  # of its section on shutdowns that cannot succeed
-    "13": (250,),  # a cost of the lab
+    "14": (250,),  # a cost of the lab
     "11": (10,),  # replica.lag.time.max.ms, lesson 06
-    "14": (2500,),  # an example
-    "15": (100_000, 63, 17),  # published: apache/kafka#3765
+    "15": (2500,),  # an example
+    "16": (100_000, 63, 17),  # published: apache/kafka#3765
     "04": (500,),  # replica.fetch.wait.max.ms
-    "24": (15,),  # of lesson 04
-    "17": (200_000,),  # an example, computed
-    "23": (10, 100),  # leader.imbalance.per.broker.percentage; a share by its definition
-    "26": (17,),  # what one would expect
-    "22": (0.2, 17, 32, 37, 51, 63, 64.8, 135, 503, 275_000),  # published, the source beside it; a cost of the lab
+    "26": (15,),  # of lesson 04
+    "18": (200_000, 30),  # an example, computed; controller.socket.timeout.ms
+    "25": (10, 100),  # leader.imbalance.per.broker.percentage; a share by its definition
+    "13": (17,),  # what one would expect
+    "24": (0.2, 17, 32, 37, 51, 63, 64.8, 135, 503, 275_000),  # published, the source beside it; a cost of the lab
 }
 """By lesson the quantities of its prose that no cell of the section computes."""
 AT_A_TAG = re.compile(r"https://github\.com/apache/kafka/blob/\d+\.\d+\.\d+[^)\s]*/")
@@ -265,7 +265,7 @@ def read_by_learners(path: Path) -> list[NotebookNode]:
 def test_lessons_begin_with_a_night_and_a_cluster_and_have_a_control() -> None:
     """A night in three lines, a cluster with one goal that a check judges, and a control that runs it again.
 
-    Lesson 16 names the goal as rules below the picture, and in the last one each incident is a cluster.
+    Lesson 17 names the goal as rules below the picture, and in the last one each incident is a cluster.
     """
     without: dict[str, list[str]] = {"night": [], "cluster": [], "goal": [], "control": [], "new": []}
     for path in PATHS:
@@ -281,9 +281,9 @@ def test_lessons_begin_with_a_night_and_a_cluster_and_have_a_control() -> None:
                 without[name].append(path.stem)
     assert without == {
         "night": [],
-        "cluster": ["25-on-call"],
-        "goal": ["16-the-bug-museum", "25-on-call"],
-        "control": ["17-the-wire", "23-large-histories"],
+        "cluster": ["27-on-call"],
+        "goal": ["17-the-bug-museum", "27-on-call"],
+        "control": [],
         "new": ["01-electing-a-controller", "02-context-batches-metadata"],
     }
 
@@ -338,6 +338,20 @@ def test_a_player_tells_its_steps_as_text_too(path: Path) -> None:
     for cell in players:
         (output,) = cell.outputs
         assert len(output.data["text/plain"].splitlines()) > 2
+
+
+@every_notebook
+def test_a_player_opens_at_a_step_that_the_lesson_names(path: Path) -> None:
+    """It gives an index; an incident of lesson 27 is drawn from a seed, so its text names no step."""
+    calls = [
+        node
+        for cell in code(nbformat.read(path, as_version=4))
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".player")
+    ]
+    assert calls
+    without = [ast.unparse(call) for call in calls if "index" not in {word.arg for word in call.keywords}]
+    assert without == [] or path.stem == "27-on-call"
 
 
 @every_notebook

@@ -55,11 +55,11 @@ def found() -> list[lessons.Lesson]:
 def test_which_lessons_run_is_derived(found: list[lessons.Lesson]) -> None:
     """From what they import and use: the museum all of it, the wire without clients, histories hardly at all."""
     by_name = {lesson.file: lesson for lesson in found}
-    assert by_name["notebooks/16-the-bug-museum.ipynb"].left_out == 0
-    wire = by_name["notebooks/17-the-wire.ipynb"]
+    assert by_name["notebooks/17-the-bug-museum.ipynb"].left_out == 0
+    wire = by_name["notebooks/19-finding-a-broker.ipynb"]
     assert wire.runs and 0 < wire.left_out < wire.cells
     assert {"a real ZooKeeper", "connections"} <= {*wire.lacks}
-    for name in ("23-large-histories", "20-reading-a-real-incident"):
+    for name in ("25-large-histories", "22-reading-a-real-incident"):
         assert not by_name[f"notebooks/{name}.ipynb"].runs
     assert len([lesson for lesson in found if lesson.runs]) >= 15
 

@@ -161,6 +161,16 @@ def test_a_newer_version_keeps_what_was_written(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out.count("beside it") == 1
 
 
+def test_a_lesson_that_has_another_name_is_there_once(tmp_path: Path) -> None:
+    """What the course has no more is deleted, but not what a learner has changed."""
+    shipped, here = given(tmp_path / "wheel", old="1", written="1"), tmp_path / "here"
+    here.mkdir()
+    folder = course_folder(here, shipped)
+    (folder / "notebooks" / "written.ipynb").write_text("mine", "utf-8")
+    course_folder(here, given(shipped, new="1"))
+    assert read(folder) == {"new": "1", "written": "mine"}
+
+
 def version() -> str:
     from importlib import metadata
 

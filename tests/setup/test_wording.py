@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import prose
 import pytest
 from tables import pairs, tabled, text
@@ -126,8 +127,6 @@ def test_retired_words_do_not_return() -> None:
 PLAIN = [line.rpartition(": ")[::2] for line in text("wording_plain.txt").splitlines()]
 """Patterns of sentences without a subject, or in an order that is not English, and what to write instead."""
 CODE = re.compile(r"`[^`]*`|\]\([^)]*\)|\"\"\".*?\"\"\"", re.DOTALL)
-QUOTED_WHOLE = {"nobody", "nobody in sync", "nobody in sync, unclean allowed", "; nobody is "}
-"""Texts that are a name: an option of a guess, a story."""
 
 
 def course_texts() -> Iterator[tuple[str, str]]:
@@ -138,7 +137,7 @@ def course_texts() -> Iterator[tuple[str, str]]:
                 yield path.stem, CODE.sub("`", "".join(cell["source"]))
     for path in sorted((ROOT / "kafka_ctl_course").glob("lesson_*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in QUOTED_WHOLE:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield f"{path.stem}:{node.lineno}", CODE.sub("`", node.value)
 
 
@@ -211,19 +210,24 @@ def test_nothing_is_named_by_a_retired_word() -> None:
     assert sorted(found) == [], f"instead: {IN_NAMES | NAMES}"
 
 
-RELATIVE = re.compile(r"(What|Who|Whoever|Whom|Whose|Where|When|Whether|How) (?!.*\?$)")
+FOLDERS = "kafka_ctl", "kafka_ctl_course", "tools", "benchmarks"
+RELATIVE = re.compile(r"(What|Who|Whoever|Whom|Whose|Where|When|Whether|Which|Why|How) (?!.*\?$)")
 
 
 def test_a_docstring_is_a_noun_phrase_or_an_imperative() -> None:
     """No module, class, function or field is explained by a relative clause as subject."""
+    places = [path for place in FOLDERS for path in sorted((ROOT / place).rglob("*.py"))]
+    sources = [(str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in places]
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        sources += [(f"{path.stem} {cell.id}", cell.source) for cell in cells if cell.cell_type == "code"]
     found = []
-    for place in ("kafka_ctl", "kafka_ctl_course"):
-        for path in sorted((ROOT / place).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                    text = node.value.value
-                    if isinstance(text, str) and RELATIVE.match(text.partition("\n")[0]):
-                        found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text[:60]}")
+    for name, source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                text = node.value.value
+                if isinstance(text, str) and RELATIVE.match(text.partition("\n")[0]):
+                    found.append(f"{name}:{node.lineno}: {text[:60]}")
     assert found == []
 
 

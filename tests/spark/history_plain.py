@@ -182,7 +182,7 @@ def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
         seq = last.seq if last and not new else None
         names = dict(zip(("topic", "partition"), key, strict=True))
         known = {"leader": None if new else leader, "cause": cause, "cause_seq": seq, "lost_ms": lost}
-        known["nobody_else"] = False
+        known["election_refused"] = False
         return {"history": history, **names, "start_ms": start, **known}
 
     def end(interval: dict[str, Any], at: float | None, restored: bool | None) -> None:
@@ -200,7 +200,7 @@ def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
         if down and key not in open_since:
             open_since[key] = begin(key, r, r.time_ms)
         if r.error:
-            open_since[key]["nobody_else"] = True
+            open_since[key]["election_refused"] = True
         elif not down and key in open_since:
             interval = open_since.pop(key)
             if not (r.target == GONE and was_online.get(key)):  # a deletion, not a failure

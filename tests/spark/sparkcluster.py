@@ -20,6 +20,8 @@ from kafka_ctl.setup.java import java_executable
 HOME = Path(pyspark.__file__).parent
 LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 PATIENCE = 180
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a Java that is asked little: to compile its code well costs more than that saves."""
 
 
 def why_no_cluster() -> str | None:
@@ -40,6 +42,7 @@ def java(folder: Path, main: str, *arguments: str, options: tuple[str, ...] = ()
     environment = outside | {
         "SPARK_HOME": str(HOME), "SPARK_SCALA_VERSION": scala, "SPARK_LOCAL_IP": "127.0.0.1",
         "JAVA_HOME": str(java_executable().resolve().parents[1]), "PYSPARK_PYTHON": sys.executable,
+        "JDK_JAVA_OPTIONS": SHORT_LIVED,
     }  # fmt: skip
     command = [str(java_executable()), "-Xmx512m", *options, "-cp", f"{HOME}/jars/*", f"org.apache.spark.{main}"]
     with log.open("wb") as out:

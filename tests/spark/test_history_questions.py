@@ -61,7 +61,7 @@ def test_a_crash_is_felt_from_its_moment() -> None:
     assert (created["cause"], created["duration_ms"], created["outage_ms"]) == ("topic creation", 10, 10)
     assert crashed == {
         "history": "lab", "topic": "orders", "partition": 0, "start_ms": 10_000, "end_ms": 11_000,
-        "duration_ms": 1000, "restored": True, "nobody_else": False, "leader": 2,
+        "duration_ms": 1000, "restored": True, "election_refused": False, "leader": 2,
         "cause": "broker crash", "cause_seq": 2, "lost_ms": 4000, "outage_ms": 7000,
     }  # fmt: skip
 
@@ -111,9 +111,9 @@ def test_an_interval_in_which_nobody_else_was_in_sync() -> None:
     run.move(OFFLINE, ONLINE, leader=1).move(ONLINE, OFFLINE).move(OFFLINE, ONLINE, leader=2)
     run.move(OFFLINE, ONLINE, partition=1, error="StateChangeFailed")
     answer = questions.unavailability(to_arrow(run.records)).where("cause IS NULL").orderBy("partition", "start_ms")
-    assert [row.nobody_else for row in answer.collect()] == [True, False, True]
-    grouped = questions.unavailability_by(to_arrow(run.records), "nobody_else").collect()
-    assert {row.nobody_else: row.intervals for row in grouped} == {True: 2, False: 2}
+    assert [row.election_refused for row in answer.collect()] == [True, False, True]
+    grouped = questions.unavailability_by(to_arrow(run.records), "election_refused").collect()
+    assert {row.election_refused: row.intervals for row in grouped} == {True: 2, False: 2}
 
 
 def test_how_intervals_end() -> None:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pyarrow.fs as pafs
 import pytest
-from sparkcluster import LOOPBACK, connect, standalone, why_no_cluster
+from sparkcluster import LOOPBACK, SHORT_LIVED, connect, standalone, why_no_cluster
 
 from kafka_ctl import BadInput, Unavailable
 from kafka_ctl.history import files, session
@@ -66,7 +66,7 @@ def run(folder: Path, settings: dict[str, str], *master: str) -> dict:
     reported = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(folder), *master],
         cwd=ROOT,
-        env=outside | settings,
+        env=outside | {"JDK_JAVA_OPTIONS": SHORT_LIVED} | settings,
         capture_output=True,
         text=True,
     )
@@ -85,17 +85,18 @@ def sound(reported: dict) -> None:
 
 
 @pytest.mark.skipif(why_no_cluster() is not None, reason=str(why_no_cluster()))
-@pytest.mark.parametrize("by", ["the argument", "the settings"])
-def test_a_standalone_cluster(tmp_path: Path, by: str) -> None:
-    """Two workers, each with an executor of its own that has done something."""
+def test_a_standalone_cluster(tmp_path: Path) -> None:
+    """Two workers, each with an executor that has done something; the address as an argument, and as a setting."""
+    submit = " ".join(f"--conf {name}={value}" for name, value in LOOPBACK.items())
+    submit += f" --conf spark.executor.memory=512m --conf 'spark.executor.extraJavaOptions={SHORT_LIVED}' pyspark-shell"
     with standalone(tmp_path) as url:
-        submit = " ".join(f"--conf {name}={value}" for name, value in LOOPBACK.items())
-        submit += " --conf spark.executor.memory=512m pyspark-shell"
-        named = ({"MASTER": url}, ()) if by == "the settings" else ({}, (url,))
-        reported = run(tmp_path, named[0] | {"PYSPARK_SUBMIT_ARGS": submit}, *named[1])
-    sound(reported)
-    assert reported["session"] == "pyspark.sql.session"
-    assert len({folder for _, folder in reported["where"]}) == 2
+        for by, settings, master in (("argument", {}, (url,)), ("settings", {"MASTER": url}, ())):
+            folder = tmp_path / by
+            folder.mkdir()
+            reported = run(folder, settings | {"PYSPARK_SUBMIT_ARGS": submit}, *master)
+            sound(reported)
+            assert reported["session"] == "pyspark.sql.session"
+            assert len({folder for _, folder in reported["where"]}) == 2
 
 
 @pytest.mark.skipif(

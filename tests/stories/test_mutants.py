@@ -31,10 +31,10 @@ STORIES = {
     "reads-uncommitted": TWO + CUT_OFF.format(1) + "produce orders 0\n",
     "epoch-inherited": THREE + "kill 1\nsettle\n",
     "fence-dropped": "create_topic a partitions=12 replication_factor=3\nrun_for 0.0035\ndelete_controller\nsettle\n",
-    "obeys-everybody": THREE + "delay 1 3 20\nkill 4\nrun_for 9\npause 1 10\nsettle\n",
+    "obeys-old-controllers": THREE + "delay 1 3 20\nkill 4\nrun_for 9\npause 1 10\nsettle\n",
     "leader-raises-epoch": THREE + "lag 3 orders 0\nsettle\n",
     "epoch-of-one-bit": THREE + "kill 1\nsettle\nkill 2\nsettle\n",
-    "nobody-in-sync": TWO + "kill 1\nsettle\nkill 2\nsettle\n",
+    "empty-isr": TWO + "kill 1\nsettle\nkill 2\nsettle\n",
     "move-forgotten": THREE.replace("1,2,3", "2,3,1") + "kill 2\nsettle\nstart 2\nsettle\n",
     "followers-untold": THREE,
     "everybody-is-in-sync": THREE + "lag 2 orders 0\nsettle\nkill 3\nsettle\ncatch_up 2\nsettle\n",
@@ -68,7 +68,7 @@ POSSIBLE = [pair for pair in product(MUTANTS, GENERATIONS) if pair not in IMPOSS
 
 def tell(name: str, generation: str) -> set[tuple[str, str | None]]:
     """The invariants that a mutant's story breaks in a generation, and the tickets. Broker 1 is the controller."""
-    brokers = 4 if name == "obeys-everybody" else 3
+    brokers = 4 if name == "obeys-old-controllers" else 3
     config = {"leader.imbalance.check.interval.seconds": 20, "zookeeper.max.in.flight.requests": 1}
     config |= {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": name == "only-looks"}
     opening = f"lab brokers={brokers} generation={generation} seed=1 config='{json.dumps(config)}' costs='{NO_TICK}'\n"

@@ -251,7 +251,7 @@ def _create_a_topic(rules: dict[str, Callable]) -> None:
 
 
 def test_a_shrunk_isr_of_ones_own() -> None:
-    """Who takes the last member out of the ISR leaves a partition that nobody can lead again."""
+    """Who takes the last member out of the ISR leaves a partition that no replica can lead again."""
     reported = {}
     for name, rules in (("usual", {}), ("empty", {"shrink": lambda leader, isr, gone: (-1, set(isr) - {gone})})):
         with Lab(rules=rules) as lab:

@@ -78,7 +78,7 @@ def test_nobody_is_elected_without_a_state(generation: str, stored: str | None, 
         assert reported in (refused[0].detail or "")
 
 
-def test_0_10_says_why_nobody_in_sync_can_lead() -> None:
+def test_0_10_says_why_empty_isr_can_lead() -> None:
     with lab_of("0.10", (2,)) as lab:
         since = len(lab.trace)
         until_quiet(lab.kill, 2)

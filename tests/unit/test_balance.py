@@ -8,7 +8,7 @@ from labs import until_quiet
 from kafka_ctl import Costs, Lab
 from kafka_ctl.balance import Candidate, balance, candidates
 from kafka_ctl_course.figures.teaching import shares
-from kafka_ctl_course.lesson_14 import BACK, CHECK, STORIES
+from kafka_ctl_course.lesson_15 import BACK, CHECK, STORIES
 
 LIVE = frozenset({1, 2, 3})
 THREE = (1, 2, 3)

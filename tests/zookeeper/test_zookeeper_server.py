@@ -246,6 +246,17 @@ def test_an_outsider_reads_what_was_written(world: RealWorld, outsider: KazooCli
     assert not outsider.exists(chroot), "a chroot that the store made goes with it"
 
 
+def test_long_and_short_answers_come_whole_and_in_order(world: RealWorld) -> None:
+    """Sockets are read and written in blocks of 64 KB: one block holds many short messages, or a part of a long one."""
+    a = world.run(world.connect("a"))
+    sizes = [0, 1, 100_000, 7, 70_000, 65_536, 500_000] + [3] * 200
+    data = [bytes([position % 256]) * size for position, size in enumerate(sizes)]
+    made = world.run(a.session.send([Create(f"/{n}", each) for n, each in enumerate(data)], 50))
+    assert [result.error for result in made] == [None] * len(data)
+    found = world.run(a.session.send([Get(f"/{n}") for n in range(len(data))], 50))
+    assert [(result.op.path, result.value) for result in found] == [(f"/{n}", each) for n, each in enumerate(data)]
+
+
 def test_only_what_the_lab_made_is_removed(world: RealWorld, outsider: KazooClient) -> None:
     outsider.ensure_path("/mine/kit/topics")
     outsider.ensure_path("/mine/kitten")

@@ -44,7 +44,7 @@ class Mutant(NamedTuple):
     number: int
     lines: range
     place: int
-    """Which of the file's changes it is, in the order of `changes`."""
+    """The number of the change in its file, in the order of `changes`."""
 
     @property
     def key(self) -> str:

@@ -40,7 +40,7 @@ memory for one process."""
 IDLE = 60
 """Seconds of the wall clock that a test may take, where a mutant waits and so takes no processor time."""
 SAME, TIME, NOT_RUN, SURVIVED, KILLED = "same code", "time", "not run", "survived", "killed"
-"""What can become of a mutant."""
+"""The possible ends of a mutant."""
 
 
 class Measured(NamedTuple):
@@ -52,7 +52,7 @@ class Measured(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a mutant: the tests that failed, in the order in which they ran, or one word instead."""
+    """The end of a mutant: the tests that failed, in the order in which they ran, or one word instead."""
 
     mutant: Mutant
     killers: tuple[str, ...]
@@ -128,7 +128,7 @@ class Mutation:
             self.reported(self._result(mutant, trial))
 
     def _result(self, mutant: Mutant, trial: Trial) -> Result:
-        """What becomes of a mutant."""
+        """The end of a mutant."""
         chosen, killers = self._chosen(mutant, trial), list[str]()
         outcome = SURVIVED if chosen else NOT_RUN
         while chosen and len(killers) < self.killers:
@@ -155,7 +155,7 @@ class Mutation:
 
 
 def passes(item: pytest.Item) -> bool:
-    """Whether a test passes (or is skipped), with its fixtures."""
+    """True if a test passes (or is skipped), with its fixtures."""
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 

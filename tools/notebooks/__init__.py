@@ -27,7 +27,7 @@ EXERCISE, INSTRUCTOR = "exercise", "instructor"
 """Tags of cells: the answer to an exercise, a note for instructors."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PROGRESS = re.compile(r"^\(still running: .*\)\n", re.MULTILINE)
-"""What a check prints while it takes long (`kafka_ctl/exercises/answers.py`, `still_running`)."""
+"""The line that a check prints while it takes long (`kafka_ctl/exercises/answers.py`, `still_running`)."""
 
 
 def notebooks() -> list[Path]:

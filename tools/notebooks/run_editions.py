@@ -34,7 +34,7 @@ def run(books: Mapping[str, NotebookNode]) -> list[str]:
 
 
 def _run(name: str, book: NotebookNode) -> str:
-    """What is wrong with one starter; empty when nothing is."""
+    """The fault of one starter; empty when it has none."""
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
     began = time.monotonic()

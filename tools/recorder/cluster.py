@@ -120,7 +120,7 @@ class Process:
                 filler.write(bytes(512))
 
     def content(self, directory: Path) -> Path:
-        """Where the content of a log directory lies, also when it has failed."""
+        """The place of the content of a log directory, also when it has failed."""
         return _aside(directory) if directory.is_file() else directory
 
     def repair(self) -> None:
@@ -156,7 +156,7 @@ class Process:
 
     @property
     def died(self) -> bool:
-        """Whether it ended without having been asked to."""
+        """True if it ended without having been asked to."""
         return self.running and self._process is not None and self._process.poll() is not None
 
     def log(self, name: str) -> str:
@@ -169,7 +169,7 @@ class Process:
         return next((word or "NodeExists" for word in reversed(fatal)), "")
 
     def times_ready(self) -> int:
-        """How often its log says that it has started."""
+        """The number of times that its log says that it has started."""
         return self.log("server.log").count(" started (kafka.server.KafkaServer)")
 
 
@@ -207,7 +207,7 @@ class Cluster:
         self.stood: dict[int, tuple[int, int | None]] = {}
         """The process and session of each bystander before it stood still."""
         self.pauses: dict[int, float] = {}
-        """When brokers go on that stand still for a while."""
+        """The times at which brokers go on that stand still for a while."""
 
     def __enter__(self) -> Cluster:
         from kazoo.client import KazooClient
@@ -497,11 +497,11 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """Where the running brokers listen."""
+        """The addresses of the running brokers."""
         return ",".join(f"127.0.0.1:{self.port(id)}" for id in self.up)
 
     def port(self, id: int) -> int:
-        """Where a broker listens, without a proxy."""
+        """The address of a broker, without a proxy."""
         return int(self.brokers[id].properties["listeners"].rpartition(":")[2])
 
 
@@ -526,7 +526,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _password(session: int) -> bytes:
-    """What a client must know to go on with a session: drawn by java.util.Random, seeded by the session's id.
+    """The password with which a client goes on with a session: drawn by java.util.Random, seeded by the session's id.
 
     ZooKeeper 3.9: server/ZooKeeperServer.java, generatePasswd
     """

@@ -78,7 +78,7 @@ topics --alter --topic new --partitions 3
 topics --delete --topic new
 topics --delete --topic orders
 """
-"""What is done, in this order: tools with their options, and what a client does meanwhile."""
+"""The steps, in this order: tools with their options, and the acts of a client meanwhile."""
 BY_ZOOKEEPER = ("reassign",)
 """Tools of 2.4.1 that reach their cluster by ZooKeeper; its kafka-configs does so for topics only."""
 PLANS = {
@@ -115,7 +115,7 @@ class Tools:
         self._log.close()
 
     def run(self, step: str, servers: str, zookeeper: str) -> str:
-        """What a tool prints; a last line with the exit status where that is not 0."""
+        """The output of a tool; a last line with the exit status where that is not 0."""
         name, *options = step.split()
         options = [str(self.folder / option) if option in PLANS else option for option in options]
         by_zookeeper = name in BY_ZOOKEEPER or (name == "configs" and options[2] == "topics")
@@ -136,7 +136,7 @@ class Tools:
 
 
 class Readers:
-    """What a client does between the tools: it writes five records, and is the only member of a group."""
+    """A client between the tools: it writes five records, and is the only member of a group."""
 
     def __init__(self, servers: str) -> None:
         import kafka
@@ -199,7 +199,7 @@ SUBSTITUTES: Sequence[tuple[str, str | Callable[[re.Match[str]], str]]] = (
     (r"  +", "  "),
     (r"\bSet\(([\w., ]+)\)", lambda found: f"Set({', '.join(sorted(found[1].split(', ')))})"),
 )
-"""What differs from run to run: ports, ids of members, folders, sizes; and widths of columns."""
+"""Parts that differ from run to run: ports, ids of members, folders, sizes; and widths of columns."""
 NOISE = re.compile(
     r"^\s*(?:at |\.\.\. \d+|log4j:|SLF4J|WARNING: |Suppressed|Note: |\[\d{4}-)"
     r"|__consumer_offsets|^$|deprecated|^\(kafka\."

@@ -41,7 +41,7 @@ def golden(generation: str, story: str) -> str:
 
 
 def missing(generation: str, story: str) -> str:
-    """What the kit lacks to replay this story at all; empty when it lacks nothing."""
+    """The parts that the kit lacks to replay this story at all; empty when it lacks none."""
     if generation not in GENERATIONS:
         return f"the kit has no generation {generation} yet"
     wanted = {command.name for command in stories_language.parse(golden(generation, story))} - {"lab"}
@@ -69,7 +69,7 @@ def outcome(generation: str, story: str) -> str:
 
 
 def counts() -> str:
-    """How many recordings there are and how many of them are exact, as a sentence; then what the others differ in."""
+    """The numbers of recordings and of exact ones, as a sentence; then the differences of the others."""
     outcomes = {each: outcome(*each) for each in golden_files()}
     exact = sum(result == "exact" for result in outcomes.values())
     text = f"{len(outcomes)} recordings of {len({story for _, story in outcomes})} stories: {exact} exact.\n"
@@ -96,7 +96,7 @@ HOLDS = {
     "fetchers": "whom each broker fetches from, so which fetchers have started and stopped",
     "metadata": "leaders, ISRs and live brokers in each broker's metadata cache",
 }
-"""What is looked at in brokers after each command (`truth.py`), in words."""
+"""The things that are compared in brokers after each command (`truth.py`), in words."""
 EVERYWHERE = 8
 """From so many stories on a command's stories are counted instead of named."""
 
@@ -110,7 +110,7 @@ def commands_of(story: Story) -> list[stories_language.Command]:
 
 
 def coverage() -> str:
-    """Which stories play a command of the recorder, and which compare what brokers hold, as Markdown."""
+    """The stories that play a command of the recorder, and those that compare what brokers hold, as Markdown."""
     lines = ["| after each command is compared | in the stories |", "|---|---|"]
     for kind in truth.KINDS:
         asking = [name for name, story in STORIES.items() if kind in truth.asked(story.asks, commands_of(story))]

@@ -1,4 +1,4 @@
-"""What the brokers of a real cluster hold, beside what their controller tells them, in the words of `truth.py`."""
+"""The state of the brokers of a real cluster, beside that which their controller sends, in the words of `truth.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def of_cluster(
     steady: Iterable[int],
     following: Mapping[int, Mapping[tuple[str, int], int]],
 ) -> Holding:
-    """What the brokers of a real cluster hold; caches and fetchers of those who neither stand still nor leave."""
+    """The state of the brokers of a real cluster; caches and fetchers of those that neither stand still nor leave."""
     found: Holding = {}
     if "records" in kinds:
         found |= logs(cluster, produced)

@@ -47,14 +47,14 @@ KINDS = (
         r"log directory failure|[Ss]ending (?:become|UpdateMetadata|update)|isr change listener fired",
     ),
 )
-"""What the lines are about that only one of the two wrote."""
+"""The subjects of the lines that only one of the two wrote."""
 BROKERS = (
     ("a fetcher starts, stops, or does not start", r"(?i)(?:started|stopped) fetcher|adding-fetcher"),
     ("a log is truncated for another leader", r"(?i)truncated logs"),
     ("a metadata cache takes a partition, or drops one", r"(?i)cached leader info|from metadata cache"),
     ("the controller has an answer", r"(?i)received response"),
 )
-"""What brokers do, and what is answered, by the line that tells of it."""
+"""Acts of brokers and answers, by the line that tells of them."""
 PAGE = ROOT / "docs" / "fidelity.md"
 BEGIN, END = "<!-- written by tools/recorder/log_lines.py: -->\n", "<!-- end of what log_lines.py writes -->\n"
 
@@ -95,7 +95,7 @@ def tables() -> str:
 
 
 def _of_brokers() -> list[str]:
-    """How many of the lines that tell what brokers did the kit wrote, as Markdown."""
+    """The share of the lines about brokers that the kit wrote, as Markdown."""
     lines = ["| lines that tell what brokers did | " + " | ".join(RECORDED) + " |", "|---|" + "---|" * len(RECORDED)]
     for name, pattern in BROKERS:
         cells = []

@@ -23,7 +23,7 @@ from tools.recorder import wire
 from tools.recorder.cluster import ZOOKEEPER, Cluster, DidNotStart, wait
 
 OPENING = ("brokers", "generation", "seed", "config", "description")
-"""What the first line of a story may say."""
+"""The options of the first line of a story."""
 
 
 class OtherOrder(Exception):
@@ -67,14 +67,14 @@ class Player:
         self.cluster, self.generation = cluster, generation
         self.lagging: tuple[int, ...] = ()
         self.leaving = False
-        """Whether the present command is a controlled shutdown."""
+        """True if the present command is a controlled shutdown."""
         self.disturbed: set[int] = set()
         """Brokers that the present command lets stand still or cuts off: what they answer is a matter of luck."""
         self.order: list[int] = []
         """The running brokers, longest first."""
         self.tree: dict[str, tuple[bytes, int]] = {}
         self.reported: list[str] = []
-        """What the present command itself led to: a tool's or a producer's answer."""
+        """The result of the present command itself: a tool's or a producer's answer."""
         self.produced: dict[tuple[str, int], int] = {}
         """By partition, the last value sent."""
         self._leaders: dict[tuple[str, int], int] = {}
@@ -123,7 +123,7 @@ class Player:
             self.cluster.brokers[broker].end()
 
     def shutdown(self, broker: int) -> None:
-        """Where the controller has just been killed, who leaves does not race for its place."""
+        """Let no broker that leaves compete where the controller has just been killed."""
         self.order.remove(broker)
         controller = normal.controller(self.cluster.tree())
         if controller is not None and not self.cluster.brokers[controller].running:
@@ -415,7 +415,7 @@ COMMANDS = {
     for name, method in vars(Player).items()
     if inspect.isfunction(method) and not name.startswith(("_", "open_"))
 }
-"""What the recorder plays."""
+"""The commands that the recorder plays."""
 AT_ONCE = (
     "create_topic",
     "add_partitions",
@@ -428,7 +428,7 @@ AT_ONCE = (
 
 
 def read_elections(printed: str, partitions: Iterable[str]) -> dict[str, str]:
-    """What `LeaderElectionCommand` prints, by partition: `elected`, or the name of Kafka's error.
+    """The output of `LeaderElectionCommand`, by partition: `elected`, or the name of Kafka's error.
 
     The line about valid replicas says that there are some, and names those that were elected instead (2.4.1).
     """

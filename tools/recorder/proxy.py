@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Proxy:
-    """Forwards what arrives at `port` to another port of 127.0.0.1, unless it comes from somebody who is cut off."""
+    """Forwards what arrives at `port` to another port of 127.0.0.1, unless its sender is cut off."""
 
     def __init__(self, target: int, whose: Callable[[int, int], Any]) -> None:
         self.target, self._whose = target, whose
@@ -36,7 +36,7 @@ class Proxy:
             self._open = [each for each in self._open if each[0] != who]
 
     def heal(self) -> None:
-        """Nobody is cut off any more."""
+        """Cut no sender off any more."""
         with self._lock:
             self._cut.clear()
 
@@ -83,7 +83,7 @@ def _close(*sockets: socket.socket) -> None:
 
 
 def owner(near: int, far: int, processes: dict[Any, int]) -> Any:
-    """Which of `processes` (their pids) has a connection from port `near` to port `far` of this machine."""
+    """The one of `processes` (their pids) that has a connection from port `near` to port `far` of this machine."""
     ends = f":{near:04X}", f":{far:04X}"
     inodes = set()
     for table in ("tcp", "tcp6"):

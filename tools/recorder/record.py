@@ -31,7 +31,7 @@ from tools.recorder.watcher import Watcher
 GOLDEN = RECORDINGS / "golden"
 WRITER = "tools/recorder/record.py"
 ATTEMPTS = 12
-"""How often a story is tried until its races end as expected."""
+"""The most attempts at a story until its races end as expected."""
 
 
 def path(story: str, generation: str) -> Path:
@@ -91,7 +91,7 @@ class Recorder(Player):
         return "".join(f"{line}\n" for line in reported)
 
     def _truth(self, steady: Sequence[int]) -> list[str]:
-        """What brokers hold now and did not hold before."""
+        """The state that brokers hold now and did not hold before."""
         if not self.kinds:
             return []
         before = self.held
@@ -99,7 +99,7 @@ class Recorder(Player):
         return truth.changed(before, self.held)
 
     def tree_now(self) -> dict[str, tuple[bytes, int]]:
-        """What ZooKeeper holds; while it is down, what it last held."""
+        """The content of ZooKeeper; while it is down, the last one."""
         return self.cluster.tree() if self.cluster.zookeeper_up else self.tree
 
 

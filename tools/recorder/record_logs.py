@@ -44,7 +44,7 @@ def text(story: Story, release: Release, logs: dict[int, str]) -> str:
 
 
 def unrepeated(lines: Iterable[str], cut: Container[str]) -> Iterator[str]:
-    """What a send thread of a controller writes at each attempt to reach one of the brokers it is cut from, once."""
+    """The lines of a controller's send thread at each attempt to reach a broker that it is cut from, once."""
     last: dict[str, str] = {}
     for line in lines:
         thread = SENDER.search(line)

@@ -58,7 +58,7 @@ def _is_there(cluster: Cluster, path: str) -> bool:
 
 
 def record(release: Release, story: str) -> list[str]:
-    """What came of a story on a new cluster."""
+    """The outcome of a story on a new cluster."""
     with Cluster(release, [1, 2, 3], transactions.CONFIG | CONFIG, records=True) as cluster:
         for id in cluster.brokers:
             cluster.start(id)

@@ -100,7 +100,7 @@ class Client(threading.Thread):
         self.ended.wait(PAUSE)
 
     def count(self, broker: int) -> int:
-        """How many answers of that broker it has had."""
+        """The number of answers of that broker that it has had."""
         return sum(who == broker for who, _, _ in self.answers)
 
 
@@ -164,7 +164,7 @@ def stop(
 
 
 def _rest(port: int, offset: int) -> list[str]:
-    """What the consumer had still to read."""
+    """The records that the consumer had still to read."""
     with wire.connect(port) as connection:
         rest: list[str] = []
         while (got := wire.fetch_over(connection, TOPIC, 0, offset + len(rest))) and not isinstance(got, str):
@@ -223,7 +223,7 @@ def path(generation: str) -> Path:
 
 
 def text(kafka: str, ways: Mapping[bool, Stops], times: int) -> str:
-    """What is kept of a generation."""
+    """The rows that are kept of a generation."""
     lines = [
         f"# The leader of orders-0 is stopped with SIGTERM while two producers and a consumer run: Kafka {kafka}.",
         "# Recorded by tools/recorder/record_stops.py; medians, in milliseconds. Closing: from closed connections",
@@ -245,7 +245,7 @@ def text(kafka: str, ways: Mapping[bool, Stops], times: int) -> str:
 
 
 def read(generation: str) -> dict[bool, Stops]:
-    """What was recorded of a generation, by whether the shutdown was controlled."""
+    """The recordings of a generation; the key is True for a controlled shutdown."""
     ways: dict[bool, Stops] = {}
     for block in path(generation).read_text(encoding="utf-8").split("== ")[1:3]:
         title, *lines = block.splitlines()

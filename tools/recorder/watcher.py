@@ -1,4 +1,4 @@
-"""What a real cluster has written since the last look, and whether it is quiet."""
+"""The lines that a real cluster has written since the last look, and a test for quiet."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Watcher:
         self.following: dict[int, dict[tuple[str, int], int]] = {}
         """By broker and partition, whom it fetches from."""
         self.held: Callable[[], object] = lambda: None
-        """What else must not change any more before all is quiet."""
+        """Further values that must not change any more before all is quiet."""
 
     def lines(self) -> list[LogLine]:
         """The controllers' lines since the last call, each controller's in order, controllers by their first line."""
@@ -164,7 +164,7 @@ class Watcher:
             raise RuntimeError(f"{error}: {problem}") from None
 
     def problem(self, up: set[int]) -> str:
-        """What is not as it must become; empty when all is well."""
+        """The differences from the expected state; empty when there are none."""
         cluster = self.cluster
         for broker in cluster.brokers.values():
             if broker.died:

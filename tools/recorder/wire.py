@@ -1,4 +1,4 @@
-"""What clients of Kafka do, over Kafka's own protocol: produce, consume, ask for metadata; and a broker's log files.
+"""Clients of Kafka over its own protocol, which produce, consume and ask for metadata; and a broker's log files.
 
 Records are sent once (`retries=0`), each `acks` by itself, so that every outcome can be seen; Kafka's own producer
 would hide some. Old versions of the requests that each of the three releases understands.
@@ -40,7 +40,7 @@ class Record(NamedTuple):
 
 
 class Cached(NamedTuple):
-    """What a broker's metadata cache holds: who is alive, and of each partition leader and ISR."""
+    """The content of a broker's metadata cache: live brokers, and of each partition leader and ISR."""
 
     brokers: tuple[int, ...]
     partitions: dict[tuple[str, int], tuple[int, tuple[int, ...]]]
@@ -116,7 +116,7 @@ def _receive(connection: socket.socket, length: int) -> bytes:
 
 
 def metadata(port: int) -> Cached:
-    """What a broker knows of the cluster; the leader is -1 where it knows of none that is alive."""
+    """A broker's view of the cluster; the leader is -1 where it knows of none that is alive."""
     answer = _call(port, METADATA, 1, struct.pack(">i", -1))
     brokers = []
     for _ in range(answer.take("i")):

@@ -153,7 +153,7 @@ def _jupyterlite(lite: Path, tools: Path) -> Path:
 
 
 def _time_of_commit() -> str:
-    """When the checkout was committed, in seconds since 1970: the time of all files; 1980 where git does not know."""
+    """The time of the commit, in seconds since 1970: the time of all files; 1980 where git does not know."""
     asked = ["git", "log", "-1", "--format=%ct"]
     try:
         return (

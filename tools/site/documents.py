@@ -35,7 +35,7 @@ MARKDOWN = MarkdownIt("commonmark").enable("table")
 PICTURES = (".svg", ".png")
 LINKS = {"href", "src"}
 NAMED = re.compile(r'(?<=<span class="code-nn">)kafka_ctl[\w.]*(?=</span>)|(?<![\w/.-])(?:[\w-]+/)+[\w-]+\.(?:py|md)')
-"""What code names of other files: a module that it imports, and a path in a comment or a docstring."""
+"""The names of other files in code: a module that it imports, and a path in a comment or a docstring."""
 WORDS = re.compile('(?<!">)<code>[^<]*</code>')
 """A word in the type of code that is not a link."""
 
@@ -172,7 +172,7 @@ def _lead(document: Document) -> None:
 
 
 def _blocks(document: Document, known: Collection[Path], out: Path) -> Iterator[Token]:
-    """What a page is made of: a fenced block in its colours; a figure above a story and below a link to one."""
+    """The parts of a page: a fenced block in its colours; a figure above a story and below a link to one."""
     tokens = document.tokens
     for place, token in enumerate(tokens):
         if token.type == "fence":
@@ -241,7 +241,7 @@ def _sections(document: Document) -> Iterator[Section]:
 
 
 def sections(tokens: Sequence[Token], page: str, address: str) -> Iterator[Section]:
-    """What stands below each heading of a text, for the search."""
+    """The text below each heading, for the search."""
     starts = [place for place, token in enumerate(tokens) if token.type == "heading_open"]
     for start, end in pairwise([*starts, len(tokens)]):
         heading = plain(tokens[start + 1])

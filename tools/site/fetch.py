@@ -1,4 +1,4 @@
-"""What the site is made of, from the registries that pip and npm are configured with.
+"""The packages of the site, from the registries that pip and npm are configured with.
 
 Every file is kept in the build folder and compared with the hash in `pins.toml`, so a second build needs no network.
 """
@@ -25,7 +25,7 @@ def wheels(folder: Path) -> list[Path]:
 
 
 def _complete(folder: Path, wanted: Sequence[pins.Pin]) -> list[Path] | None:
-    """What was downloaded before, if it is just what is wanted."""
+    """The file that was downloaded before, if it is exactly the wanted one."""
     found = sorted(folder.glob("*.whl"))
     hashes = {pins.sha256(path) for path in found}
     return found if len(found) == len(wanted) and all(hashes & {*pin.sha256} for pin in wanted) else None
@@ -103,7 +103,7 @@ def _run_pip(*arguments: str, requirements: Sequence[pins.Pin], listed: Path) ->
 
 @lru_cache
 def _pip() -> list[str]:
-    """How pip is called here: an environment that uv has made has none of its own, but Python beside it may."""
+    """The command for pip: an environment that uv has made has none of its own, but Python beside it may."""
     for python in (sys.executable, getattr(sys, "_base_executable", sys.executable)):
         command = [python, "-m", "pip"]
         if not subprocess.run([*command, "--version"], capture_output=True).returncode:

@@ -1,4 +1,4 @@
-"""Which of a notebook's imports a browser lacks: asked of Python itself, with everything else hidden from it.
+"""The imports of a notebook that a browser lacks: asked of Python itself, with everything else hidden from it.
 
 A child process tries each import with only the standard library, the kit and the packages of the site; a name is
 lacking when it cannot be imported, when what it runs imports such a package, or when its module starts threads,
@@ -51,12 +51,12 @@ class Hidden:
         return PathFinder.find_spec(name, path, target) if is_there else None
 
     def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
-        """What `importlib.metadata` asks: packages read their own version when they are imported."""
+        """The versions for `importlib.metadata`: packages read their own when they are imported."""
         return MetadataPathFinder.find_distributions(context)
 
 
 def missing(module: str, name: str, hidden: Hidden) -> str | None:
-    """What the browser lacks for this import; None where it has all."""
+    """The package that the browser lacks for this import; None where it has all."""
     try:
         found: Any = importlib.import_module(module)
         if name:

@@ -31,7 +31,7 @@ NAMES = {
     "socket": "connections",
     "threading": "threads",
 }
-"""What is missing, as a reader knows it; packages go by their own names."""
+"""The names of the missing parts as a reader knows them; packages go by their own names."""
 ONWARDS = "`python3 -m kafka_ctl lab` in a clone of the project sets up everything and opens the same notebook."
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
 """A relative link in Markdown."""
@@ -46,9 +46,9 @@ class Lesson(NamedTuple):
     cells: int
     """Code cells in the source."""
     left_out: int
-    """How many of them cannot run in a browser."""
+    """The number of them that cannot run in a browser."""
     lacks: tuple[str, ...]
-    """What these cells need, in words."""
+    """The needs of these cells, in words."""
 
     @property
     def file(self) -> str:
@@ -63,7 +63,7 @@ class Lesson(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Whether at least half of it does."""
+        """True if at least half of it does."""
         return self.left_out * 2 <= self.cells
 
 
@@ -100,7 +100,7 @@ def prepared(path: Path, book: Notebook, missing: Mapping[Name, str]) -> Lesson:
 
 
 def note(left_out: int, cells: int, needs: Sequence[str]) -> str:
-    """What a notebook says of the cells that cannot run."""
+    """The text of a notebook about the cells that cannot run."""
     which = (
         "Nothing of this lesson runs" if left_out == cells else f"{left_out} of {cells} cells of this lesson do not run"
     )
@@ -145,7 +145,7 @@ def _code(book: Notebook) -> Iterator[Notebook]:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[Name, str, ast.stmt]]:
-    """What a cell imports, the name it gets here, and the statement."""
+    """An import of a cell: the module, the name it gets here, and the statement."""
     for node in tree.body:
         if isinstance(node, ast.Import):
             yield from (((a.name, ""), a.asname or a.name.partition(".")[0], node) for a in node.names)
@@ -167,7 +167,7 @@ def _without(text: str, tree: ast.Module, missing: Mapping[Name, str]) -> tuple[
 
 
 def _needs(tree: ast.Module, lost: Mapping[str, str]) -> str | None:
-    """What of the lost a cell uses, if anything."""
+    """The lost names that a cell uses."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in lost and isinstance(node.ctx, ast.Load):
             return lost[node.id]
@@ -177,7 +177,7 @@ def _needs(tree: ast.Module, lost: Mapping[str, str]) -> str | None:
 
 
 def _is_real(given: ast.keyword) -> bool:
-    """Whether this asks a lab for a ZooKeeper that is not in memory, or for connections."""
+    """True if this asks a lab for a ZooKeeper that is not in memory, or for connections."""
     value = given.value.value if isinstance(given.value, ast.Constant) else None
     return (given.arg == "zookeeper" and value != "memory") or (given.arg == "wire" and value is not False)
 

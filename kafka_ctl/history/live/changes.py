@@ -41,7 +41,7 @@ def leaders(records: DataFrame) -> DataFrame:
 
 
 def under_replicated(records: DataFrame) -> DataFrame:
-    """Which partitions have replicas that are not in sync now.
+    """The partitions that have replicas out of sync now.
 
     Columns: `history`, `topic`, `partition`, `at_ms`, `seq`, `missing` (assigned replicas out of sync; empty when all
     is well again), `isr` (null once the topic is deleted), `replicas`.

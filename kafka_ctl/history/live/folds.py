@@ -102,7 +102,7 @@ class Leaders(Aggregator):
 
 
 class UnderReplicated(Aggregator):
-    """Which replicas of each partition are not in sync; newest means by version, as requests may repeat old states."""
+    """Replicas of each partition that are not in sync; newest means by version, as requests may repeat old states."""
 
     columns = (
         "topic string, partition int, at_ms double, seq bigint, missing array<int>, isr array<int>, replicas array<int>"

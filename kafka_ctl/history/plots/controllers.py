@@ -10,6 +10,8 @@ from pyspark.sql import functions as fn
 from kafka_ctl.history.plots.picture import (
     SERIES,
     STEPS,
+    TITLE,
+    WIDTH,
     Picture,
     curve,
     legend,
@@ -129,12 +131,12 @@ def transition_counts(answer: DataFrame) -> Picture:
     rows = {(row.machine, row.source, row.target): row for row in answer.collect()}
     if not any(row.made or row.refused for row in rows.values()):
         return nothing("Moves of the state machines")
-    figure = Picture(figsize=(9, 6.4), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 6.4), layout="constrained")
     grids = figure.subplots(2, 1, height_ratios=(4, 7))
     for axes, (name, tables) in zip(grids, TABLES.items(), strict=True):
         states = [str(state) for state in tables["2.0"].states]
         _grid(axes, name, states, {key[1:]: row for key, row in rows.items() if key[0] == name})
-    figure.suptitle("Moves of the state machines", x=0.01, ha="left")
+    figure.suptitle("Moves of the state machines", x=0.01, ha="left", fontsize=TITLE)
     never = sorted(f"{source} to {target}" for (_, source, target), r in rows.items() if r.legal and not r.made)
     wrong = [f"{s} to {t} ({r.made} made, {r.refused} refused)" for (_, s, t), r in sorted(rows.items()) if not r.legal]
     figure.alt = (
@@ -159,7 +161,7 @@ def _grid(axes: Axes, name: str, states: list[str], rows: dict[tuple[str, str], 
             text += f"\n({row.refused:,} refused)" if row is not None and row.refused else ""
             edge = "black" if text != "·" else "#dddddd"
             axes.add_patch(_cell(x, y, colour, edge, hatch))
-            axes.text(x, y, text, ha="center", va="center", fontsize=8)
+            axes.text(x, y, text, ha="center", va="center", fontsize=9)
     axes.set_xlim(-0.5, len(states) - 0.5)
     axes.set_ylim(len(states) - 0.5, -0.5)
     axes.set_xticks(range(len(states)), short)

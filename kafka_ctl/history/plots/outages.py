@@ -13,6 +13,8 @@ from kafka_ctl.history.plots.picture import (
     OTHERS,
     SERIES,
     STEPS,
+    TITLE,
+    WIDTH,
     Picture,
     clock,
     curve,
@@ -183,7 +185,7 @@ def shutdown_vs_failure(answer: DataFrame) -> Picture:
     title = "Brokers that leave"
     if not rows:
         return nothing(title)
-    figure = Picture(figsize=(9, 1.6 + 0.45 * len(rows)), layout="constrained")
+    figure = Picture(figsize=(WIDTH, 1.6 + 0.45 * len(rows)), layout="constrained")
     often, long = figure.subplots(1, 2, sharey=True)
     for at, row in enumerate(reversed(rows)):
         colour = LOOKS.get(row.cause, OTHERS)[0]
@@ -202,7 +204,7 @@ def shutdown_vs_failure(answer: DataFrame) -> Picture:
         axes.set_axisbelow(True)
         axes.grid(True, axis="x", color="#dddddd", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
-    often.set_title(title, loc="left")
+    often.set_title(title, loc="left", fontsize=TITLE)
     texts = (
         f"{r.cause} {r.hurt} of {r.departures}" + (f", half above {readable(r.ms[1])}" if r.ms else "") for r in rows
     )

@@ -37,7 +37,7 @@ WITH moves AS (
 ), changes AS (  -- where a partition goes down or comes up; `unseen`: nothing had reported that it was down
     SELECT *, NOT down AND NOT was_down AS unseen,
            lead(time_ms) OVER w AS next_ms, lead(target) OVER w AS next_target,
-           coalesce(lead(refusals) OVER w, all_refusals) - refusals + int(refused) > 0 AS nobody_else
+           coalesce(lead(refusals) OVER w, all_refusals) - refusals + int(refused) > 0 AS election_refused
     FROM looking_back WHERE down != was_down OR (NOT down AND from_down)
     WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
 ), epochs AS (
@@ -50,7 +50,7 @@ WITH moves AS (
            CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
            CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
            CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored,
-           NOT unseen AND nobody_else AS nobody_else
+           NOT unseen AND election_refused AS election_refused
     FROM changes LEFT JOIN epochs USING (history, life, controller_epoch)
     WHERE (down OR unseen) AND NOT going
 ), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
@@ -58,7 +58,7 @@ WITH moves AS (
     FROM {departures}
     UNION ALL
     SELECT history, life, leader, seq, NULL,
-           struct(topic, partition, start_ms, end_ms, restored, nobody_else, led_ms, new)
+           struct(topic, partition, start_ms, end_ms, restored, election_refused, led_ms, new)
     FROM intervals
 ), blamed AS (
     SELECT history, broker AS leader, i.*,
@@ -76,7 +76,7 @@ WITH moves AS (
     FROM guilty WHERE i IS NOT NULL
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
-       nobody_else, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
+       election_refused, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
 FROM reported
 """
 
@@ -92,8 +92,8 @@ def unavailability(records: Records) -> DataFrame:
       Offline without a record of it: such an interval starts with the first election that is refused, and if none is,
       with that controller's epoch.
     - `restored`: whether it ended with a leader; null when it did not end
-    - `nobody_else`: whether an election was refused in it: no other replica was alive and in sync, or, where unclean
-      elections are allowed, alive. Then it lasts until a broker returns, whatever the cause
+    - `election_refused`: whether an election was refused in it: no other replica was alive and in sync or, where
+      unclean elections are allowed, alive. Then it lasts until a broker returns, whatever the cause
     - `leader`: the broker that led before, null for a new partition
     - `cause`: why that broker left (see `departures`), `topic creation` for a new partition, null if unknown
     - `cause_seq`: the record of that cause
@@ -107,7 +107,7 @@ def unavailability(records: Records) -> DataFrame:
     return ask(_QUERY, main=only(df, "section = 'main'"), departures=departures_of_lives(df))
 
 
-BY = ("history", "topic", "partition", "cause", "leader", "restored", "nobody_else")
+BY = ("history", "topic", "partition", "cause", "leader", "restored", "election_refused")
 """The columns by which intervals can be grouped."""
 
 _SUMS = """

@@ -1,1 +1,1 @@
-"""Why something happened: the rule behind a record, its inputs, and the lines of the source that ran."""
+"""Explanations: the rule behind a record, its inputs, and the lines of the source that ran."""

@@ -1,4 +1,4 @@
-"""Why this leader? An election decided again from its record: with the inputs that it had, and with other ones."""
+"""Explanations: an election decided again from its record: with the inputs that it had, and with other ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of the package ran when a record was made: the lab's story is replayed and traced.
+"""The lines of the package that ran when a record was made: the lab's story is replayed and traced.
 
 A run on virtual time repeats exactly, so watching the replay is as good as having watched the first, and costs
 nothing until a reader asks. Of a loop that is not over, only the lines of the present pass count; what was done for

@@ -1,4 +1,4 @@
-"""Why was this move made, or refused? The rules other than elections: tables, epochs, versions, the first create.
+"""Explanations of moves and refusals by the rules other than elections: tables, epochs, versions, the first create.
 
 Separate from `why.py` because that one makes the answer from any rule.
 A note of the controller is a decision at one point of `controller/`; its row in `trace/catalogue.txt` has the rule, the

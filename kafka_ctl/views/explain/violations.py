@@ -1,4 +1,4 @@
-"""Why is an invariant broken? The invariant, the state in each place, the shortest chain, and the right behaviour.
+"""Explanations of broken invariants: the rule, the state in each place, the shortest chain, and the right behaviour.
 
 Separate from `why.py` because a new invariant gets its row here.
 """

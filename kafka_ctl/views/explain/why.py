@@ -1,4 +1,4 @@
-"""Why did that happen? The rule that applied, its inputs, its decision, and its decisions for other inputs.
+"""The explanation of a record: the rule that applied, its inputs, its decision, and its decisions for other inputs.
 
 Elections are decided again by `election.py` from what the record says of them, once as they were and once for each
 "otherwise", so the answer cannot differ from what the controller does. Which lines ran is found by replaying the lab's
@@ -76,7 +76,7 @@ class Why(NamedTuple):
     otherwise: tuple[tuple[str, str], ...] = ()
     sources: tuple[Source, ...] = ()
     lines: str = ""
-    """Why no line is marked, if none is."""
+    """The reason why no line is marked, if none is."""
     kafka: str = ""
     """The place in Kafka's source: release, file, symbols."""
     causes: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ def why(
     lines: Lines | None = None,
     most: float = MOST_REPLAYED,
 ) -> Why:
-    """Why the record `seq` of this trace came about. Raises BadInput if there is no such record.
+    """The explanation of the record `seq` of this trace. Raises BadInput if there is no such record.
 
     `lines` finds out which lines ran, see `lines_of` in `views/explain/executed_lines.py`; without it, and of what
     happened after the record `most`, none is marked but an election's.

@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from math import log10
 from typing import NamedTuple
 
+from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
@@ -228,10 +229,11 @@ def message(record: Record) -> Message:
         case "partition" | "replica":
             who = f"{about}@{record.broker}" if record.kind == "replica" else about
             before = f"{short(record.source)} → " if record.source else ""
-            move = f"{before}{short(record.target or '')}"
+            move = f"{before}{short(record.target or '')}" + (" fails" if record.error else "")
             return Message("event blue", lane, lane, f"{who}: {move}")
         case "election":
-            return Message("event blue", lane, lane, f"elects {record.leader} for {about}")
+            chosen = "no leader" if record.leader in (None, NO_LEADER) else f"elects {record.leader}"
+            return Message("event blue", lane, lane, f"{chosen} for {about}")
         case "controller" if record.action == "elected":
             return Message("event crown", lane, lane, "is controller")
         case "fault" | "violation":

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.recorded_run import RecordedRun, run_on
 from kafka_ctl.lab.story import UNTIL, Command
-from kafka_ctl.simulation.clock import LIMIT, VirtualClock
+from kafka_ctl.ports import LIMIT
+from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.steps import newsworthy
 

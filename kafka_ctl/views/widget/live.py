@@ -67,7 +67,7 @@ class LiveFilm:
     def __init__(self, trace: Recorder, generation: str, first: int = 0, before: LiveFilm | None = None) -> None:
         self.trace, self.generation = trace, Generation(generation)
         self.first = self.place = first
-        self.supergraph, self.model, self.differences = Supergraph(), ClusterModel(), Differences()
+        self.supergraph, self.model, self.differences = Supergraph(sizes_only=True), ClusterModel(), Differences()
         self.gauges, self.gauged = Gauges(trace), list[Gauge]()
         self.supergraph.add(trace.records[:first])
         self.model.apply_all(trace.records[:first])
@@ -149,7 +149,7 @@ class LiveFilm:
         kind, records = view_class(view), self.trace.records
         options = {"generation": self.generation.name} if view in DIFFERING else {}
         builder = FilmBuilder(view, kind(self.supergraph.model(), records, self.steps, **options), records, self.first)
-        builder.add(records, self.steps)
+        builder.add(records, self.steps, [frame["caption"] for frame in self.frames[1:]])
         interpolate_positions(builder.film.frames)
         rows = Rows()
         self.builders[view] = builder, rows, self.supergraph.size
@@ -161,7 +161,7 @@ class LiveFilm:
         if not self._fits(builder, size):
             return None
         have = len(builder.film)
-        builder.add(self.trace.records, self.steps[have - 1 :])
+        builder.add(self.trace.records, self.steps[have - 1 :], [frame["caption"] for frame in self.frames[have:]])
         return rows.add(builder.film.frames[have:])
 
     def _fits(self, builder: FilmBuilder, size: tuple[int, int]) -> bool:

@@ -96,8 +96,8 @@ class Stage {
   show(index, moving, words = this.words, jumped = true) {
     this.index = index; this.words = words;
     const tokens = (this.view.tokens[index] ?? []).map((token) => this.token(token, moving, index));   // before anything changes: curves are measured
-    for (const [name, track] of Object.entries(this.view.tracks)) {
-      const look = lookAt(track, index);
+    for (const name in this.view.tracks) {   // a thousand or more: no pair is made of each
+      const look = lookAt(this.view.tracks[name], index);
       if (this.shown[name] !== look) { this.dress(this.parts.get(name), look, jumped); this.shown[name] = look; }
     }
     this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${words ?? ""}`);
@@ -381,7 +381,7 @@ class Player {
     this.number.onfocus = this.number.onclick = () => this.number.select();   // what is typed replaces the number
     this.number.onblur = () => { this.number.value = this.index; };   // what was not sent off is forgotten
     this.of = html("span", { class: "of" });
-    bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump(), ...this.parting());
+    bar.append(track, html("span", {}, this.number, this.of), this.speed(), this.loop(), ...this.jump(), ...this.parting());
     this.measure();
     return bar;
   }
@@ -562,7 +562,9 @@ class Player {
     const later = index < this.last ? this.gap(index + 1) : 0;
     if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
     this.differs.textContent = this.differs.title = frame.differs ?? "";
-    this.gauges.replaceChildren(...(this.gauged(index).length ? this.gauged(index).map(([name, value, level]) => html("span", { class: "gauge " + level, title: `${value} ${name}` }, html("b", {}, value), " " + name)) : [html("span", { class: "summary" }, frame.summary)]));
+    const gauges = this.gauges.cloneNode();
+    gauges.append(...(this.gauged(index).length ? this.gauged(index).map(([name, value, level]) => html("span", { class: "gauge " + level, title: `${value} ${name}` }, html("b", {}, value), " " + name)) : [html("span", { class: "summary" }, frame.summary)]));
+    if (!gauges.isEqualNode(this.gauges)) this.gauges.replaceChildren(...gauges.childNodes);   // what stays is not laid out again
     this.explainMarks();
     this.highlightLinks();
     this.open_up();
@@ -655,8 +657,9 @@ class Player {
     const { first, back, play, next, last } = this.buttons, playing = this.get("playing");
     first.disabled = back.disabled = this.index <= 0;
     next.disabled = last.disabled = this.index >= this.last;
-    play.replaceChildren(icon(playing ? "pause" : "play"));
-    play.ariaLabel = play.title = playing ? "Pause (space)" : "Play (space)";
+    const label = playing ? "Pause (space)" : "Play (space)";
+    if (play.title !== label) play.replaceChildren(icon(playing ? "pause" : "play"));
+    play.ariaLabel = play.title = label;
     this.slide.value = this.axis[this.index];
     if (document.activeElement !== this.number) this.number.value = this.index;
     this.slide.setAttribute("aria-valuetext", `step ${this.index} of ${this.last}`);

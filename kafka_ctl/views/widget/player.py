@@ -15,7 +15,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.dot import printable
@@ -30,7 +30,8 @@ from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, number_in, paylo
 class Widget(anywidget.AnyWidget):
     """A widget that shows frames in the browser.
 
-    `index` is the frame shown and can be set; `selected` is what was clicked: `broker:1`, `partition:a-0`.
+    `index` is the frame shown and can be set, -1 for the last; `selected` is what was clicked: `broker:1`,
+    `partition:a-0`.
     """
 
     _esm: object = PLAYER
@@ -55,9 +56,9 @@ class Widget(anywidget.AnyWidget):
 
     @traitlets.validate("index")
     def _in_range(self, proposal: Mapping[str, int]) -> int:
-        if not 0 <= proposal["value"] < self._length():
-            raise BadInput(f"step {proposal['value']} does not exist; the steps are 0 to {self._length() - 1}")
-        return proposal["value"]
+        if not -self._length() <= proposal["value"] < self._length():
+            raise BadInput(f"step {short(proposal['value'])} does not exist; the steps are 0 to {self._length() - 1}")
+        return proposal["value"] % self._length()
 
 
 class Player(Widget):
@@ -107,8 +108,9 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
     keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...), `index`, `speed`, `loop`,
     `theme`, `marks` (names of steps for links in the prose, see `views/frames.py`), and `lines` (what finds the lines
-    that ran, see `views/explain/executed_lines.py`). `index` is a number, one of the marks, or words: the player opens
-    at the first step with them in its sentence. Raises UnknownName for another view, BadInput for an empty trace.
+    that ran, see `views/explain/executed_lines.py`). `index` is a number, -1 for the last step, one of the marks, or
+    words: the player opens at the first step with them in its sentence. Raises UnknownName for another view, BadInput
+    for an empty trace.
     """
     names = ("index", "speed", "loop", "theme", "playing")
     own: Data = {name: options.pop(name) for name in names if name in options}

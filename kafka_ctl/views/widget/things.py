@@ -13,12 +13,14 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.widget.payload import Data
 
 Things = Mapping[str, Sequence[str]]
-"""Id -> its state (`up`, `down`, `leaderless` or nothing) and, of a partition, its replicas as a form has them."""
+"""Id -> its state and, of a partition, its replicas as a form has them. A broker and ZooKeeper are `up` or `down`, a
+partition `leaderless` and the cluster `faulty` or nothing."""
 
 
 def things(model: ClusterModel, leaderless: Container[Key]) -> Things:
     """The things of a model; `leaderless` are its partitions without a leader."""
-    found = {"zookeeper": ["down" if model.zookeeper_down else "up", ""]}
+    found = {"": ["faulty" if model.is_faulty else "", ""]}
+    found["zookeeper"] = ["down" if model.zookeeper_down else "up", ""]
     for broker, seen in sorted(model.brokers.items()):
         found[f"broker:{broker}"] = ["up" if seen.alive else "down", ""]
     for key, partition in sorted(model.partitions.items()):

@@ -299,8 +299,9 @@ class MemoryStore(Store):
                 session.deliver(WatchedEvent(event, path), fired)
         return holders
 
-    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
-        return dict(self.snapshot())
+    async def dump(self, root: str = "/") -> dict[str, tuple[bytes, int, int]]:
+        below = root.rstrip("/") + "/"
+        return {path: znode for path, znode in self.snapshot() if path == root or path.startswith(below)}
 
     async def stat(self, path: str) -> Stat | None:
         return self.stat_now(path)

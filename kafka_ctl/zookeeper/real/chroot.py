@@ -67,7 +67,7 @@ class LabStore(RemoteStore):
         self.housekeeping = outliving(session_seconds)
         self.lock = Lock(self.inside(LOCK), self.address)
         self.lost = ""
-        """Why this lab has lost its chroot to another one; empty while it has not."""
+        """The reason why this lab has lost its chroot to another one; empty while it has not."""
 
     @property
     def address(self) -> str:
@@ -83,9 +83,9 @@ class LabStore(RemoteStore):
             raise
         return session
 
-    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
-        """Every znode below the root but ZooKeeper's own `/zookeeper` and our lock."""
-        found = await super().dump()
+    async def dump(self, root: str = "/") -> dict[str, tuple[bytes, int, int]]:
+        """The znodes from `root` down but ZooKeeper's own `/zookeeper` and our lock."""
+        found = await super().dump(root)
         found.pop(LOCK, None)
         return found
 

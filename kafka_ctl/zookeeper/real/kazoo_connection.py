@@ -1,4 +1,4 @@
-"""Kazoo, with four habits changed.
+"""Kazoo, with five habits changed.
 
 1. Kazoo hands answers and fired watches to two threads, so that one may overtake the other. Here both are
    handed on in the order the server sent them, straight from the thread that reads the connection.
@@ -7,6 +7,8 @@
 3. Kazoo opens a new session by itself when the old one has expired. Here an expired session stays dead.
 4. Kazoo waits a whole session timeout, shared among the hosts, for the answer to its greeting, which a server
    that is just starting may never give. Here it greets again after `GREETING_SECONDS`.
+5. Kazoo needs some twenty system calls for an operation: it waits before each read and write, with a new `epoll` each
+   time. Here it takes what has come in one call, sends what is to go out in one, and waits when there is neither.
 
 Everything that leans on kazoo's inner parts (2.10 and 2.11 were read) is in this file and `protocol.py`.
 
@@ -20,16 +22,19 @@ import math
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kazoo.client import KazooClient
+from kazoo.client import CLOSED_STATES, KazooClient
+from kazoo.exceptions import ConnectionClosedError, ConnectionDropped
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol import serialization as wire
-from kazoo.protocol.states import Callback, KazooState
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.states import Callback, KazooState, KeeperState
 from kazoo.protocol.states import WatchedEvent as KazooEvent
-from kazoo.security import ACL
+from kazoo.retry import KazooRetry
+from kazoo.security import ACL, OPEN_ACL_UNSAFE
 
-from kafka_ctl.zookeeper.real.protocol import EVERYBODYS, request
+from kafka_ctl.zookeeper.real.protocol import request
 from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, EXPIRED, Exists, Op
 
 Answered = Callable[[Exception | None, object, int], None]
@@ -37,6 +42,11 @@ Answered = Callable[[Exception | None, object, int], None]
 
 GREETING_SECONDS = 2.0
 """The time in which a server must answer a new connection before another one is tried."""
+
+BLOCK = 65_536
+"""The most bytes that are read from a socket at once."""
+LAST_XID = 2**31 - 1
+"""The last number of a request; then counting starts at 1 again."""
 
 # A lab breaks connections on purpose; what kazoo says about that would only clutter a notebook.
 _log = logging.getLogger("kafka_ctl.kazoo")
@@ -47,11 +57,119 @@ _log.propagate = False
 class _DirectHandler(SequentialThreadingHandler):
     """Calls back at once in the connection's thread; our callbacks only pass things on to the event loop."""
 
+    at_hand: Callable[[], list[socket.socket]]
+
     def start(self) -> None:
         """No threads for callbacks: kazoo then runs answers' callbacks where it is."""
 
+    def create_socket_pair(self) -> tuple[socket.socket, socket.socket]:
+        """The sockets that wake the connection's thread: it reads from the first, and need not wait there."""
+        reads, writes = super().create_socket_pair()
+        reads.setblocking(False)
+        return reads, writes
+
     def dispatch_callback(self, callback: Callback) -> None:
         callback.func(*callback.args)
+
+    def select(self, read: list[socket.socket], *more: object) -> tuple[list[socket.socket], ...]:
+        """The sockets that are ready. No wait while there is work at hand.
+
+        Only kazoo's main loop asks for two sockets. Its other code waits for the rest of a message.
+        """
+        at_hand = self.at_hand() if len(read) > 1 else []
+        return (at_hand, [], []) if at_hand else super().select(read, *more)
+
+
+class _Answer:
+    """The part of kazoo's `AsyncResult` that a connection needs: a callback, without a lock for threads that wait."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, done: Callable[[Exception | None, object], None]) -> None:
+        self._done = done
+
+    def set(self, response: object) -> None:
+        self._done(None, response)
+
+    def set_exception(self, error: Exception) -> None:
+        self._done(error, None)
+
+
+class _Pipeline(ConnectionHandler):
+    """The socket of a connection, read and written in blocks.
+
+    `_received` holds the bytes that were read and not yet taken. It is cleared before the next connection is made. A
+    request is in `client._queue` until it is sent, and then in `client._pending` until it is answered.
+    """
+
+    client: Connection
+    _xid: int
+
+    def __init__(self, client: Connection, retry: KazooRetry) -> None:
+        super().__init__(client, retry, _log)
+        self._received = bytearray()
+
+    def wake(self) -> None:
+        """End the thread's wait for something to do."""
+        with suppress(OSError, AttributeError):  # there may be no socket
+            self._write_sock.send(b"\0")
+
+    def _connect(self, *address: object) -> object:
+        self._received.clear()
+        return super()._connect(*address)
+
+    def _invoke(self, timeout: float, request: object, xid: int | None = None) -> object:
+        answer = super()._invoke(timeout, request, xid)
+        if isinstance(request, wire.Connect):
+            self.client.granted = answer[0].time_out / 1000
+        return answer
+
+    def at_hand(self) -> list[socket.socket]:
+        """The sockets with work that is known without a system call: answers to read, requests to send."""
+        return [self._socket] * bool(self._received) + [self._read_sock] * bool(self.client._queue)
+
+    def _read(self, length: int, timeout: float) -> bytes:
+        with self._socket_error_handling():
+            while len(self._received) < length:
+                try:
+                    block = self._socket.recv(BLOCK)
+                except BlockingIOError:
+                    if not self.handler.select([self._socket], [], [], timeout)[0]:
+                        raise self.handler.timeout_exception("socket time-out during read") from None
+                    continue
+                if not block:
+                    raise ConnectionDropped("socket connection broken")
+                self._received += block
+        taken = bytes(self._received[:length])
+        del self._received[:length]
+        return taken
+
+    def _write(self, message: bytes | bytearray, timeout: float) -> None:
+        with self._socket_error_handling():
+            try:
+                sent = self._socket.send(message)
+            except BlockingIOError:
+                sent = 0
+        if sent < len(message):
+            super()._write(message[sent:], timeout)
+
+    def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
+        """Read the bytes that woke the thread, and send all requests that are queued: there may be none any more."""
+        with suppress(BlockingIOError):
+            self._read_sock.recv(BLOCK)
+        queue, sent, message = self.client._queue, [], bytearray()
+        for position in range(len(queue)):
+            request, answer = queue[position]
+            self._xid = self._xid % LAST_XID + 1
+            body = wire.int_struct.pack(self._xid) + wire.int_struct.pack(request.type) + request.serialize()
+            message += wire.int_struct.pack(len(body)) + body
+            sent.append((request, answer, self._xid))
+        if not sent:  # a write of nothing fails on a broken connection, whose answers have yet to be read
+            return
+        self._write(message, connect_timeout)
+        for each in sent:
+            queue.popleft()
+            self.client._pending.append(each)
 
 
 class _Watches(NamedTuple):
@@ -83,7 +201,8 @@ class Connection(KazooClient):
     """One session with a ZooKeeper.
 
     `on_event(type, path)` gets every fired watch, `on_state(state)` each change of state: Connected,
-    Disconnected and Expired. They and `submit`'s callbacks run in the connection's thread and must not block.
+    Disconnected and Expired. They and `submit`'s callbacks run in the connection's thread and must not block. A request
+    that cannot be sent is answered at once, in the thread that made it.
     """
 
     def __init__(
@@ -92,7 +211,7 @@ class Connection(KazooClient):
         timeout: float,
         on_event: Callable[[str, str], None],
         on_state: Callable[[str], None],
-        acl: list[ACL] = EVERYBODYS,
+        acl: list[ACL] = OPEN_ACL_UNSAFE,
         auth: Sequence[tuple[str, str]] = (),
     ) -> None:
         retry = {"max_tries": -1, "delay": 0.05, "backoff": 1.5, "max_delay": 0.5}
@@ -104,31 +223,35 @@ class Connection(KazooClient):
         self._severed = False
         self.granted = timeout
         """The session timeout, in seconds, that the server has agreed to."""
-        self._connection._invoke = self._noting_timeout(self._connection._invoke)
+        self._connection = _Pipeline(self, self._conn_retry.copy())
+        self.handler.at_hand = self._connection.at_hand
         self.final_zxid = 0
         """The zxid of closing the session; 0 before, and when the server could not be reached."""
         self.add_listener(self._state_changed)
 
-    def _noting_timeout(self, invoke: Callable[..., Any]) -> Callable[..., object]:
-        def invoked(timeout: float, request: object, *more: object, **options: object) -> object:
-            answer = invoke(timeout, request, *more, **options)
-            if isinstance(request, wire.Connect):
-                self.granted = answer[0].time_out / 1000
-            return answer
-
-        return invoked
-
     def submit(self, op: Op, path: Callable[[str], str], answered: Answered) -> None:
         """Send one operation; `path` turns the operation's paths into the server's."""
-        answer = self.handler.async_result()
 
-        def done(_: object) -> None:
-            if isinstance(op, Exists) and op.watch and answer.exception is None and answer.value is None:
+        def done(error: Exception | None, response: object) -> None:
+            if isinstance(op, Exists) and op.watch and error is None and response is None:
                 self._missing.add(path(op.path))
-            answered(answer.exception, answer.value, self.last_zxid)
+            answered(error, response, self.last_zxid)
 
-        answer.rawlink(done)
-        self._call(request(op, path, self._watched, self.acl), answer)
+        self._call(request(op, path, self._watched, self.acl), _Answer(done))
+
+    def _call(self, request: object, answer: _Answer) -> None:
+        """Queue a request. Only the first one in the queue need wake the connection's thread.
+
+        This holds because one thread alone, that of the event loop, queues requests while the session lives.
+        """
+        if self._state != KeeperState.CONNECTED or not self._queue:
+            super()._call(request, answer)
+            return
+        self._queue.append((request, answer))
+        if len(self._queue) == 1:  # those before it were sent just now
+            self._connection.wake()
+        if self._state in CLOSED_STATES:  # it was closed just now, and this request came too late to be failed
+            answer.set_exception(ConnectionClosedError())
 
     def shut(self) -> None:
         """Close the session, if the server can be reached, and free everything. May block for ten seconds."""

@@ -9,15 +9,14 @@ from kazoo.exceptions import ZookeeperError
 from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import WatchedEvent as KazooEvent
 from kazoo.protocol.states import ZnodeStat
-from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
 from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Get, Made, Multi, Op, Result, Set, Stat
 
-EVERYBODYS = OPEN_ACL_UNSAFE
-"""The ACL that Kafka and most others give a znode: every client may do everything."""
 LABS = [ACL(Permissions.ALL & ~Permissions.ADMIN, ANYONE_ID_UNSAFE), ACL(Permissions.ADMIN, ANYONE_ID_UNSAFE)]
-"""The same rights in two entries, which no other program writes: how a lab's znodes are recognised, whatever
-happens to the lab. ZooKeeper 3.9.3: server/PrepRequestProcessor.java, fixupACL keeps the entries as they were given."""
+"""The rights that Kafka and most others give a znode (`OPEN_ACL_UNSAFE`: every client may do everything), in two
+entries, which no other program writes: how a lab's znodes are recognised, whatever happens to the lab.
+ZooKeeper 3.9.3: server/PrepRequestProcessor.java, fixupACL keeps the entries as they were given."""
 
 CODES = {
     0: "ROLLEDBACK",

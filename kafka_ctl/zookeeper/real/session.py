@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from typing import Protocol
 
@@ -152,6 +153,9 @@ class RemoteSession(Session):
         self._loop = asyncio.get_running_loop()
         self._up = asyncio.Event()
         self._calls: set[_Call] = set()
+        self._posted: deque[Callable[[], None]] = deque()
+        self._woken = False
+        """True while the loop has yet to come to the calls in `_posted`."""
         self.inbox = Inbox(store)
         self.connection = kazoo_connection.Connection(
             store.servers,
@@ -271,10 +275,28 @@ class RemoteSession(Session):
         return future
 
     def _post(self, callback: Callable[..., None], *args: object) -> None:
-        """Cross over to the event loop, from any thread; a loop that has ended needs nothing."""
-        if not self._loop.is_closed():
+        """Cross over to the event loop, from any thread; a loop that has ended needs nothing.
+
+        The loop is woken once for all calls that are posted until it comes to them. It makes them in order, and in an
+        empty context: they are caused by what the server says, not by the task that posted the first of them.
+        """
+        if self._loop.is_closed():
+            return
+        self._posted.append(partial(callback, *args))
+        if not self._woken:
+            self._woken = True
             with suppress(RuntimeError):  # it closed just now
-                self._loop.call_soon_threadsafe(callback, *args)
+                self._loop.call_soon_threadsafe(self._make_calls, context=Context())
+
+    def _make_calls(self) -> None:
+        """Make the calls that were posted."""
+        self._woken = False  # before the first call is taken, or one that is posted now would wait for the next
+        try:
+            while self._posted:
+                self._posted.popleft()()
+        finally:
+            if self._posted:  # a call has failed, or another one was posted just now
+                self._loop.call_soon(self._make_calls, context=Context())
 
     # Sending.
 

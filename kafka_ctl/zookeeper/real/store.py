@@ -9,11 +9,12 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from kazoo.security import OPEN_ACL_UNSAFE
+
 from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.ports import RealTime
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.real.causes import OperationRecorder, parent
-from kafka_ctl.zookeeper.real.protocol import EVERYBODYS
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.real.session import RemoteSession
 from kafka_ctl.zookeeper.store import (
@@ -49,7 +50,7 @@ class RemoteStore(Store):
     Raises BadInput for an address that cannot be read.
     """
 
-    acl = EVERYBODYS
+    acl = OPEN_ACL_UNSAFE
     """Of the znodes that this store makes."""
     auth: Sequence[tuple[str, str]] = ()
     """The credentials of its sessions, each a scheme and its data."""
@@ -96,14 +97,13 @@ class RemoteStore(Store):
         """Have the server end a session whose client is alive; its listener is called soon."""
         session.expire()
 
-    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
-        """Every znode below the root but ZooKeeper's own `/zookeeper`.
+    async def dump(self, root: str = "/") -> dict[str, tuple[bytes, int, int]]:
+        """The znodes from `root` down but ZooKeeper's own `/zookeeper`.
 
         The znodes are read one by one: while another client writes, this is not the picture of one moment.
         """
         tools = await self._housekeeper()
-        root = self.chroot or "/"
-        paths = [path for path in await self._tree(root) if path != root]
+        paths = [path for path in await self._tree(self.inside(root)) if path != (self.chroot or "/")]
         answers = await tools.send([Get(path) for path in paths], WINDOW)
         found = {}
         for answer in answers:

@@ -6,7 +6,7 @@ import pytest
 from labs import play, process_of, settled, until_quiet
 
 from kafka_ctl import Costs, Generation, Lab
-from kafka_ctl.brokers.process import BROKER_STATES
+from kafka_ctl.brokers.states import BROKER_STATES
 from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.trace import Record
 

@@ -294,6 +294,14 @@ def test_a_step_is_a_png(tmp_path: Path, running: bool, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
 
 
+@needs_chromium
+def test_a_sheet_says_that_it_takes_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("playwright")
+    made = film(failover(), limit=3)
+    assert png([made]).startswith(b"\x89PNG")
+    assert f"of {len(made)} steps" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_what_is_exported_explains_only_marks_of_its_pictures(view: str) -> None:
     """Nothing else of the picture changes, and a mark that is left out is in no frame."""

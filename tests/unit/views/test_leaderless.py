@@ -1,5 +1,9 @@
 """The gauges above a picture: partitions without a leader and since when, under-replicated ones, the controller."""
 
+import re
+
+import pytest
+
 from kafka_ctl import Lab
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.cluster.street import PILLS, arranged, route
@@ -27,6 +31,20 @@ def test_a_partition_without_a_leader_is_named_with_its_time() -> None:
     styles = made.looks(-1)["replica:orders-0@1"].styles.split()
     assert "leaderless" in styles and "leaderless" not in made.looks(-1)["replica:orders-1@3"].styles
     assert later[0] == ("offline", "0", "")
+
+
+@pytest.mark.parametrize("view", ["cluster", "partition", "replica", "zookeeper"])
+def test_each_view_marks_a_partition_without_a_leader_and_since_when(view: str) -> None:
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", assignment={0: [1], 1: [2]})
+        lab.settle()
+        start = len(lab.trace)
+        lab.kill(1)
+        lab.run_for(30)
+        made = film(lab.trace, view, start=start)
+    last = [look for look in made.looks(-1).values() if "leaderless" in look.styles.split()]
+    assert last and not any("leaderless" in look.styles.split() for look in made.looks(0).values())
+    assert any(re.search(r"\d+\.\d s", text) for look in made.looks(-1).values() for text in look.texts)
 
 
 def test_pills_without_room_are_counted() -> None:

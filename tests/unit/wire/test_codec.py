@@ -170,7 +170,7 @@ def test_a_fetch_request_of_the_chapter() -> None:
 
 @tabled
 def test_controlled_shutdown_by_hand(version: int, body: dict[str, int], digits: str) -> None:
-    """The bytes of lesson 17."""
+    """The bytes of lesson 18."""
     data = encode_message(message_type(7, version), {"correlation_id": 5, "client_id": "c1"}, body)
     assert data == bytes.fromhex(digits)
     assert annotate(digits)[-1 if version == 1 else -3].value == 3

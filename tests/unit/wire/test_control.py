@@ -80,7 +80,7 @@ def test_an_answer_survives_the_wire() -> None:
 
 @pytest.mark.parametrize(("version", "size"), [(0, 91), (1, 92), (2, 104), (3, 112), (4, 93)])
 def test_sizes_of_one_leader_and_isr(version: int, size: int) -> None:
-    """What each version added, and what flexible lengths save: lesson 17."""
+    """What each version added, and what flexible lengths save: lesson 18."""
     reported = PartitionState(LeaderAndIsr(3, (3, 1), 1, 2, 1), (2, 3, 1))
     assert len(body(LeaderAndIsrRequest(1, 1, {ORDERS[1]: reported}, (3,)), version)) == size
 

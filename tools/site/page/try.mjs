@@ -42,7 +42,7 @@ const answer = (content) => answers[content.do](content);
 
 const answers = {
   show({ model }) {
-    if (worker) { state.textContent = ""; bar.hidden = true; }
+    if (worker) { state.textContent = "Python is loaded. Commands are done at once."; bar.hidden = true; }
     if (place.querySelector(".kc")) return;   // Python has opened the run that is shown already
     place.replaceChildren();
     live.render({ model: models.get(model), el: place });
@@ -64,7 +64,7 @@ const answers = {
     bar.hidden = false;
     bar.value = loaded;
     state.textContent = (done ? "The cluster is starting." : `Python is loading: ${megabytes(loaded)} of ${megabytes(bar.max)} MB.`)
-      + (linked ? "" : " What you ask for is done as soon as it is there.");
+      + (linked ? "" : " Commands wait.");
   },
   failed({ text }) { state.textContent = text; state.classList.add("wrong"); },
   async link({ fragment }) {

@@ -275,5 +275,6 @@ def test_words_in_two_lines_are_no_longer_than_the_room() -> None:
         "/partitions/0/state",
     ]
     assert halves("short", 30) == ["short"]
+    assert halves("AutoPreferredReplicaLeaderElection ends", 30) == ["AutoPreferredReplicaLeader", "Election ends"]
     assert [len(line) <= 20 for line in halves("x" * 100, 20)] == [True, True]
     assert all(len(line) <= 15 for line in halves("NOT_ENOUGH_REPLICAS_AFTER_APPEND", 20))

@@ -216,6 +216,22 @@ def test_each_step_knows_the_things_that_there_were(lab: Lab) -> None:
     assert ["", was] in [frame.get("things", {}).get("partition:orders-0") for frame in frames[:killed]]
 
 
+@pytest.mark.parametrize(
+    "fault",
+    "pause 1 30, disconnect 1 2, disconnect 1 zookeeper, delay 1 2 1, lose 1 2, slow 1 2, lag 2 orders 0".split(", "),
+)
+def test_heal_is_offered_while_there_is_something_to_heal(lab: Lab, fault: str) -> None:
+    """At the menu of the cluster, which is the state of the thing without a name."""
+    live = lab.live()
+    [heal] = [button for button in menu(lab)[""] if button["do"] == "heal"]
+    states = [heal["when"] == live.live_film.things[""][0]]
+    for command in (fault, "heal"):
+        lab.do(command)
+        live.refresh()
+        states.append(heal["when"] == live.live_film.things[""][0])
+    assert states == [False, True, False]
+
+
 def test_a_closed_lab_stays_closed(lab: Lab) -> None:
     """No click opens it again, neither a command nor undo nor a return to a kept future."""
     live = lab.live()

@@ -55,9 +55,11 @@ def test_what_goes_to_the_browser_is_small() -> None:
 def test_the_step_can_be_set_and_is_checked() -> None:
     made = player(failover(), index=3, theme="dark", speed=2.0)
     assert (made.index, made.theme, made.speed) == (3, "dark", 2.0)
-    made.index = len(made) - 1
+    made.index = -1
     with pytest.raises(BadInput, match="does not exist"):
         made.index = len(made)
+    with pytest.raises(BadInput, match="does not exist"):
+        made.index = -len(made) - 1
     assert made.index == len(made) - 1
 
 

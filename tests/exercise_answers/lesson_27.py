@@ -1,0 +1,58 @@
+"""On call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_ctl import on_call
+from kafka_ctl.incidents.incident import Incident
+from tests.on_call import Operator, repair
+
+
+def night(incident: Incident) -> tuple[str, object]:
+    cause, component = Operator(incident).diagnose()
+    if not incident.logs_only:
+        repair(incident, cause, component)
+    return cause, component
+
+
+def answered(seed: int, cause: str = "", component: object = None, logs_only: bool = True) -> Incident:
+    incident = on_call(seed, logs_only=logs_only)
+    found = Operator(incident).diagnose()
+    incident.answer(cause or found[0], found[1] if component is None else component)
+    return incident
+
+
+RIGHT: dict[str, list[Any]] = {
+    "27.1": [
+        night,
+        lambda incident: (incident.lab.heal(), incident.lab.run_for(60), ["cut-from-zookeeper", "104"])[-1],
+    ],
+    "27.2": [night, lambda incident: ("cut-connection", 105), lambda incident: ("cut-connection", "broker 102")],
+    "27.3": [answered(7), answered(14)],
+}
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "27.1": [
+        (lambda incident: ("long-pause", 104), "It is another cause"),
+        (lambda incident: ("cut-from-zookeeper", 101), "the component is not"),
+        (lambda incident: ("cut-from-zookeeper", 104), "the symptom is still there"),
+        (lambda incident: ("gremlins", 104), "cannot be scored"),
+        (lambda incident: "cut-from-zookeeper", "is not a cause and a component"),
+        (lambda incident: (incident.answer("broker-down", 104), ("broker-down", 104))[1], "return the cause"),
+        (lambda incident: incident.lab.disconnect(101, 102), "closed while the incident is open"),
+    ],
+    "27.2": [
+        (lambda incident: ("slow-follower", 102), "You say slow-follower, 102. It is another cause"),
+        (lambda incident: ("throttle", 102), "You say throttle, 102. It is another cause"),
+        (lambda incident: ("cut-connection", 101), "You say cut-connection, 101. The cause is right"),
+        (lambda incident: ("cut-connection", "users"), "You say cut-connection, users. The cause is right"),
+        (lambda incident: (incident.lab.heal(), ("cut-connection", 102))[1], "logs and tables only"),
+    ],
+    "27.3": [
+        (on_call(7), "has no answer yet"),
+        (answered(7, "acks-1"), "It is another cause"),
+        (answered(19, logs_only=False), "the symptom is still there"),
+        (answered(14, component=104), "the component is not"),
+        ("today", "is not an incident"),
+    ],
+}
