@@ -51,11 +51,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Processes
     return Processes(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+REAL_TIME = (
+    "browser",
+    "setup",
+    "spark",
+    "stories/test_exercises.py",
+    "stories/test_fuzzed_answers.py",
+    "stories/test_hostile_answers.py",
+    "unit/testing",
+    "unit/wire",
+    "zookeeper",
+)
+"""Tests of other processes, sockets and time limits. Many of them share two cores, and a command may meet a session
+that has just ended. Each of these tests gets a second try; pytest names those that needed it (`RERUN`)."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Remember which tests there are, before any is deselected."""
     cases = config.stash.setdefault(CASES, {})
     for item in items:
+        if any(item.path.is_relative_to(Path(__file__).parent / place) for place in REAL_TIME):
+            item.add_marker(pytest.mark.flaky(reruns=1))
         if "prose" in getattr(item, "fixturenames", ()):
             cases.setdefault(item.path, []).append(heading(item.name))
 
