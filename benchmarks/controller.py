@@ -44,21 +44,27 @@ class Task(NamedTuple):
 
 TASKS = (
     Task(
-        "broker failure", Lab.kill, False,
+        "broker failure",
+        Lab.kill,
+        False,
         lambda r: r.kind == "watch" and r.path == "/brokers/ids",
         lambda r: r.kind == "replica" and r.target == "OfflineReplica",
     ),
     Task(
-        "controller failover", Lab.kill, True,
+        "controller failover",
+        Lab.kill,
+        True,
         lambda r: r.kind == "watch" and r.path == "/controller",
         lambda r: r.kind == "controller" and r.action == "ready",
     ),
     Task(
-        "controlled shutdown", Lab.shutdown, False,
+        "controlled shutdown",
+        Lab.shutdown,
+        False,
         lambda r: r.action == "ControlledShutdown",
         lambda r: r.kind == "broker" and r.action == "controlled-shutdown",
     ),
-)  # fmt: skip
+)
 
 
 class Cost(NamedTuple):

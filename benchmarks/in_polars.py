@@ -29,10 +29,13 @@ class Questions(Departures):
             reported.with_columns(numbers)
             .group_by("history", "event")
             .agg(
-                pl.len().alias("events"), col("requests").sum(), col("states").sum(),
-                most_requests=col("requests").max(), most_states=col("states").max(),
+                pl.len().alias("events"),
+                col("requests").sum(),
+                col("states").sum(),
+                most_requests=col("requests").max(),
+                most_states=col("states").max(),
             )
-        )  # fmt: skip
+        )
 
     def reassignments(self) -> pl.LazyFrame:
         by, ids = ["history", "name"], pl.List(pl.Int32)
@@ -75,16 +78,25 @@ class Questions(Departures):
             )
             .group_by("history", "name", "run", maintain_order=True)
             .agg(
-                replicas=col("replicas").drop_nulls().last(), start_ms=col("time_ms").filter("taken").min(),
-                end_ms=col("time_ms").filter("ends").max(), tries=col("taken").sum(), extra_epochs=raised.sum(),
+                replicas=col("replicas").drop_nulls().last(),
+                start_ms=col("time_ms").filter("taken").min(),
+                end_ms=col("time_ms").filter("ends").max(),
+                tries=col("taken").sum(),
+                extra_epochs=raised.sum(),
             )
             .filter(col("tries") > 0)
             .select(
-                "history", name.str.extract("(.*)-[0-9]+$").alias("topic"),
-                name.str.extract("-([0-9]+)$").cast(pl.Int32).alias("partition"), "replicas", "start_ms", "end_ms",
-                (col("end_ms") - col("start_ms")).round(4).alias("duration_ms"), "tries", "extra_epochs",
+                "history",
+                name.str.extract("(.*)-[0-9]+$").alias("topic"),
+                name.str.extract("-([0-9]+)$").cast(pl.Int32).alias("partition"),
+                "replicas",
+                "start_ms",
+                "end_ms",
+                (col("end_ms") - col("start_ms")).round(4).alias("duration_ms"),
+                "tries",
+                "extra_epochs",
             )
-        )  # fmt: skip
+        )
 
     def deletions(self) -> pl.LazyFrame:
         requests = ["starting_deletion", "topics_to_be_deleted"]
@@ -119,21 +131,29 @@ class Questions(Departures):
             .agg(
                 asked_ms=col("time_ms").filter(col("action") == "asked").min(),
                 started_ms=col("time_ms").filter(col("action") == "deletion_started").min(),
-                completed_ms=col("time_ms").filter(done).max(), tries=(col("action") == "deletion_started").sum(),
+                completed_ms=col("time_ms").filter(done).max(),
+                tries=(col("action") == "deletion_started").sum(),
             )
             .with_columns(duration_ms=(col("completed_ms") - pl.coalesce("asked_ms", "started_ms")).round(4))
             .drop("run")
-        )  # fmt: skip
+        )
 
     def isr_states(self) -> pl.LazyFrame:
         reported = self.records.filter(
-            (col("kind") == "partition") | (col("section") == "isr"), col("topic").is_not_null(),
+            (col("kind") == "partition") | (col("section") == "isr"),
+            col("topic").is_not_null(),
             col("error").is_null(),
         ).select(
-            *BY, "seq", "time_ms", "kind", "isr", "replicas", "zk_version",
+            *BY,
+            "seq",
+            "time_ms",
+            "kind",
+            "isr",
+            "replicas",
+            "zk_version",
             gone=(col("target") == NEVER).fill_null(False),
             born=((col("kind") == "partition") & (col("source") == NEVER)).fill_null(False),
-        )  # fmt: skip
+        )
         life = col("born").cast(pl.Int64).cum_sum().over(BY)
         newest = before(col("version").cum_max(), BY).fill_null(-1)
         newer = col("version").is_null() | (col("version") > newest)
@@ -147,11 +167,16 @@ class Questions(Departures):
             .filter(col("gone") | (col("isr").is_not_null() & newer))
             .join(ends, on="history", maintain_order="left")
             .select(
-                *BY, "seq", col("time_ms").alias("at_ms"), (col("kind") == "broker").alias("by_leader"),
-                isr.alias("isr"), isr.shift(1).over(BY).alias("isr_before"), "assigned",
+                *BY,
+                "seq",
+                col("time_ms").alias("at_ms"),
+                (col("kind") == "broker").alias("by_leader"),
+                isr.alias("isr"),
+                isr.shift(1).over(BY).alias("isr_before"),
+                "assigned",
                 pl.coalesce(col("time_ms").shift(-1).over(BY), "end_ms").alias("until_ms"),
             )
-        )  # fmt: skip
+        )
 
     def isr_churn(self) -> pl.LazyFrame:
         left = col("isr_before").list.set_difference("isr").list.len() > 0
@@ -162,32 +187,38 @@ class Questions(Departures):
             .filter(col("isr").is_not_null())
             .group_by(BY)
             .agg(
-                shrinks=left.sum(), shrinks_by_leader=(left & col("by_leader")).sum(), expansions=came.sum(),
-                smallest=size.min(), under_ms=lasted.filter(size < all_of).sum().round(4),
+                shrinks=left.sum(),
+                shrinks_by_leader=(left & col("by_leader")).sum(),
+                expansions=came.sum(),
+                smallest=size.min(),
+                under_ms=lasted.filter(size < all_of).sum().round(4),
                 single_ms=lasted.filter(size == 1, all_of > 1).sum().round(4),
             )
-        )  # fmt: skip
+        )
 
     def unclean_exposure(self) -> pl.LazyFrame:
         leavers = (
             self.isr_states()
             .filter(col("isr").is_not_null(), col("isr_before").is_not_null())
-            .select(
-                *BY, "seq", broker=col("isr_before").list.set_difference("isr"), out_since_ms=col("at_ms")
-            )
+            .select(*BY, "seq", broker=col("isr_before").list.set_difference("isr"), out_since_ms=col("at_ms"))
             .explode("broker")
             .filter(col("broker").is_not_null())
             .sort("seq")
-        )  # fmt: skip
+        )
         elections = self.records.filter(col("kind") == "election", col("target") == "unclean").sort("seq")
         behind = (col("time_ms") - col("out_since_ms")).round(4)
         return elections.join_asof(
             leavers, on="seq", by_left=[*BY, "leader"], by_right=[*BY, "broker"], check_sortedness=False
         ).select(
-            *BY, col("time_ms").alias("at_ms"), "seq", "leader",
-            col("detail").str.extract("leader_before=([0-9]+)").cast(pl.Int32).alias("leader_before"), "out_since_ms",
-            behind.alias("behind_ms"), behind.round().alias("records_at_risk"),
-        )  # fmt: skip
+            *BY,
+            col("time_ms").alias("at_ms"),
+            "seq",
+            "leader",
+            col("detail").str.extract("leader_before=([0-9]+)").cast(pl.Int32).alias("leader_before"),
+            "out_since_ms",
+            behind.alias("behind_ms"),
+            behind.round().alias("records_at_risk"),
+        )
 
     def leader_churn(self) -> pl.LazyFrame:
         changed = col("changed")
@@ -200,47 +231,59 @@ class Questions(Departures):
             .with_columns(replaced=before(when("changed").then("previous"), BY))
             .group_by(BY)
             .agg(
-                elections=pl.len(), changes=changed.sum(), returns=(changed & (col("leader") == col("replaced"))).sum(),
+                elections=pl.len(),
+                changes=changed.sum(),
+                returns=(changed & (col("leader") == col("replaced"))).sum(),
                 leaders=col("leader").n_unique(),
                 preferred_changes=(changed & (col("leader") == col("preferred"))).sum(),
                 hours=(col("time_ms").max() - col("time_ms").min()) / 3_600_000,
             )
-        )  # fmt: skip
+        )
 
     def imbalance(self) -> pl.LazyFrame:
         known = (
             self.moves()
             .select(
-                *BY, "seq", "time_ms", there=col("target") != NEVER,
+                *BY,
+                "seq",
+                "time_ms",
+                there=col("target") != NEVER,
                 leader=when(col("target") == "OnlinePartition").then("leader"),
                 preferred=col("replicas").list.get(0, null_on_oob=True).forward_fill().over(BY),
             )
             .filter(col("preferred").is_not_null())
             .with_columns(led_elsewhere=col("leader").ne_missing(col("preferred")).cast(int))
-        )  # fmt: skip
+        )
         now = known.filter("there").select(
             "history", "seq", "time_ms", "led_elsewhere", broker="preferred", preferred=value(1, pl.Int64)
         )
         ended = (
             known.select(
-                "history", "seq", "time_ms", was_there=col("there").shift(1).over(BY),
-                led_elsewhere=-col("led_elsewhere").shift(1).over(BY), broker=col("preferred").shift(1).over(BY),
+                "history",
+                "seq",
+                "time_ms",
+                was_there=col("there").shift(1).over(BY),
+                led_elsewhere=-col("led_elsewhere").shift(1).over(BY),
+                broker=col("preferred").shift(1).over(BY),
                 preferred=value(-1, pl.Int64),
             )
-            .filter("was_there").drop("was_there")
+            .filter("was_there")
+            .drop("was_there")
             .select("history", "seq", "time_ms", "led_elsewhere", "broker", "preferred")
-        )  # fmt: skip
+        )
         w = ["history", "broker"]
         return (
             pl.concat([now, ended], how="vertical_relaxed")
             .sort("history", "broker", "seq")
             .select(
-                *w, col("time_ms").alias("at_ms"),
-                col("preferred").cum_sum().over(w), col("led_elsewhere").cum_sum().over(w),
+                *w,
+                col("time_ms").alias("at_ms"),
+                col("preferred").cum_sum().over(w),
+                col("led_elsewhere").cum_sum().over(w),
             )
             .unique([*w, "at_ms"], keep="last", maintain_order=True)
             .with_columns(share=when(col("preferred") > 0).then(col("led_elsewhere") / col("preferred")).otherwise(0.0))
-        )  # fmt: skip
+        )
 
     def transition_counts(self) -> pl.LazyFrame:
         moved = self.records.filter(col("kind").is_in(["partition", "replica"]), col("source").is_not_null())

@@ -11,9 +11,16 @@ from polars import lit as value
 BY = ["history", "topic", "partition"]
 NEVER = "NonExistentPartition"
 LEAVING = [
-    "kill", "bounce", "expire_session", "pause", "controlled-shutdown", "lost", "registered", "elected",
+    "kill",
+    "bounce",
+    "expire_session",
+    "pause",
+    "controlled-shutdown",
+    "lost",
+    "registered",
+    "elected",
     "brokers_changed",
-]  # fmt: skip
+]
 """Acts of brokers, or commands to them, when they leave or come back."""
 
 
@@ -53,7 +60,10 @@ class Departures:
         )
         return (
             reported.select(
-                "history", "seq", "time_ms", "detail",
+                "history",
+                "seq",
+                "time_ms",
+                "detail",
                 broker=when(came)
                 .then(when(came).then("detail").str.json_decode(new).struct.field("new"))
                 .otherwise(pl.concat_list(col("broker").cast(pl.Int32))),
@@ -76,7 +86,7 @@ class Departures:
                 returns=(col("cause").is_null() & ~col("asks")).cast(int).cum_sum().over("history", "broker"),
             )
             .filter(col("cause").is_not_null() | col("asks"))
-        )  # fmt: skip
+        )
 
     def departures(self) -> pl.LazyFrame:
         its, tries = ["history", "broker"], self._tries()
@@ -119,7 +129,7 @@ class Departures:
                 .when(col("detail").str.contains("remaining=", literal=True))
                 .then(col("detail").str.count_matches(",", literal=True) + 1),
             )
-        )  # fmt: skip
+        )
 
     def unavailability(self) -> pl.LazyFrame:
         states = ["NewPartition", "OfflinePartition"]
@@ -129,7 +139,12 @@ class Departures:
             .filter(~refused | col("source").is_in(states))
             .sort(*BY, "seq")
             .select(
-                *BY, "seq", "time_ms", "source", "target", "controller_epoch",
+                *BY,
+                "seq",
+                "time_ms",
+                "source",
+                "target",
+                "controller_epoch",
                 leader=when(col("leader") != -1).then("leader"),
                 down=refused | col("target").is_in(states) | (col("leader") == -1).fill_null(False),
                 from_down=col("source").is_in(states).fill_null(False),
@@ -154,27 +169,42 @@ class Departures:
                 > col("refusals") - col("refused").cast(pl.Int64),
             )
             .filter(col("down") | col("unseen"), ~col("going"))
-        )  # fmt: skip
+        )
         epochs = self.controller().group_by("history", "controller_epoch").agg(epoch_ms=col("time_ms").min())
         intervals = known.join(epochs, on=["history", "controller_epoch"], how="left").select(
-            *BY, "seq", "new", "led_ms",
+            *BY,
+            "seq",
+            "new",
+            "led_ms",
             leader=when(~col("new")).then("led"),
             start_ms=when("unseen").then(pl.coalesce("epoch_ms", "time_ms")).otherwise("time_ms"),
             end_ms=when("unseen").then("time_ms").otherwise("next_ms"),
             restored=when("unseen").then("target").otherwise("next_target") == "OnlinePartition",
             election_refused=~col("unseen") & col("election_refused"),
-        )  # fmt: skip
+        )
         blamed = intervals.sort("seq").join_asof(
-            self.departures().sort("cause_seq"), left_on="seq", right_on="cause_seq", coalesce=False,
-            by_left=["history", "leader"], by_right=["history", "broker"], check_sortedness=False,
-        )  # fmt: skip
+            self.departures().sort("cause_seq"),
+            left_on="seq",
+            right_on="cause_seq",
+            coalesce=False,
+            by_left=["history", "leader"],
+            by_right=["history", "broker"],
+            check_sortedness=False,
+        )
         lost = pl.min_horizontal("start_ms", pl.max_horizontal("at_ms", "led_ms"))
         return blamed.with_columns(lost_ms=when(col("cause").is_null()).then("start_ms").otherwise(lost)).select(
-            *BY, "start_ms", "end_ms", (col("end_ms") - col("start_ms")).round(4).alias("duration_ms"), "restored",
-            "election_refused", "leader",
+            *BY,
+            "start_ms",
+            "end_ms",
+            (col("end_ms") - col("start_ms")).round(4).alias("duration_ms"),
+            "restored",
+            "election_refused",
+            "leader",
             when("new").then(value("topic creation")).otherwise("cause").alias("cause"),
-            "cause_seq", "lost_ms", (col("end_ms") - col("lost_ms")).round(4).alias("outage_ms"),
-        )  # fmt: skip
+            "cause_seq",
+            "lost_ms",
+            (col("end_ms") - col("lost_ms")).round(4).alias("outage_ms"),
+        )
 
     def shutdown_vs_failure(self) -> pl.LazyFrame:
         leads = when(col("target") == "OnlinePartition", col("leader") != -1).then("leader")
@@ -183,23 +213,32 @@ class Departures:
             changes.select("history", "seq", value(n).alias("won"), broker=col(name))
             for name, n in (("leader", 1), ("old", -1))
         ).filter(col("broker").is_not_null())
-        led = won.sort("seq").select(
-            "history", "broker", "seq", led=col("won").cum_sum().over("history", "broker")
-        )  # fmt: skip
+        led = won.sort("seq").select("history", "broker", "seq", led=col("won").cum_sum().over("history", "broker"))
         known = self.unavailability().filter(col("cause_seq").is_not_null())
         hurt = known.group_by("history", "cause_seq").agg(
-            leaderless=pl.len(), unfinished=col("end_ms").null_count(),
-            longest_ms=col("outage_ms").max(), outage_ms=col("outage_ms").sum(),
-        )  # fmt: skip
-        counted = self.departures().sort("began_seq").join_asof(
-            led, left_on="began_seq", right_on="seq", by=["history", "broker"], check_sortedness=False
-        )  # fmt: skip
+            leaderless=pl.len(),
+            unfinished=col("end_ms").null_count(),
+            longest_ms=col("outage_ms").max(),
+            outage_ms=col("outage_ms").sum(),
+        )
+        counted = (
+            self.departures()
+            .sort("began_seq")
+            .join_asof(led, left_on="began_seq", right_on="seq", by=["history", "broker"], check_sortedness=False)
+        )
         return counted.join(hurt, on=["history", "cause_seq"], how="left").select(
-            "history", "broker", "cause", "cause_seq", "began_ms", "at_ms",
-            (col("at_ms") - col("began_ms")).round(4).alias("duration_ms"), "attempts", "remaining",
+            "history",
+            "broker",
+            "cause",
+            "cause_seq",
+            "began_ms",
+            "at_ms",
+            (col("at_ms") - col("began_ms")).round(4).alias("duration_ms"),
+            "attempts",
+            "remaining",
             col("led", "leaderless", "unfinished").fill_null(0),
             col("longest_ms", "outage_ms").fill_null(0).round(4),
-        )  # fmt: skip
+        )
 
     def rolling_restarts(self) -> pl.LazyFrame:
         gap = col("began_ms") - col("at_ms").shift(1).over("history")
@@ -211,22 +250,29 @@ class Departures:
             .with_columns(session=col("first").cum_sum().over("history"))
             .group_by("history", "session", maintain_order=True)
             .agg(
-                start_ms=col("began_ms").min(), end_ms=col("at_ms").max(),
-                duration_ms=(col("at_ms").max() - col("began_ms").min()).round(4), brokers=col("broker"),
-                moved=col("led").sum(), remaining=col("remaining").sum(), leaderless=col("leaderless").sum(),
+                start_ms=col("began_ms").min(),
+                end_ms=col("at_ms").max(),
+                duration_ms=(col("at_ms").max() - col("began_ms").min()).round(4),
+                brokers=col("broker"),
+                moved=col("led").sum(),
+                remaining=col("remaining").sum(),
+                leaderless=col("leaderless").sum(),
                 outage_ms=col("outage_ms").sum().round(4),
             )
             .filter(col("brokers").list.n_unique() > 1)
             .drop("session")
-        )  # fmt: skip
+        )
 
     def _offices(self) -> pl.LazyFrame:
         """The terms of controllers, with the times of their stages."""
         elected, raised, begins = col("action") == "elected", col("action") == "epoch_incremented", col("begins")
         stages = {
-            "context_ms": "initializing_context", "replicas_ms": "initializing_replica_state",
-            "partitions_ms": "initializing_partition_state", "ready_ms": "ready", "resigned_ms": "resigned",
-        }  # fmt: skip
+            "context_ms": "initializing_context",
+            "replicas_ms": "initializing_replica_state",
+            "partitions_ms": "initializing_partition_state",
+            "ready_ms": "ready",
+            "resigned_ms": "resigned",
+        }
         whose, announced = ["history", "actor"], col("detail").str.extract('"epoch": ([0-9]+)').cast(pl.Int32)
         own = col("controller_epoch")
         epochs = (
@@ -244,7 +290,8 @@ class Departures:
             .filter(col("term") > 0)
             .group_by(*whose, "term")
             .agg(
-                col("seq").min(), col("broker").filter(begins).max().alias("controller"),
+                col("seq").min(),
+                col("broker").filter(begins).max().alias("controller"),
                 pl.coalesce(each.min().replace(0, None) for each in epochs).alias("epoch"),
                 col("time_ms").filter(begins).min().alias("elected_ms"),
                 *(col("time_ms").filter(col("action") == action).min().alias(name) for name, action in stages.items()),
@@ -258,7 +305,7 @@ class Departures:
             )
             .with_columns(previous=when("follows").then("before"))
             .sort("seq")
-        )  # fmt: skip
+        )
 
     def _sizes(self) -> pl.LazyFrame:
         """The number of partitions after each record that changed it."""
@@ -277,12 +324,15 @@ class Departures:
             self.departures()
             .sort("cause_seq")
             .join_asof(
-                offices.select("history", "seq", "controller"), left_on="cause_seq", right_on="seq", by="history",
+                offices.select("history", "seq", "controller"),
+                left_on="cause_seq",
+                right_on="seq",
+                by="history",
                 check_sortedness=False,
             )
             .filter(col("broker") == col("controller"))
             .select("history", seq="cause_seq", vacant_seq="cause_seq", vacant_ms="at_ms")
-        )  # fmt: skip
+        )
         resigned = offices.filter(col("resigned_seq").is_not_null()).select(
             "history", seq="resigned_seq", vacant_seq="resigned_seq", vacant_ms="resigned_ms"
         )

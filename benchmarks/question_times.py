@@ -62,9 +62,13 @@ def measure(source: Path, records: int, times: int, folder: Path) -> tuple[int, 
 def page(sizes: list[float], lines: list[str]) -> str:
     """The page with the rows that have been measured so far."""
     head = HEAD.format(
-        sizes=" ".join(f"{size:g}" for size in sizes), runs=RUNS, cores=CORES, machine=machine(),
-        questions=" | ".join(f"`{name}`" for name in QUESTIONS), marks=" | ".join(["---:"] * len(QUESTIONS)),
-    )  # fmt: skip
+        sizes=" ".join(f"{size:g}" for size in sizes),
+        runs=RUNS,
+        cores=CORES,
+        machine=machine(),
+        questions=" | ".join(f"`{name}`" for name in QUESTIONS),
+        marks=" | ".join(["---:"] * len(QUESTIONS)),
+    )
     return head + "".join(lines)
 
 

@@ -145,7 +145,7 @@ __all__ = [
     "side_by_side",
     "trace",
     "watch",
-]  # fmt: skip
+]
 
 _homes = {name: home for _, names in _toc for name, home, _ in names}
 assert sorted(_homes) == sorted(__all__), "the course map and __all__ differ"

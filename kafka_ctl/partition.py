@@ -26,15 +26,15 @@ NON_EXISTENT, NEW, ONLINE, OFFLINE = PartitionState
 
 ROWS = (
     #    source        target        action        effect
-    Move(NON_EXISTENT, NEW,          "assign",     "its replicas are known, its leader is not"),
-    Move(NEW,          ONLINE,       "initialize", "the first live replica leads, the live replicas are the ISR"),
-    Move(ONLINE,       ONLINE,       "elect",      "the leader moves while the partition serves"),
-    Move(OFFLINE,      ONLINE,       "elect",      "an election names a new leader and ISR"),
-    Move(NEW,          OFFLINE,      "mark",       "it never had a leader"),
-    Move(ONLINE,       OFFLINE,      "mark",       "its leader is gone"),
-    Move(OFFLINE,      OFFLINE,      "mark",       "it stays without a leader"),
-    Move(OFFLINE,      NON_EXISTENT, "mark",       "its topic is deleted"),
-)  # fmt: skip
+    Move(NON_EXISTENT, NEW, "assign", "its replicas are known, its leader is not"),
+    Move(NEW, ONLINE, "initialize", "the first live replica leads, the live replicas are the ISR"),
+    Move(ONLINE, ONLINE, "elect", "the leader moves while the partition serves"),
+    Move(OFFLINE, ONLINE, "elect", "an election names a new leader and ISR"),
+    Move(NEW, OFFLINE, "mark", "it never had a leader"),
+    Move(ONLINE, OFFLINE, "mark", "its leader is gone"),
+    Move(OFFLINE, OFFLINE, "mark", "it stays without a leader"),
+    Move(OFFLINE, NON_EXISTENT, "mark", "its topic is deleted"),
+)
 
 PARTITION = Tables(
     {

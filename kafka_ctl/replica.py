@@ -29,20 +29,20 @@ NON_EXISTENT, NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = ReplicaSta
 
 ROWS = (
     #    source        target        action     effect
-    Move(NON_EXISTENT, NEW,          "create",  "its broker is to hold a copy; it gets LeaderAndIsr if one leads"),
-    Move(NEW,          ONLINE,       "join",    "it counts as assigned; its broker has got LeaderAndIsr already"),
-    Move(ONLINE,       ONLINE,       "tell",    "its broker gets LeaderAndIsr again"),
-    Move(OFFLINE,      ONLINE,       "tell",    "its broker is back and gets LeaderAndIsr"),
-    Move(INELIGIBLE,   ONLINE,       "tell",    "its broker is back and gets LeaderAndIsr"),
-    Move(NEW,          OFFLINE,      "stop",    "its broker gets StopReplica, and it leaves the ISR"),
-    Move(ONLINE,       OFFLINE,      "stop",    "its broker gets StopReplica, and it leaves the ISR"),
-    Move(OFFLINE,      OFFLINE,      "stop",    "it stays stopped"),
-    Move(INELIGIBLE,   OFFLINE,      "stop",    "its deletion will be tried again"),
-    Move(OFFLINE,      STARTED,      "delete",  "its broker gets StopReplica with the order to delete"),
-    Move(STARTED,      SUCCESSFUL,   "confirm", "its broker has deleted the copy"),
-    Move(STARTED,      INELIGIBLE,   "give_up", "its broker could not delete the copy"),
-    Move(SUCCESSFUL,   NON_EXISTENT, "forget",  "nothing of it is left"),
-)  # fmt: skip
+    Move(NON_EXISTENT, NEW, "create", "its broker is to hold a copy; it gets LeaderAndIsr if one leads"),
+    Move(NEW, ONLINE, "join", "it counts as assigned; its broker has got LeaderAndIsr already"),
+    Move(ONLINE, ONLINE, "tell", "its broker gets LeaderAndIsr again"),
+    Move(OFFLINE, ONLINE, "tell", "its broker is back and gets LeaderAndIsr"),
+    Move(INELIGIBLE, ONLINE, "tell", "its broker is back and gets LeaderAndIsr"),
+    Move(NEW, OFFLINE, "stop", "its broker gets StopReplica, and it leaves the ISR"),
+    Move(ONLINE, OFFLINE, "stop", "its broker gets StopReplica, and it leaves the ISR"),
+    Move(OFFLINE, OFFLINE, "stop", "it stays stopped"),
+    Move(INELIGIBLE, OFFLINE, "stop", "its deletion will be tried again"),
+    Move(OFFLINE, STARTED, "delete", "its broker gets StopReplica with the order to delete"),
+    Move(STARTED, SUCCESSFUL, "confirm", "its broker has deleted the copy"),
+    Move(STARTED, INELIGIBLE, "give_up", "its broker could not delete the copy"),
+    Move(SUCCESSFUL, NON_EXISTENT, "forget", "nothing of it is left"),
+)
 
 REFUSALS = (*ROWS, Move(OFFLINE, INELIGIBLE, "give_up", "it cannot be deleted while its broker is dead"))
 """The rows since 2.3 (KAFKA-8237): a replica on a dead broker may be given up without being asked first."""

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
     from kafka_ctl.views.widget.player import Player
 
 Entry = Move | Change
-JOINS = {"demote": ("expire",), "run": ("expire",), "expire": ("expire",), "complete": ("cancel",),
-         "drop": ("cancel", "complete", "purge", "expire", "drop")}  # fmt: skip
+JOINS = {
+    "demote": ("expire",),
+    "run": ("expire",),
+    "expire": ("expire",),
+    "complete": ("cancel",),
+    "drop": ("cancel", "complete", "purge", "expire", "drop"),
+}
 """The entries that belong to the step under way, by the kinds of that step; any other begins a new one."""
 KINDS = {"poll": "expire", "watch": "wait", "run": "run"}
 """The name of a step that begins with such an entry, where it is not the entry's own name."""
@@ -46,9 +51,11 @@ def steps_of(journal: Iterable[Entry]) -> list[WheelStep]:
     for entry in journal:
         now = found[-1] if found else WheelStep("")
         last = now.entries[-1] if now.entries else None
-        same_operation = isinstance(last, Change) and last.what == "watch" and (
-            entry.what == "add" or (isinstance(entry, Change) and entry.operation is last.operation)
-        )  # fmt: skip
+        same_operation = (
+            isinstance(last, Change)
+            and last.what == "watch"
+            and (entry.what == "add" or (isinstance(entry, Change) and entry.operation is last.operation))
+        )
         if same_operation or now.kind in JOINS.get(entry.what, ()):
             now.entries.append(entry)
             if entry.what == "complete":

@@ -51,8 +51,13 @@ def every_kind(name: str = "orders") -> list[Record]:
         {"kind": "broker", "action": "start", "actor": "broker-1", "broker": 1},
         {"kind": "zk", "action": "connect", "actor": "broker-1", "detail": f"session={name}"},
         {"kind": "zk", "action": "create", "path": "/controller", "target": "ephemeral", "detail": name},
-        {"kind": "zk", "action": "create", "path": f"/brokers/topics/{name}", "target": "persistent",
-         "detail": '{"version":1,"partitions":{"0":[1,2]}}'},
+        {
+            "kind": "zk",
+            "action": "create",
+            "path": f"/brokers/topics/{name}",
+            "target": "persistent",
+            "detail": '{"version":1,"partitions":{"0":[1,2]}}',
+        },
         {"kind": "zk", "action": "set", "path": f"/admin/{name}", "zk_version": 3, "detail": name},
         {"kind": "zk", "action": "multi", "path": f"/{name}", "error": name},
         {"kind": "zk", "action": "expired", "actor": "zookeeper", "detail": f"session=1 of {name}"},
@@ -70,5 +75,5 @@ def every_kind(name: str = "orders") -> list[Record]:
         {"kind": "broker", "action": name, "actor": "broker-2", **common},
         {"kind": "fault", "action": name, "actor": "fault", **common},
         {"kind": "violation", "action": name, "actor": name, "detail": name},
-    ]  # fmt: skip
+    ]
     return [Record(seq=seq, time_ms=seq * 10.0, **{"actor": "controller-1", **row}) for seq, row in enumerate(rows)]

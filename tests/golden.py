@@ -128,12 +128,14 @@ class Stage:
 
     def _show(self, what: str, below: str = "/") -> str:
         shown = {
-            "partitions": self._partitions, "replicas": self._replicas, "brokers": self._brokers,
+            "partitions": self._partitions,
+            "replicas": self._replicas,
+            "brokers": self._brokers,
             "logs": lambda: list(map(str, self.the_lab.logs())),
             "violations": lambda: list(map(str, self.the_lab.violations)),
             "controller": lambda: [str(self.the_lab.controller or "nobody")],
             "znodes": lambda: self._znodes(below),
-        }  # fmt: skip
+        }
         if what not in shown:
             raise UnknownName("thing to show", what, shown)
         return "\n".join(shown[what]()) or "none"

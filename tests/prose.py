@@ -48,8 +48,11 @@ def parse(text: str) -> Blocks:
 
 def widths(name: str) -> list[str]:
     """The headings that may speak for a case: its own, without the generation, without any parameter."""
-    return [name, re.sub(r" \[(0\.10|2\.0|2\.4)(-|\])", lambda found: " [" if found[2] == "-" else "", name),
-            name.partition(" [")[0]]  # fmt: skip
+    return [
+        name,
+        re.sub(r" \[(0\.10|2\.0|2\.4)(-|\])", lambda found: " [" if found[2] == "-" else "", name),
+        name.partition(" [")[0],
+    ]
 
 
 def render(blocks: Mapping[str, Sequence[str]]) -> str:

@@ -110,8 +110,11 @@ def outputs(cells: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
             elif output["output_type"] == "stream":
                 found[output["name"]] = PROGRESS.sub("", found.get(output["name"], "") + "".join(output["text"]))
             else:
-                data = {kind: text if isinstance(text, str) else "".join(text) for kind, text in output["data"].items()
-                        if not kind.endswith("widget-view+json")}  # fmt: skip
+                data = {
+                    kind: text if isinstance(text, str) else "".join(text)
+                    for kind, text in output["data"].items()
+                    if not kind.endswith("widget-view+json")
+                }
                 found |= data
         reported[cell["id"]] = sorted((kind, text.rstrip()) for kind, text in found.items())
     return reported

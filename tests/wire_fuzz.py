@@ -85,8 +85,13 @@ def plausible(name: str, body: Schema, rng: random.Random) -> dict[str, object]:
 
     What only a controller sends is nearly empty: with its epochs anybody can unseat it, in Kafka as well.
     """
-    harmless = {"timeout": rng.choice((0, 10)), "timeout_ms": 10, "max_wait": 10, "rebalance_timeout": 100,
-                "session_timeout": 100}  # fmt: skip
+    harmless = {
+        "timeout": rng.choice((0, 10)),
+        "timeout_ms": 10,
+        "max_wait": 10,
+        "rebalance_timeout": 100,
+        "session_timeout": 100,
+    }
     if name in CONTROL_REQUESTS:
         return {}
     return {field.name: drawn(field, rng) for field in body.fields if rng.random() < 0.95} | harmless
@@ -121,17 +126,27 @@ def records(rng: random.Random) -> bytes:
     """Records for a produce request: sound ones, and others behind a checksum that is right."""
     sound = write_batch([Record(number, 5, b"k", b"value") for number in range(rng.randrange(1, 5))])
     content = sound[HEADER.size :]
-    return rng.choice((
-        sound, rng.randbytes(80), packed(content, rng.choice((-1, 0, 1, 3, 1 << 30))), packed(rng.randbytes(30)),
-        packed(damaged(content, rng), len(content) // 12, attributes=rng.choice((0, 0, 1, 2, 7, 0x20, 0x10))),
-        packed(content, producer=rng.randrange(-1, 3), sequence=rng.choice((-1, 0, 3, 1 << 30)), attributes=0x10),
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            sound,
+            rng.randbytes(80),
+            packed(content, rng.choice((-1, 0, 1, 3, 1 << 30))),
+            packed(rng.randbytes(30)),
+            packed(damaged(content, rng), len(content) // 12, attributes=rng.choice((0, 0, 1, 2, 7, 0x20, 0x10))),
+            packed(content, producer=rng.randrange(-1, 3), sequence=rng.choice((-1, 0, 3, 1 << 30)), attributes=0x10),
+        )
+    )
 
 
 def packed(
-    content: bytes, count: int = 3, last: int | None = None, attributes: int = 0, base: int = 0, producer: int = -1,
+    content: bytes,
+    count: int = 3,
+    last: int | None = None,
+    attributes: int = 0,
+    base: int = 0,
+    producer: int = -1,
     sequence: int = -1,
-) -> bytes:  # fmt: skip
+) -> bytes:
     """A batch whose checksum is right, whatever it holds."""
     last = count - 1 if last is None else last
     covered = struct.pack(">hiqqqhii", attributes, last, 5, 5, producer, -1, sequence, count) + content

@@ -28,9 +28,12 @@ from kafka_ctl.zookeeper.real.store import RemoteStore
 from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, DeleteTopicsZNode
 
 CONFIG = {
-    "zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500, "auto.leader.rebalance.enable": False,
-    "delete.topic.enable": True, "controlled.shutdown.retry.backoff.ms": 500,
-}  # fmt: skip
+    "zookeeper.session.timeout.ms": 1500,
+    "replica.lag.time.max.ms": 2500,
+    "auto.leader.rebalance.enable": False,
+    "delete.topic.enable": True,
+    "controlled.shutdown.retry.backoff.ms": 500,
+}
 """Real time is short."""
 BROKERS = (1, 2, 3, 4)
 OUTAGES = (0.0, 0.3, 1.0, 2.5)

@@ -235,18 +235,31 @@ class Recording:
             if fact is not None:
                 fields = details.write_fields({"epoch": epoch, "zk_version": node.stat.version})
                 self.trace.add(
-                    f"controller-{id}", "controller", "elected", None, None, id, controller_epoch=epoch, cause=fact,
+                    f"controller-{id}",
+                    "controller",
+                    "elected",
+                    None,
+                    None,
+                    id,
+                    controller_epoch=epoch,
+                    cause=fact,
                     detail=fields,
-                )  # fmt: skip
+                )
 
     def _controller(self, epoch: int) -> str:
         """The controller with this epoch; without its number where its election was not seen."""
         return f"controller-{self.controllers[epoch]}" if epoch in self.controllers else "controller"
 
     def _move(
-        self, action: str, tp: TopicPartition, source: PartitionState | None, target: PartitionState,
-        state: LeaderAndIsr | None, cause: int | None = None, replicas: tuple[int, ...] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        action: str,
+        tp: TopicPartition,
+        source: PartitionState | None,
+        target: PartitionState,
+        state: LeaderAndIsr | None,
+        cause: int | None = None,
+        replicas: tuple[int, ...] | None = None,
+    ) -> None:
         """Record a move of the controller's state machine."""
         self.states[tp] = target
         if target == NON_EXISTENT:

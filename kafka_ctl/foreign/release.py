@@ -18,12 +18,16 @@ NEWEST = (3, 9)
 """The last release that works with ZooKeeper."""
 CHANGES: tuple[tuple[tuple[int, int], str, str], ...] = (
     ((2, 5), "KIP-537", "zookeeper.session.timeout.ms is by default 18 s (before: 6), replica.lag.time.max.ms 30 (10)"),
-    ((2, 7), "KIP-497", "a leader asks the controller for a new ISR (AlterIsr, since 3.2 AlterPartition); in the lab "
-                        "it writes the znode itself and notifies the controller"),
+    (
+        (2, 7),
+        "KIP-497",
+        "a leader asks the controller for a new ISR (AlterIsr, since 3.2 AlterPartition); in the lab "
+        "it writes the znode itself and notifies the controller",
+    ),
     ((2, 7), "KIP-584", "brokers and controller agree on features (/feature); the lab has none"),
     ((2, 8), "KIP-516", "topics have ids, which requests carry; the lab has names only"),
     ((3, 2), "KIP-704", "a leader from an unclean election is marked as recovering; in the lab it is not"),
-)  # fmt: skip
+)
 """The differences between 2.4 and later releases that work with ZooKeeper, and the first release that has each."""
 BETWEEN = (
     "KAFKA-3143, since 2.4: a new controller takes replicas on dead brokers out of ISRs; before, only leaders do, of "

@@ -82,9 +82,14 @@ class Incident:
             return newsworthy(record) or record.seq in wanted
 
         return export(
-            self.replay, checked(path), ["cluster", "timeline"], marks=seqs, prose=self._prose(),
-            is_relevant=is_relevant, generation=self.replay.generation,
-        )  # fmt: skip
+            self.replay,
+            checked(path),
+            ["cluster", "timeline"],
+            marks=seqs,
+            prose=self._prose(),
+            is_relevant=is_relevant,
+            generation=self.replay.generation,
+        )
 
     def _prose(self) -> str:
         """The report in paragraphs; a link leads to the step of its finding."""

@@ -52,28 +52,34 @@ class TransactionState(StrEnum):
     DEAD = "Dead"
 
 
-(EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT, PREPARE_EPOCH_FENCE, DEAD
- ) = TransactionState  # fmt: skip
+(EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT, PREPARE_EPOCH_FENCE, DEAD) = (
+    TransactionState
+)
 
-TRANSACTION = TransitionTable("transaction", EMPTY, "2.0.1: coordinator/transaction/TransactionMetadata.scala", (
-    #    source               target               action        effect
-    Move(EMPTY,               EMPTY,               "initialize", "the producer gets its id and the next epoch"),
-    Move(COMPLETE_COMMIT,     EMPTY,               "initialize", "the producer gets the next epoch"),
-    Move(COMPLETE_ABORT,      EMPTY,               "initialize", "the producer gets the next epoch"),
-    Move(EMPTY,               ONGOING,             "add",        "the first partitions are known"),
-    Move(ONGOING,             ONGOING,             "add",        "more partitions are known"),
-    Move(COMPLETE_COMMIT,     ONGOING,             "add",        "the first partitions of the next one are known"),
-    Move(COMPLETE_ABORT,      ONGOING,             "add",        "the first partitions of the next one are known"),
-    Move(ONGOING,             PREPARE_COMMIT,      "end",        "it is decided: the markers are to be written"),
-    Move(ONGOING,             PREPARE_ABORT,       "end",        "it is given up: the markers are to be written"),
-    Move(ONGOING,             PREPARE_EPOCH_FENCE, "fence",      "the next epoch fences its producer"),
-    Move(PREPARE_EPOCH_FENCE, PREPARE_ABORT,       "end",        "it is given up: the markers are to be written"),
-    Move(PREPARE_COMMIT,      COMPLETE_COMMIT,     "complete",   "every partition has its marker"),
-    Move(PREPARE_ABORT,       COMPLETE_ABORT,      "complete",   "every partition has its marker"),
-    Move(EMPTY,               DEAD,                "expire",     "the id was not used for a week"),
-    Move(COMPLETE_COMMIT,     DEAD,                "expire",     "the id was not used for a week"),
-    Move(COMPLETE_ABORT,      DEAD,                "expire",     "the id was not used for a week"),
-))  # fmt: skip
+TRANSACTION = TransitionTable(
+    "transaction",
+    EMPTY,
+    "2.0.1: coordinator/transaction/TransactionMetadata.scala",
+    (
+        #    source               target               action        effect
+        Move(EMPTY, EMPTY, "initialize", "the producer gets its id and the next epoch"),
+        Move(COMPLETE_COMMIT, EMPTY, "initialize", "the producer gets the next epoch"),
+        Move(COMPLETE_ABORT, EMPTY, "initialize", "the producer gets the next epoch"),
+        Move(EMPTY, ONGOING, "add", "the first partitions are known"),
+        Move(ONGOING, ONGOING, "add", "more partitions are known"),
+        Move(COMPLETE_COMMIT, ONGOING, "add", "the first partitions of the next one are known"),
+        Move(COMPLETE_ABORT, ONGOING, "add", "the first partitions of the next one are known"),
+        Move(ONGOING, PREPARE_COMMIT, "end", "it is decided: the markers are to be written"),
+        Move(ONGOING, PREPARE_ABORT, "end", "it is given up: the markers are to be written"),
+        Move(ONGOING, PREPARE_EPOCH_FENCE, "fence", "the next epoch fences its producer"),
+        Move(PREPARE_EPOCH_FENCE, PREPARE_ABORT, "end", "it is given up: the markers are to be written"),
+        Move(PREPARE_COMMIT, COMPLETE_COMMIT, "complete", "every partition has its marker"),
+        Move(PREPARE_ABORT, COMPLETE_ABORT, "complete", "every partition has its marker"),
+        Move(EMPTY, DEAD, "expire", "the id was not used for a week"),
+        Move(COMPLETE_COMMIT, DEAD, "expire", "the id was not used for a week"),
+        Move(COMPLETE_ABORT, DEAD, "expire", "the id was not used for a week"),
+    ),
+)
 """The moves of a transaction, the same in every generation that has transactions."""
 
 COMPLETED = {PREPARE_COMMIT: COMPLETE_COMMIT, PREPARE_ABORT: COMPLETE_ABORT}

@@ -44,11 +44,17 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 CONTROLS = {
-    "the player": ".kc", "a tab": ".kc [data-tab='cluster']", "the thing": ".kc .actions select",
-    "a button": ".kc .actions [data-act='settle']", "the kind": ".kc .kinds", "the speed": ".kc .speed",
-    "the scrubber": ".kc .scrub", "the number": ".kc .number", "the log": ".kc .log .line >> nth=-1",
+    "the player": ".kc",
+    "a tab": ".kc [data-tab='cluster']",
+    "the thing": ".kc .actions select",
+    "a button": ".kc .actions [data-act='settle']",
+    "the kind": ".kc .kinds",
+    "the speed": ".kc .speed",
+    "the scrubber": ".kc .scrub",
+    "the number": ".kc .number",
+    "the log": ".kc .log .line >> nth=-1",
     "the script": ".kc .script pre",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("control", CONTROLS)

@@ -351,8 +351,11 @@ def test_the_link_of_an_incident_opens_it(site: sitepages.Pages) -> None:
 def test_every_page_is_small(built: Built) -> None:
     """With all that it loads by itself, before Python: at most a megabyte."""
     shared = ("page.css", "player.css", "figures.mjs", "player.mjs")
-    more = {"index.html": ("live.mjs", "try.mjs"), "try.html": ("live.mjs", "try.mjs"),
-            "search.html": ("search.mjs", "search.json", "minisearch.js")}  # fmt: skip
+    more = {
+        "index.html": ("live.mjs", "try.mjs"),
+        "try.html": ("live.mjs", "try.mjs"),
+        "search.html": ("search.mjs", "search.json", "minisearch.js"),
+    }
     for name in sitelinks.pages(built.folder):
         size = sum((built.folder / each).stat().st_size for each in (name, *shared, *more.get(name, ())))
         assert size < 1_000_000, name

@@ -100,11 +100,15 @@ def test_watch_lists_and_two_counters(prose: Prose) -> None:
     prose(captions[1], captions[5], captions[-2])
     purge = next(n for n, caption in enumerate(captions) if "reaper purges" in caption)
     assert [film.looks(i)["count:watched"].texts for i in (4, 6, purge)] == [
-        ("watched 12",), ("watched 8",), ("watched 6",)
-    ]  # fmt: skip
+        ("watched 12",),
+        ("watched 8",),
+        ("watched 6",),
+    ]
     assert [film.looks(i)["count:delayed"].texts for i in (4, 6, purge)] == [
-        ("delayed 4",), ("delayed 2",), ("delayed 2",)
-    ]  # fmt: skip
+        ("delayed 4",),
+        ("delayed 2",),
+        ("delayed 2",),
+    ]
     entries = [[film.looks(6)[f"entry:{row}:{slot}"].styles for slot in (0, 3)] for row in (0, 2)]
     assert entries == [["plate gone", "plate insync"], ["plate deleting", "plate insync"]]
     assert film.frames[4].alt.endswith("Watched 12, delayed 4.")

@@ -174,12 +174,16 @@ def test_masks() -> None:
         ("Live brokers: 5,1,6,3,4 (l)", "Live brokers: 1,3,4,5,6 (l)"),
         ("callback for [o,1],[o,0] (l)", "callback for [o,0],[o,1] (l)"),
         ("callback for o-1,o-0 (l)", "callback for o-0,o-1 (l)"),
-        ("Brokers: Vector(2, 1) for TopicPartitions: ArrayBuffer(o-1)",
-         "Brokers: Vector(1, 2) for TopicPartitions: ArrayBuffer(o-1)"),
-        ("All leaders = o-1 -> (Leader:2,ISR:2,1),o-0 -> (Leader:1,ISR:1) (kafka.controller.KafkaController)",
-         "All leaders = o-0 -> (Leader:1,ISR:1), o-1 -> (Leader:2,ISR:2,1) (kafka.controller.KafkaController)"),
+        (
+            "Brokers: Vector(2, 1) for TopicPartitions: ArrayBuffer(o-1)",
+            "Brokers: Vector(1, 2) for TopicPartitions: ArrayBuffer(o-1)",
+        ),
+        (
+            "All leaders = o-1 -> (Leader:2,ISR:2,1),o-0 -> (Leader:1,ISR:1) (kafka.controller.KafkaController)",
+            "All leaders = o-0 -> (Leader:1,ISR:1), o-1 -> (Leader:2,ISR:2,1) (kafka.controller.KafkaController)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_printed_sets_are_sorted_and_lists_are_not(line: str, normal: str) -> None:
     assert loglines.sorted_sets(line) == normal
 
@@ -225,8 +229,10 @@ def test_answers_to_stop_replica_are_a_race_between_brokers() -> None:
 
 def test_answers_of_0_10_arrive_before_they_are_dealt_with() -> None:
     """Send threads write of their answers at once, and of the deletion when they have the lock."""
-    moved = [f"INFO Invoking state change to ReplicaDeletionSuccessful for replicas [Topic=o,Partition=0,Replica={b}]"
-             for b in (1, 2)]  # fmt: skip
+    moved = [
+        f"INFO Invoking state change to ReplicaDeletionSuccessful for replicas [Topic=o,Partition=0,Replica={b}]"
+        for b in (1, 2)
+    ]
     (first, one), (second, other) = answered(0, 2), answered(0, 1)
     table = "DEBUG Are all replicas for topic o deleted Map([Topic=o,Partition=0,Replica={}] -> ReplicaDeletion{})"
     log = [first, second, one, moved[1], other, moved[0]]

@@ -36,15 +36,23 @@ COLUMNS = (
 STEPS = {
     "become-leader": {"received", "become-leader", "stopped-fetcher", "skipped", "done"},
     "become-follower": {
-        "received", "become-follower", "stopped-fetcher", "truncated", "started-fetcher", "skipped", "ignored", "done",
+        "received",
+        "become-follower",
+        "stopped-fetcher",
+        "truncated",
+        "started-fetcher",
+        "skipped",
+        "ignored",
+        "done",
     },
     "stop-replica": {"stop-replica", "skipped", "done"},
     "LeaderAndIsr": {"received", "ignored"},
-}  # fmt: skip
+}
 """What a broker writes of one record, step by step: the actions of its lines."""
 SENDER = {"controller_epoch": "the sender's; the record has that of the state, or none"}
 OTHERWISE: dict[str, dict[str, str]] = {
-    "answered": SENDER | {
+    "answered": SENDER
+    | {
         "action": "0.10 does not name the request",
         "error": "one code stands for all partitions of a request; the record of each has its own",
     },
@@ -63,7 +71,7 @@ OTHERWISE: dict[str, dict[str, str]] = {
     "isr_changes": {"kind": "the event is the record", "action": "as the kind"},
     "resigned": {"kind": "a broker that stops resigns without a record of its own", "action": "as the kind"},
     "partition_machine_started": {"action": "counts states, each of which is a record", "detail": "as the action"},
-}  # fmt: skip
+}
 """By template: what its line says otherwise than its record, and why."""
 UNORDERED = {"brokers", "new", "dead", "bounced", "live", "missing", "topics", "ineligible"}
 """Fields that Kafka prints from a set, in whatever order; a reader sorts them."""
@@ -273,9 +281,15 @@ def value(field: Field, random: Random) -> Any:
         BY_NAME["response"].read: lambda: "{error_code=0,partitions=[{topic=a,partition=0,error_code=11}]}",
     }
     by_name = {
-        "source": "NewPartition", "target": "OnlinePartition", "role": "become-leader", "trigger": "ZkTriggered",
-        "host": "kafka-2.example", "leader_host": "127.0.0.1", "topic": words(random), "type": "UNCLEAN",
-    }  # fmt: skip
+        "source": "NewPartition",
+        "target": "OnlinePartition",
+        "role": "become-leader",
+        "trigger": "ZkTriggered",
+        "host": "kafka-2.example",
+        "leader_host": "127.0.0.1",
+        "topic": words(random),
+        "type": "UNCLEAN",
+    }
     return by_read.get(field.shape.read, lambda: by_name.get(field.name, "some words, [1,2] of it"))()
 
 

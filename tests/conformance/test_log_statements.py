@@ -135,9 +135,12 @@ def test_layouts_do_not_change_what_is_read(layout: str) -> None:
     """Operators' and collectors', for every statement."""
     for row in statements():
         text = layout.format(
-            level=row.level, logger=row.logger, message=row.example,
-            json=json.dumps(row.example), line=json.dumps(row.line + "\n"),
-        )  # fmt: skip
+            level=row.level,
+            logger=row.logger,
+            message=row.example,
+            json=json.dumps(row.example),
+            line=json.dumps(row.line + "\n"),
+        )
         (line,) = read(text)
         assert record(line) == row.record, text
 

@@ -108,9 +108,11 @@ class Producer:
 
         def asked() -> str:
             reported = self.broker.ask(
-                "AddPartitionsToTxn", 1, v3_and_below_topics=listed,
+                "AddPartitionsToTxn",
+                1,
+                v3_and_below_topics=listed,
                 **{f"v3_and_below_{key}": value for key, value in who.items()},
-            )  # fmt: skip
+            )
             found = {
                 topic["name"]: name_of(topic["results_by_partition"][0]["partition_error_code"])
                 for topic in reported["results_by_topic_v3_and_below"]
@@ -122,8 +124,13 @@ class Producer:
     def write(self, sequence: int, epoch: int | None = None) -> None:
         who = self._who(None, epoch)
         record = Record(0, round(time.time() * 1000), None, b"x")
-        batch = write_batch([record], producer=self.id, producer_epoch=who["producer_epoch"], sequence=sequence,
-                            attributes=TRANSACTIONAL)  # fmt: skip
+        batch = write_batch(
+            [record],
+            producer=self.id,
+            producer_epoch=who["producer_epoch"],
+            sequence=sequence,
+            attributes=TRANSACTIONAL,
+        )
         topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
         reported = self.broker.ask("Produce", 6, transactional_id="t", acks=-1, timeout=5000, topic_data=topics)
         part = reported["responses"][0]["partition_responses"][0]
@@ -151,9 +158,13 @@ class Producer:
 
         def asked() -> str | None:
             reported = self.broker.ask(
-                "TxnOffsetCommit", 1, transactional_id="t", group_id=group,
-                topics=[{"name": topic, "partitions": [part]}], **who,
-            )  # fmt: skip
+                "TxnOffsetCommit",
+                1,
+                transactional_id="t",
+                group_id=group,
+                topics=[{"name": topic, "partitions": [part]}],
+                **who,
+            )
             return name_of(reported["topics"][0]["partitions"][0]["error_code"])
 
         self.note(f"TxnOffsetCommit {group!r} {topic} {offset}", self._ended(asked, *LOADING))
@@ -161,8 +172,14 @@ class Producer:
     def commit_alone(self, group: str, offset: int) -> None:
         """A commit outside of a transaction."""
         part = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
-        reported = self.broker.ask("OffsetCommit", 2, group_id=group, generation_id_or_member_epoch=-1, member_id="",
-                                   topics=[{"name": "orders", "partitions": [part]}])  # fmt: skip
+        reported = self.broker.ask(
+            "OffsetCommit",
+            2,
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=[{"name": "orders", "partitions": [part]}],
+        )
         error = name_of(reported["topics"][0]["partitions"][0]["error_code"])
         self.note(f"OffsetCommit {group!r} {offset}", error)
 
@@ -185,9 +202,10 @@ class Producer:
     def mark(self, topic: str, epoch: int | None = None, coordinator: int = 1000) -> None:
         """A marker that no coordinator has sent."""
         marker = self._who(None, epoch) | {
-            "transaction_result": False, "coordinator_epoch": coordinator,
+            "transaction_result": False,
+            "coordinator_epoch": coordinator,
             "topics": [{"name": topic, "partition_indexes": [0]}],
-        }  # fmt: skip
+        }
         reported = self.broker.ask("WriteTxnMarkers", 0, markers=[marker])
         error = name_of(reported["markers"][0]["topics"][0]["partitions"][0]["error_code"])
         self.note(f"WriteTxnMarkers {topic}", error)
@@ -197,9 +215,15 @@ class Producer:
 
         def asked() -> dict[str, Any]:
             reported = self.broker.ask(
-                "Fetch", 4, replica_id=-1, max_wait=0, min_bytes=0, max_bytes=1 << 20, isolation_level=1,
+                "Fetch",
+                4,
+                replica_id=-1,
+                max_wait=0,
+                min_bytes=0,
+                max_bytes=1 << 20,
+                isolation_level=1,
                 topics=fetch_of(("orders", 0, 0)),
-            )  # fmt: skip
+            )
             return dict(reported["responses"][0]["partitions"][0])
 
         if stable:
@@ -232,9 +256,11 @@ class NotedProducer(Producer):
 
         def asked() -> str:
             reported = self.broker.ask(
-                "AddPartitionsToTxn", 1, v3_and_below_topics=listed,
+                "AddPartitionsToTxn",
+                1,
+                v3_and_below_topics=listed,
                 **{f"v3_and_below_{key}": value for key, value in who.items()},
-            )  # fmt: skip
+            )
             (topic,) = reported["results_by_topic_v3_and_below"]
             found = {one["partition_index"]: one["partition_error_code"] for one in topic["results_by_partition"]}
             return " ".join(f"{TOPIC}-{number}={name_of(found[number])}" for number in partitions)
@@ -245,8 +271,9 @@ class NotedProducer(Producer):
     def send(self, partition: int, sequence: int, value: str) -> None:
         """Write one record; asked again until the leader knows that it leads."""
         record = Record(0, round(time.time() * 1000), None, value.encode())
-        batch = write_batch([record], producer=self.id, producer_epoch=self.epoch, sequence=sequence,
-                            attributes=TRANSACTIONAL)  # fmt: skip
+        batch = write_batch(
+            [record], producer=self.id, producer_epoch=self.epoch, sequence=sequence, attributes=TRANSACTIONAL
+        )
         data = [{"name": TOPIC, "partition_data": [{"index": partition, "records": batch}]}]
 
         def asked() -> str:
@@ -314,9 +341,15 @@ class Play:
 
         def asked() -> dict[str, Any]:
             reported = self.to_leader(partition).ask(
-                "Fetch", 4, replica_id=-1, max_wait=0, min_bytes=0, max_bytes=1 << 20, isolation_level=1,
+                "Fetch",
+                4,
+                replica_id=-1,
+                max_wait=0,
+                min_bytes=0,
+                max_bytes=1 << 20,
+                isolation_level=1,
                 topics=fetch_of((TOPIC, partition, 0)),
-            )  # fmt: skip
+            )
             return dict(reported["responses"][0]["partitions"][0])
 
         def holds() -> bool:

@@ -118,10 +118,12 @@ def test_a_changed_list_is_installed_into_the_same_environment(checkout: Path) -
 def everything(folder: Path) -> dict[str, object]:
     """What a folder holds: the links, the bytes of its files, and when each was written."""
     return {
-        str(path): (os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes(),
-                    path.lstat().st_mtime_ns)
+        str(path): (
+            os.readlink(path) if path.is_symlink() else path.is_file() and path.read_bytes(),
+            path.lstat().st_mtime_ns,
+        )
         for path in [folder, *folder.rglob("*")]
-    }  # fmt: skip
+    }
 
 
 @posix

@@ -296,8 +296,13 @@ def test_a_lesson_depends_on_no_other(path: Path) -> None:
     assert not re.search(r"^[%!]|\.ipynb|open\(", sources, re.MULTILINE)
     named = re.findall(r"^(?:from|import) (\w+)", sources, re.MULTILINE)
     assert set(named) - set(sys.stdlib_module_names) <= {
-        "kafka_ctl", "kafka_ctl_course", "pandas", "pyspark", "kafka", "kazoo",
-    }  # fmt: skip
+        "kafka_ctl",
+        "kafka_ctl_course",
+        "pandas",
+        "pyspark",
+        "kafka",
+        "kazoo",
+    }
 
 
 @every_file

@@ -275,8 +275,13 @@ PNG = b"\x89PNG\r\n"
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one page, one file of code, one story and one picture."""
-    files = {"README.md": TEXT, "CHANGES.md": "", "CONTRIBUTING.md": "", "kafka_ctl/code.py": '"""See README.md."""\n',
-             "tests/run.txt": f"# What happens.\nquiet {STORY}"}  # fmt: skip
+    files = {
+        "README.md": TEXT,
+        "CHANGES.md": "",
+        "CONTRIBUTING.md": "",
+        "kafka_ctl/code.py": '"""See README.md."""\n',
+        "tests/run.txt": f"# What happens.\nquiet {STORY}",
+    }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -331,8 +336,13 @@ def test_the_server_serves_the_folder_and_nothing_else(tmp_path: Path, capfd: py
     (outside / "secret.txt").write_text("secret")
     (folder / "index.html").write_text("welcome")
     (folder / "sub/page.txt").write_text("a page")
-    links = {"file.txt": outside / "secret.txt", "folder": outside, "led/index.html": outside / "secret.txt",
-             "loop": folder / "loop", "within": folder / "sub"}  # fmt: skip
+    links = {
+        "file.txt": outside / "secret.txt",
+        "folder": outside,
+        "led/index.html": outside / "secret.txt",
+        "loop": folder / "loop",
+        "within": folder / "sub",
+    }
     for name, target in links.items():
         (folder / name).symlink_to(target)
     with serve.running(folder) as server:

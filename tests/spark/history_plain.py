@@ -245,10 +245,15 @@ def _isr(life: list[Record]) -> list[dict[str, Any]]:
             before["until_ms"] = r.time_ms
         replicas = assigned[key]
         open_[key] = {
-            "topic": r.topic, "partition": r.partition, "seq": r.seq, "at_ms": r.time_ms, "isr": isr,
-            "isr_before": before["isr"] if before else None, "by_leader": r.kind == "broker",
+            "topic": r.topic,
+            "partition": r.partition,
+            "seq": r.seq,
+            "at_ms": r.time_ms,
+            "isr": isr,
+            "isr_before": before["isr"] if before else None,
+            "by_leader": r.kind == "broker",
             "assigned": list(replicas) if replicas is not None else None,
-        }  # fmt: skip
+        }
         states.append(open_[key])
     for state in open_.values():
         state["until_ms"] = end

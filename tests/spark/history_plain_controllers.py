@@ -58,10 +58,15 @@ def _failovers(life: list[Record]) -> list[dict[str, Any]]:
             continue
         if r.action == "elected" or (r.action == "epoch_incremented" and step.get(r.actor) != "elected"):
             office[r.actor] = {
-                "controller": r.broker, "epoch": words(r).get("epoch"), "elected_ms": r.time_ms, "vacant_ms": vacant,
-                "reported": r.controller_epoch or None, "before": offices[-1] if offices else None,
-                "partitions": sum(exists.values()), **dict.fromkeys(STAGES),
-            }  # fmt: skip
+                "controller": r.broker,
+                "epoch": words(r).get("epoch"),
+                "elected_ms": r.time_ms,
+                "vacant_ms": vacant,
+                "reported": r.controller_epoch or None,
+                "before": offices[-1] if offices else None,
+                "partitions": sum(exists.values()),
+                **dict.fromkeys(STAGES),
+            }
             offices.append(office[r.actor])
             vacant = None
         elif r.actor in office:
@@ -157,10 +162,16 @@ class Moving:
 
 
 STEPS = (
-    "handling_reassignment", "reassignment_removed", "reassignment_failed", "full_assignment_updated",
-    "reassignment_caught_up", "leader_epoch_updated", "reassignment_leader_outside", "reassignment_leader_stays",
+    "handling_reassignment",
+    "reassignment_removed",
+    "reassignment_failed",
+    "full_assignment_updated",
+    "reassignment_caught_up",
+    "leader_epoch_updated",
+    "reassignment_leader_outside",
+    "reassignment_leader_stays",
     "reassignment_leader_dead",
-)  # fmt: skip
+)
 
 
 def _reassignments(life: list[Record]) -> list[dict[str, Any]]:

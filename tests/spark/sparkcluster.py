@@ -40,10 +40,13 @@ def java(folder: Path, main: str, *arguments: str, options: tuple[str, ...] = ()
     scala = next(HOME.glob("jars/spark-core_*.jar")).name.split("_")[1].split("-")[0]
     outside = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MASTER")}
     environment = outside | {
-        "SPARK_HOME": str(HOME), "SPARK_SCALA_VERSION": scala, "SPARK_LOCAL_IP": "127.0.0.1",
-        "JAVA_HOME": str(java_executable().resolve().parents[1]), "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(HOME),
+        "SPARK_SCALA_VERSION": scala,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_HOME": str(java_executable().resolve().parents[1]),
+        "PYSPARK_PYTHON": sys.executable,
         "JDK_JAVA_OPTIONS": SHORT_LIVED,
-    }  # fmt: skip
+    }
     command = [str(java_executable()), "-Xmx512m", *options, "-cp", f"{HOME}/jars/*", f"org.apache.spark.{main}"]
     with log.open("wb") as out:
         process = subprocess.Popen([*command, *arguments], stdout=out, stderr=out, env=environment, cwd=folder)
@@ -84,10 +87,16 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
 @contextmanager
 def connect(folder: Path) -> Iterator[str]:
     """A Spark Connect server; its address."""
-    settings = SETTINGS | LOOPBACK | {
-        "spark.master": "local[2]", "spark.app.name": "connect",
-        "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0",
-    }  # fmt: skip
+    settings = (
+        SETTINGS
+        | LOOPBACK
+        | {
+            "spark.master": "local[2]",
+            "spark.app.name": "connect",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": "0",
+        }
+    )
     options = (*JAVA_OPTIONS, *(f"-D{name}={value}" for name, value in settings.items()))
     with java(folder, "sql.connect.service.SparkConnectServer", options=options) as log:
         yield "sc://127.0.0.1:" + reported(log, r"Spark Connect server started at: \S*:(\d+)")[1]

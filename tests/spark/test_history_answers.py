@@ -20,7 +20,7 @@ from history_plain import (
     plain_led,
     plain_unavailability,
     same,
-)  # fmt: skip
+)
 from history_plain_controllers import plain_deletions, plain_failovers, plain_reassignments
 from labs import play, until_quiet
 from pyspark.sql import DataFrame
@@ -82,13 +82,19 @@ def test_isr_churn_equals_the_plain_computation(clusters: list[Trace], simulated
             grows = [s for s in states if s["isr_before"] is not None and set(s["isr"]) - set(s["isr_before"])]
             under = [s for s in states if len(s["isr"]) < len(s["assigned"])]
             single = [s for s in states if len(s["isr"]) == 1 < len(s["assigned"])]
-            plain.append({
-                "history": f"h{n}", "topic": topic, "partition": partition, "shrinks": len(shrinks),
-                "shrinks_by_leader": sum(s["by_leader"] for s in shrinks), "expansions": len(grows),
-                "smallest": min(len(s["isr"]) for s in states),
-                "under_ms": round(sum((s["until_ms"] - s["at_ms"] for s in under), 0.0), 4),
-                "single_ms": round(sum((s["until_ms"] - s["at_ms"] for s in single), 0.0), 4),
-            })  # fmt: skip
+            plain.append(
+                {
+                    "history": f"h{n}",
+                    "topic": topic,
+                    "partition": partition,
+                    "shrinks": len(shrinks),
+                    "shrinks_by_leader": sum(s["by_leader"] for s in shrinks),
+                    "expansions": len(grows),
+                    "smallest": min(len(s["isr"]) for s in states),
+                    "under_ms": round(sum((s["until_ms"] - s["at_ms"] for s in under), 0.0), 4),
+                    "single_ms": round(sum((s["until_ms"] - s["at_ms"] for s in single), 0.0), 4),
+                }
+            )
     same(questions.isr_churn(simulated), plain)
     assert sum(row["shrinks_by_leader"] for row in plain)
     assert sum(row["shrinks"] - row["shrinks_by_leader"] for row in plain)
@@ -102,10 +108,19 @@ def test_an_isr_that_shrinks_and_grows() -> None:
     run.record("request", "LeaderAndIsr", 11_000, isr=(1, 2, 3), zk_version=0, **one)
     run.record("request", "LeaderAndIsr", 20_000, isr=(1,), zk_version=2, **one)
     run.record("broker", "expand-isr", 25_000, isr=(1, 2, 3), zk_version=3, **one)
-    assert dicts(questions.isr_churn(to_arrow(run.records))) == [{
-        "history": "lab", "topic": "orders", "partition": 0, "shrinks": 2, "shrinks_by_leader": 1, "expansions": 1,
-        "smallest": 1, "under_ms": 15_000.0, "single_ms": 5000.0,
-    }]  # fmt: skip
+    assert dicts(questions.isr_churn(to_arrow(run.records))) == [
+        {
+            "history": "lab",
+            "topic": "orders",
+            "partition": 0,
+            "shrinks": 2,
+            "shrinks_by_leader": 1,
+            "expansions": 1,
+            "smallest": 1,
+            "under_ms": 15_000.0,
+            "single_ms": 5000.0,
+        }
+    ]
 
 
 def test_a_topic_made_anew_begins_anew() -> None:
@@ -169,10 +184,16 @@ def test_imbalance_equals_the_plain_computation(clusters: list[Trace], simulated
                 mine = [led_elsewhere for preferred, led_elsewhere in stands.values() if preferred == broker]
                 at[broker, r.time_ms] = (len(mine), sum(mine))
         plain += [
-            {"history": f"h{n}", "broker": broker, "at_ms": ms, "preferred": count, "led_elsewhere": led_elsewhere,
-             "share": led_elsewhere / count if count else 0.0}
+            {
+                "history": f"h{n}",
+                "broker": broker,
+                "at_ms": ms,
+                "preferred": count,
+                "led_elsewhere": led_elsewhere,
+                "share": led_elsewhere / count if count else 0.0,
+            }
             for (broker, ms), (count, led_elsewhere) in at.items()
-        ]  # fmt: skip
+        ]
     same(questions.imbalance(simulated), plain)
 
 
@@ -262,8 +283,9 @@ def test_rolling_restarts_of_simulated_clusters(clusters: list[Trace], simulated
             sessions[-1].append((broker, d))
         plain += [
             {"history": f"h{n}", "start_ms": s[0][1].began, "end_ms": s[-1][1].at, "brokers": [b for b, _ in s]}
-            for s in sessions if len({b for b, _ in s}) > 1
-        ]  # fmt: skip
+            for s in sessions
+            if len({b for b, _ in s}) > 1
+        ]
     same(questions.rolling_restarts(simulated).select("history", "start_ms", "end_ms", "brokers"), plain)
 
 
@@ -310,11 +332,17 @@ def test_amplification_equals_the_plain_computation(clusters: list[Trace], simul
             if r.kind == "event" and r.target == "started" and r.actor.startswith("controller-"):
                 events[r.action].append(logged.get(r.seq, [0, 0]))
         plain += [
-            {"history": f"h{n}", "event": event, "events": len(each),
-             "requests": sum(q for q, _ in each), "states": sum(s for _, s in each),
-             "most_requests": max(q for q, _ in each), "most_states": max(s for _, s in each)}
+            {
+                "history": f"h{n}",
+                "event": event,
+                "events": len(each),
+                "requests": sum(q for q, _ in each),
+                "states": sum(s for _, s in each),
+                "most_requests": max(q for q, _ in each),
+                "most_states": max(s for _, s in each),
+            }
             for event, each in events.items()
-        ]  # fmt: skip
+        ]
     same(questions.request_amplification(simulated), plain)
 
 

@@ -55,8 +55,9 @@ def test_clusters_are_simulated_and_asked(run: Run, tmp_path: Path) -> None:
     assert status == 0
     assert out.startswith("2 histories with ")
     assert {row["history"] for row in answered(run, tmp_path, "leader_churn", tmp_path / "many")} == {
-        "cluster-005000000", "cluster-005000001",
-    }  # fmt: skip
+        "cluster-005000000",
+        "cluster-005000001",
+    }
     status, _, err = run(*request)
     assert (status, "many" in err) == (2, True)
     assert run(*request, "--overwrite")[:2] == (0, out)
@@ -145,7 +146,7 @@ def test_bad_files_are_reported_and_good_ones_kept(prose: Prose, run: Run, lab: 
         (b"[2016-03-01 10:00:00,000] INFO up (kafka.server.KafkaServer)\n", "1 of its lines rejected (another logger)"),
     ],
     ids=["empty", "text", "damaged", "another log"],
-)  # fmt: skip
+)
 def test_where_nothing_was_understood(run: Run, tmp_path: Path, text: bytes, logged: str) -> None:
     """Exit status 1 and the reason; nothing is written."""
     (tmp_path / "controller.log").write_bytes(text)

@@ -223,8 +223,9 @@ def test_millions_of_empty_lines_are_counted_at_once(tmp_path: Path, ending: byt
     assert time.monotonic() - began < 10
     assert [read.number for read in found if read.what == "record"] == [1, count + 1]
     assert {read.what: read.number for read in found if read.what in ("chunk", "continued")} == {
-        "chunk": count + 1, "continued": count - 1,
-    }  # fmt: skip
+        "chunk": count + 1,
+        "continued": count - 1,
+    }
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
@@ -439,8 +440,9 @@ def test_a_packed_copy_beside_its_file_counts_once(tmp_path: Path, suffix: str) 
     for other in (TEXT, LONG + TEXT):
         lay(tmp_path, f"state-change.log.{suffix}", pack(other))
         assert {Path(row.file).name for row in import_logs(spark(), tmp_path).files.collect()} == {
-            "state-change.log", f"state-change.log.{suffix}",
-        }  # fmt: skip
+            "state-change.log",
+            f"state-change.log.{suffix}",
+        }
     lay(tmp_path, f"state-change.log.{suffix}", pack(LONG)[:200])
     with pytest.warns(UserWarning, match="not read"):
         assert len(import_logs(spark(), tmp_path).problems) == 1
@@ -596,8 +598,10 @@ def test_bad_files_do_not_cost_good_ones(prose: Prose, tmp_path: Path) -> None:
     prose(cut.problem)
     assert logs.count() == cut.records + 2 * RECORDS > 1000
     assert [Path(problem.file).name for problem in logs.problems] == [
-        "controller.log", "controller.log.gz", "state-change.log.1.gz",
-    ]  # fmt: skip
+        "controller.log",
+        "controller.log.gz",
+        "state-change.log.1.gz",
+    ]
     assert f"{tmp_path}/b/controller.log.gz: neither text nor packed" in repr(logs)
 
 

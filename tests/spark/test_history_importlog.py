@@ -119,8 +119,13 @@ def test_packed_and_rolled_files(tmp_path: Path) -> None:
     lay(tmp_path, "server.log", b"[2016-03-01 10:00:00,000] INFO starting (kafka.server.KafkaServer)\n")
     logs = import_logs(spark(), str(tmp_path))
     assert [hour for (hour,) in rows(logs.selectExpr("seq", "hour(timestamp_millis(bigint(time_ms))) AS h"), "h")] == [
-        8, 8, 9, 9, 10, 10,
-    ]  # fmt: skip
+        8,
+        8,
+        9,
+        9,
+        10,
+        10,
+    ]
 
 
 def test_a_controllers_own_lines_are_about_its_broker() -> None:
@@ -261,15 +266,24 @@ def test_paths_that_hold_nothing(prose: Prose, tmp_path: Path) -> None:
         (OLD[0], "0.11 or older"),
         (NEW[0], "1.1 to 3.1"),
         (NEW[1], "2.6 or newer"),
-        ("[2019-01-01 00:00:00,000] INFO [Controller id=0] 0 successfully elected as the controller. Epoch incremented "
-         "to 1 and epoch zk version is now 1 (kafka.controller.KafkaController)", "2.1 or newer"),
-        (f"[2019-01-01 00:00:00,000] TRACE [Controller id=0 epoch=1] Sending UpdateMetadata request PartitionState("
-         f"controllerEpoch=1, leader=0, leaderEpoch=0, isr=[0], zkVersion=0, replicas=[0], offlineReplicas=[]) to "
-         f"brokers Set(0) for partition t-0 {STATE}", "1.0 to 2.3"),
-        (f"[2019-01-01 00:00:00,000] TRACE Controller 0 epoch 1 changed partition t-0 state from NewPartition to "
-         f"OfflinePartition {STATE}", "0.11 or older"),
+        (
+            "[2019-01-01 00:00:00,000] INFO [Controller id=0] 0 successfully elected as the controller. Epoch "
+            "incremented to 1 and epoch zk version is now 1 (kafka.controller.KafkaController)",
+            "2.1 or newer",
+        ),
+        (
+            f"[2019-01-01 00:00:00,000] TRACE [Controller id=0 epoch=1] Sending UpdateMetadata request PartitionState("
+            f"controllerEpoch=1, leader=0, leaderEpoch=0, isr=[0], zkVersion=0, replicas=[0], offlineReplicas=[]) to "
+            f"brokers Set(0) for partition t-0 {STATE}",
+            "1.0 to 2.3",
+        ),
+        (
+            f"[2019-01-01 00:00:00,000] TRACE Controller 0 epoch 1 changed partition t-0 state from NewPartition to "
+            f"OfflinePartition {STATE}",
+            "0.11 or older",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_format_suggests_a_release(line: str, releases: str) -> None:
     bits = next(read_texts([(1, line)])).formats
     assert release(bits) == releases

@@ -21,7 +21,7 @@ from history_plain import (
     plain_unavailability,
     same,
     wiped,
-)  # fmt: skip
+)
 from history_plain_controllers import plain_deletions, plain_failovers, plain_reassignments
 from labs import until_quiet
 from pyspark.sql import DataFrame
@@ -160,9 +160,17 @@ def records(lives: dict[str, tuple[Trace, Trace, Trace]]) -> DataFrame:
 
 
 EVENTS = (
-    "departures", "unavailability", "shutdown_vs_failure", "rolling_restarts", "failover_time", "reassignments",
-    "deletions", "isr_states", "unclean_exposure", "imbalance",
-)  # fmt: skip
+    "departures",
+    "unavailability",
+    "shutdown_vs_failure",
+    "rolling_restarts",
+    "failover_time",
+    "reassignments",
+    "deletions",
+    "isr_states",
+    "unclean_exposure",
+    "imbalance",
+)
 """The questions that answer with what happened, one row each, and not with sums."""
 
 
@@ -217,10 +225,14 @@ def test_two_lives_equal_the_plain_computation(
     ):
         same(question(both), [{"history": name, **row} for name, trace in named for row in plain(trace)])
     found = questions.departures(both).select("history", "broker", "cause", "cause_seq", "began_ms")
-    same(found, [
-        {"history": name, "broker": b, "cause": d.cause, "cause_seq": d.seq, "began_ms": d.began}
-        for name, trace in named for b, d in plain_departures(trace)
-    ])  # fmt: skip
+    same(
+        found,
+        [
+            {"history": name, "broker": b, "cause": d.cause, "cause_seq": d.seq, "began_ms": d.began}
+            for name, trace in named
+            for b, d in plain_departures(trace)
+        ],
+    )
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -314,8 +326,12 @@ def test_logs_equal_the_plain_computation(imported: DataFrame) -> None:
     table = imported.toArrow()
     named = [(generation, from_arrow(table, generation)) for generation in GENERATIONS]
     same(questions.unavailability(imported), [r for name, trace in named for r in plain_unavailability(trace, name)])
-    for question, plain in ((questions.failover_time, plain_failovers), (questions.reassignments, plain_reassignments),
-                            (questions.deletions, plain_deletions), (questions.isr_states, plain_isr)):  # fmt: skip
+    for question, plain in (
+        (questions.failover_time, plain_failovers),
+        (questions.reassignments, plain_reassignments),
+        (questions.deletions, plain_deletions),
+        (questions.isr_states, plain_isr),
+    ):
         same(question(imported), [{"history": name, **row} for name, trace in named for row in plain(trace)])
 
 

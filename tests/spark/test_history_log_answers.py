@@ -46,9 +46,14 @@ def rows(answer: DataFrame, history: str, *columns: str) -> list[tuple]:
 def test_who_is_controller_in_logs_of_0_10(logs: DataFrame) -> None:
     """The winner is named elsewhere; the epochs between 2 and 58 are missing, so who was before is not known."""
     columns = ("epoch", "controller", "previous", "partitions", "elected_ms", "failover_ms", "detection_ms")
-    first, second, last = (ms(f"{day}", time) for day, time in (
-        ("2020-10-08", "16:49:28.428"), ("2020-10-09", "10:00:00.000"), ("2021-04-28", "16:41:33.269")
-    ))  # fmt: skip
+    first, second, last = (
+        ms(f"{day}", time)
+        for day, time in (
+            ("2020-10-08", "16:49:28.428"),
+            ("2020-10-09", "10:00:00.000"),
+            ("2021-04-28", "16:41:33.269"),
+        )
+    )
     gone = ms("2020-10-08", "16:51:36.026")
     assert rows(questions.failover_time(logs), "old", *columns) == [
         (1, 0, None, 0, first, 39.0, None),

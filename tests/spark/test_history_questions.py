@@ -213,9 +213,16 @@ def test_an_illegal_pair_is_shown() -> None:
     run = Run().move(GONE, ONLINE, error="InvalidTransition").move(GONE, ONLINE)
     rows = dicts(questions.transition_counts(to_arrow(run.records)).where("NOT legal"))
     assert rows == [
-        {"machine": "partition", "source": GONE, "target": ONLINE, "legal": False, "action": None, "made": 1,
-         "refused": 1}
-    ]  # fmt: skip
+        {
+            "machine": "partition",
+            "source": GONE,
+            "target": ONLINE,
+            "legal": False,
+            "action": None,
+            "made": 1,
+            "refused": 1,
+        }
+    ]
 
 
 # Leaders
@@ -233,13 +240,19 @@ def test_leader_churn_equals_the_plain_computation(clusters: list[Trace], simula
             leaders = [r.leader for r in all_of]
             moves = [(a.leader, b) for a, b in pairwise(all_of) if a.leader != b.leader]
             replaced = [old for old, _ in moves]
-            plain.append({
-                "history": f"h{n}", "topic": topic, "partition": partition, "elections": len(leaders),
-                "changes": len(moves), "leaders": len(set(leaders)),
-                "returns": sum(old == r.leader for old, (_, r) in zip(replaced, moves[1:], strict=False)),
-                "preferred_changes": sum(r.leader == (r.replicas or (None,))[0] for _, r in moves),
-                "hours": (all_of[-1].time_ms - all_of[0].time_ms) / 3_600_000,
-            })  # fmt: skip
+            plain.append(
+                {
+                    "history": f"h{n}",
+                    "topic": topic,
+                    "partition": partition,
+                    "elections": len(leaders),
+                    "changes": len(moves),
+                    "leaders": len(set(leaders)),
+                    "returns": sum(old == r.leader for old, (_, r) in zip(replaced, moves[1:], strict=False)),
+                    "preferred_changes": sum(r.leader == (r.replicas or (None,))[0] for _, r in moves),
+                    "hours": (all_of[-1].time_ms - all_of[0].time_ms) / 3_600_000,
+                }
+            )
     same(questions.leader_churn(simulated), plain)
 
 
@@ -248,10 +261,19 @@ def test_a_flapping_leader() -> None:
     run = Run()
     for leader in (1, 2, 1, 1, 3, 1):
         run.move(ONLINE, ONLINE, leader=leader, replicas=(1, 2, 3))
-    assert dicts(questions.leader_churn(to_arrow(run.records))) == [{
-        "history": "lab", "topic": "orders", "partition": 0, "elections": 6, "changes": 4, "returns": 2,
-        "leaders": 3, "preferred_changes": 2, "hours": 5 / 3600,
-    }]  # fmt: skip
+    assert dicts(questions.leader_churn(to_arrow(run.records))) == [
+        {
+            "history": "lab",
+            "topic": "orders",
+            "partition": 0,
+            "elections": 6,
+            "changes": 4,
+            "returns": 2,
+            "leaders": 3,
+            "preferred_changes": 2,
+            "hours": 5 / 3600,
+        }
+    ]
 
 
 # What may be asked, and plots

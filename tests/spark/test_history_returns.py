@@ -42,10 +42,18 @@ def test_summaries_equal_the_plain_computation(
     for key, outages in groups.items():
         over = sorted(ms for ms in outages if ms is not None)
         p50, p90, p99 = (over[max(0, math.ceil(p * len(over)) - 1)] if over else None for p in (0.5, 0.9, 0.99))
-        plain.append(dict(zip(by, key, strict=True)) | {
-            "intervals": len(outages), "unfinished": len(outages) - len(over), "outage_ms": round(sum(over, 0.0), 4),
-            "p50_ms": p50, "p90_ms": p90, "p99_ms": p99, "longest_ms": over[-1] if over else None,
-        })  # fmt: skip
+        plain.append(
+            dict(zip(by, key, strict=True))
+            | {
+                "intervals": len(outages),
+                "unfinished": len(outages) - len(over),
+                "outage_ms": round(sum(over, 0.0), 4),
+                "p50_ms": p50,
+                "p90_ms": p90,
+                "p99_ms": p99,
+                "longest_ms": over[-1] if over else None,
+            }
+        )
     same(questions.unavailability_by(simulated, *by), plain)
 
 
@@ -68,11 +76,17 @@ def test_broker_churn_equals_the_plain_computation(clusters: list[Trace], simula
         moves = [(old, new) for each in leads.values() for old, new in pairwise(each) if old != new]
         for broker, times in left.items():
             gaps = [b - a for a, b in pairwise(times)]
-            plain.append({
-                "history": f"h{n}", "broker": broker, "departures": len(times),
-                "flaps": sum(gap <= 3_600_000 for gap in gaps), "shortest_ms": round(min(gaps), 4) if gaps else None,
-                "won": sum(new == broker for _, new in moves), "lost": sum(old == broker for old, _ in moves),
-            })  # fmt: skip
+            plain.append(
+                {
+                    "history": f"h{n}",
+                    "broker": broker,
+                    "departures": len(times),
+                    "flaps": sum(gap <= 3_600_000 for gap in gaps),
+                    "shortest_ms": round(min(gaps), 4) if gaps else None,
+                    "won": sum(new == broker for _, new in moves),
+                    "lost": sum(old == broker for old, _ in moves),
+                }
+            )
     same(questions.broker_churn(simulated), plain)
     with pytest.raises(BadInput, match="within_minutes=-1"):
         questions.broker_churn(simulated, -1)

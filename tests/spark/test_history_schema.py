@@ -34,7 +34,7 @@ def records(draw: st.DrawFn) -> list[Record]:
         **dict.fromkeys(("leader_epoch", "zk_version", "controller_epoch"), INT32),
         **dict.fromkeys(("isr", "replicas"), IDS),
         "cause": st.integers(0, 2**62),
-    }  # fmt: skip
+    }
     columns = st.fixed_dictionaries({name: st.none() | values for name, values in optional.items()})
     times = draw(st.lists(st.floats(0, 1e12), max_size=6))
     return [Record(seq, at, "a", "zk", "set", **draw(columns)) for seq, at in enumerate(times)]

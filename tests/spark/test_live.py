@@ -133,8 +133,10 @@ def test_a_folder_grows_by_what_is_new(trace: Trace, tmp_path: Path) -> None:
     names = sorted(path.name for path in (tmp_path / "lab").iterdir())
     last = len(trace) - 1
     assert names == [
-        "lab-000000000-000000099.parquet", f"lab-000000100-{last:09d}.parquet", "other-000000000-000000006.parquet"
-    ]  # fmt: skip
+        "lab-000000000-000000099.parquet",
+        f"lab-000000100-{last:09d}.parquet",
+        "other-000000000-000000006.parquet",
+    ]
 
 
 def test_the_stream_answers_as_the_question_does(trace: Trace, tmp_path: Path) -> None:

@@ -159,8 +159,11 @@ def test_departures_have_an_axis_of_durations_and_no_frame(records: DataFrame) -
     assert [label.get_text() for label in long.get_xticklabels()] == ["10 ms", "1 s"]
     for axes in (often, long):
         assert {name: spine.get_visible() for name, spine in axes.spines.items()} == {
-            "top": False, "right": False, "bottom": True, "left": True
-        }  # fmt: skip
+            "top": False,
+            "right": False,
+            "bottom": True,
+            "left": True,
+        }
 
 
 @pytest.mark.parametrize(

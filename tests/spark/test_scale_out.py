@@ -116,9 +116,12 @@ def test_what_spark_connect_needs_is_reported() -> None:
     code += "u.find_spec = lambda name, *more: None if name.startswith('grpc') else find(name, *more); "
     code += "from kafka_ctl.history import spark; spark()"
     reported = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"SPARK_REMOTE": "sc://127.0.0.1:1"},
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"SPARK_REMOTE": "sc://127.0.0.1:1"},
+        capture_output=True,
+        text=True,
+    )
     assert "Unavailable: Spark Connect needs grpc and grpc_status: pip install 'pyspark[connect]" in reported.stderr
 
 

@@ -130,12 +130,21 @@ def test_records_and_trouble_break_nothing_unknown(generation: str) -> None:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 4]})
         for _ in range(150):
             one, other = rng.sample(range(1, 5), 2)
-            trouble = rng.choice([
-                lambda one=one: lab.kill(one), lambda one=one: lab.start(one), lambda one=one: lab.bounce(one),
-                lambda one=one: lab.pause(one, 9), lambda one=one: lab.lag(one, "orders", rng.randrange(2)),
-                lambda one=one, other=other: lab.disconnect(one, other), lab.heal, lab.heal, lab.elect_preferred,
-                lambda one=one: lab.shutdown(one, wait=False), lambda one=one: lab.expire_session(one),
-            ])  # fmt: skip
+            trouble = rng.choice(
+                [
+                    lambda one=one: lab.kill(one),
+                    lambda one=one: lab.start(one),
+                    lambda one=one: lab.bounce(one),
+                    lambda one=one: lab.pause(one, 9),
+                    lambda one=one: lab.lag(one, "orders", rng.randrange(2)),
+                    lambda one=one, other=other: lab.disconnect(one, other),
+                    lab.heal,
+                    lab.heal,
+                    lab.elect_preferred,
+                    lambda one=one: lab.shutdown(one, wait=False),
+                    lambda one=one: lab.expire_session(one),
+                ]
+            )
             lab.produce("orders", rng.randrange(2), acks=rng.choice([1, "all", "all"]), wait=rng.random() < 0.5)
             try:
                 trouble()

@@ -180,9 +180,14 @@ def test_every_mechanism_says_what_it_is_and_breaks_invariants_there_are() -> No
 
 
 ELSEWHERE = {
-    "acks=1", "KIP-106", "KAFKA-14424", "KAFKA-9672", "KafkaController.maybeTriggerPartitionReassignment",
-    "KAFKA-9038", "KAFKA-13407",
-}  # fmt: skip
+    "acks=1",
+    "KIP-106",
+    "KAFKA-14424",
+    "KAFKA-9672",
+    "KafkaController.maybeTriggerPartitionReassignment",
+    "KAFKA-9038",
+    "KAFKA-13407",
+}
 """Seen in the tests of the invariants, of orders, and of walks."""
 IN_WALKS = {4: {"KAFKA-14140"}, 5: {"KIP-101"}, 27: {"KAFKA-5083"}}
 """Seen in walks of a cluster of 0.10 that is in use, by seed."""

@@ -341,8 +341,12 @@ def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str)
     """Kafka 2.0.1: controller/TopicDeletionManager.scala, failReplicaDeletion."""
     with lab_of(generation) as lab:
         lab.delete_topic("orders")
-        lab.run_until(lambda now: bool(now.trace.slice(kind="controller", action="partition_deletion")) or bool(
-            now.trace.slice(kind="request", action="StopReplica")))  # fmt: skip
+        lab.run_until(
+            lambda now: (
+                bool(now.trace.slice(kind="controller", action="partition_deletion"))
+                or bool(now.trace.slice(kind="request", action="StopReplica"))
+            )
+        )
         until_quiet(lab.kill, 3)
         logged = [r.action for r in lab.trace.slice(kind="controller", actor="controller-1")]
         halted = logged.index("deletion_halted")

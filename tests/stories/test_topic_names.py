@@ -41,10 +41,11 @@ ILLEGAL = {
     "Ärger": (f"topic name Ärger is illegal, contains {OTHER}", f'Topic name "Ärger" is illegal, it contains {OTHER}'),
     "٣a": (f"topic name ٣a is illegal, contains {OTHER}", f'Topic name "٣a" is illegal, it contains {OTHER}'),
     "{topic}": (
-        f"topic name {{topic}} is illegal, contains {OTHER}", f'Topic name "{{topic}}" is illegal, it contains {OTHER}',
+        f"topic name {{topic}} is illegal, contains {OTHER}",
+        f'Topic name "{{topic}}" is illegal, it contains {OTHER}',
     ),
     "!": (f"topic name ! is illegal,  contains {OTHER}", f'Topic name "!" is illegal, it contains {OTHER}'),
-}  # fmt: skip
+}
 
 
 @generations
@@ -84,9 +85,13 @@ COLLISIONS = [
     (["."], "_", "."),
 ]
 NO_COLLISIONS = [
-    (["test.topic"], "test-topic"), (["test.topic"], "testtopic"), (["test.topic"], "test.topic.a"),
-    (["testtopic"], "test_topic"), (["Test.topic"], "test_topic"), ([], "test_topic"),
-]  # fmt: skip
+    (["test.topic"], "test-topic"),
+    (["test.topic"], "testtopic"),
+    (["test.topic"], "test.topic.a"),
+    (["testtopic"], "test_topic"),
+    (["Test.topic"], "test_topic"),
+    ([], "test_topic"),
+]
 
 
 @pytest.mark.parametrize(("topics", "new", "listed"), COLLISIONS)

@@ -204,9 +204,13 @@ def test_a_long_run_is_rewound_by_one_command() -> None:
 def test_what_is_no_number_of_a_record_is_refused(lab: Lab, odd: Any) -> None:
     """In one sentence that says what was given, whoever is asked."""
     asked: list[Callable[[], object]] = [
-        lambda: Lab.replay(lab.story, until=odd), lambda: lab.fork(at=odd), lambda: lab.back(odd),
-        lambda: lab.fork(generation=odd), lambda: compare(lab, odd), lambda: Lab.replay(odd),
-    ]  # fmt: skip
+        lambda: Lab.replay(lab.story, until=odd),
+        lambda: lab.fork(at=odd),
+        lambda: lab.back(odd),
+        lambda: lab.fork(generation=odd),
+        lambda: compare(lab, odd),
+        lambda: Lab.replay(odd),
+    ]
     for ask in asked:
         with pytest.raises((BadInput, UnknownName)) as refused:
             ask()

@@ -30,16 +30,30 @@ def test_kafka_assigns_the_same(line: str) -> None:
 def test_the_followers_shift_with_every_round() -> None:
     """The example of Kafka's AdminTest.scala, testReplicaAssignment; it is in the module's docstring too."""
     assert list(assign(range(5), 10, 3).values()) == [
-        [0, 1, 2], [1, 2, 3], [2, 3, 4], [3, 4, 0], [4, 0, 1],
-        [0, 2, 3], [1, 3, 4], [2, 4, 0], [3, 0, 1], [4, 1, 2],
-    ]  # fmt: skip
+        [0, 1, 2],
+        [1, 2, 3],
+        [2, 3, 4],
+        [3, 4, 0],
+        [4, 0, 1],
+        [0, 2, 3],
+        [1, 3, 4],
+        [2, 4, 0],
+        [3, 0, 1],
+        [4, 1, 2],
+    ]
 
 
 def test_racks_alternate() -> None:
     """The example of Kafka's AdminRackAwareTest.scala: racks in turn, and the seventh partition differs."""
     assert list(assign(RACKS, 7, 3, start=0, racks=RACKS).values()) == [
-        [0, 3, 1], [3, 1, 5], [1, 5, 4], [5, 4, 2], [4, 2, 0], [2, 0, 3], [0, 4, 2],
-    ]  # fmt: skip
+        [0, 3, 1],
+        [3, 1, 5],
+        [1, 5, 4],
+        [5, 4, 2],
+        [4, 2, 0],
+        [2, 0, 3],
+        [0, 4, 2],
+    ]
 
 
 def test_start_and_shift_are_separate() -> None:
@@ -88,8 +102,13 @@ def test_new_partitions_continue_the_pattern() -> None:
     """The placements that Kafka's AddPartitionsTest.scala expects."""
     assert add_partitions({0: [0, 1]}, 3, range(4)) == {1: [1, 2], 2: [2, 3]}
     assert add_partitions({0: [2, 3, 0, 1]}, 7, range(4)) == {
-        1: [3, 2, 0, 1], 2: [0, 3, 1, 2], 3: [1, 0, 2, 3], 4: [2, 3, 0, 1], 5: [3, 0, 1, 2], 6: [0, 1, 2, 3],
-    }  # fmt: skip
+        1: [3, 2, 0, 1],
+        2: [0, 3, 1, 2],
+        3: [1, 0, 2, 3],
+        4: [2, 3, 0, 1],
+        5: [3, 0, 1, 2],
+        6: [0, 1, 2, 3],
+    }
 
 
 @given(st.integers(2, 6), st.integers(1, 12), st.integers(1, 12), st.integers(0, 5))

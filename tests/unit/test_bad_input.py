@@ -48,9 +48,16 @@ Topic: orders\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: retention.ms=10
 PLAN = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2],"log_dirs":["any","/a"]}]}'
 TOPICS = '{"version":1,"topics":[{"topic":"orders"},{"topic":"t"}]}'
 WORDS = (
-    '{"orders-0":[3,2]}', '["orders-0"]', '{"0":[1,2]}', "orders", "zookeeper", "/controller", "3", "limit=1",
+    '{"orders-0":[3,2]}',
+    '["orders-0"]',
+    '{"0":[1,2]}',
+    "orders",
+    "zookeeper",
+    "/controller",
+    "3",
+    "limit=1",
     "n=2",
-)  # fmt: skip
+)
 slow = settings(suppress_health_check=list(HealthCheck))
 
 

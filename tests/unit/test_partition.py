@@ -14,9 +14,15 @@ from kafka_ctl.trace import Record
 
 MOVES = list(itertools.product(PartitionState, repeat=2))
 LEGAL = {
-    (NON_EXISTENT, NEW): "assign", (NEW, ONLINE): "initialize", (ONLINE, ONLINE): "elect", (OFFLINE, ONLINE): "elect",
-    (NEW, OFFLINE): "mark", (ONLINE, OFFLINE): "mark", (OFFLINE, OFFLINE): "mark", (OFFLINE, NON_EXISTENT): "mark",
-}  # fmt: skip
+    (NON_EXISTENT, NEW): "assign",
+    (NEW, ONLINE): "initialize",
+    (ONLINE, ONLINE): "elect",
+    (OFFLINE, ONLINE): "elect",
+    (NEW, OFFLINE): "mark",
+    (ONLINE, OFFLINE): "mark",
+    (OFFLINE, OFFLINE): "mark",
+    (OFFLINE, NON_EXISTENT): "mark",
+}
 
 
 def named(move: tuple[PartitionState, PartitionState]) -> str:

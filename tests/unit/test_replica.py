@@ -14,11 +14,20 @@ from kafka_ctl.requests import Response
 
 MOVES = list(itertools.product(ReplicaState, repeat=2))
 LEGAL = {
-    (NON_EXISTENT, NEW): "create", (NEW, ONLINE): "join", (ONLINE, ONLINE): "tell", (OFFLINE, ONLINE): "tell",
-    (INELIGIBLE, ONLINE): "tell", (NEW, OFFLINE): "stop", (ONLINE, OFFLINE): "stop", (OFFLINE, OFFLINE): "stop",
-    (INELIGIBLE, OFFLINE): "stop", (OFFLINE, STARTED): "delete", (STARTED, SUCCESSFUL): "confirm",
-    (STARTED, INELIGIBLE): "give_up", (SUCCESSFUL, NON_EXISTENT): "forget",
-}  # fmt: skip
+    (NON_EXISTENT, NEW): "create",
+    (NEW, ONLINE): "join",
+    (ONLINE, ONLINE): "tell",
+    (OFFLINE, ONLINE): "tell",
+    (INELIGIBLE, ONLINE): "tell",
+    (NEW, OFFLINE): "stop",
+    (ONLINE, OFFLINE): "stop",
+    (OFFLINE, OFFLINE): "stop",
+    (INELIGIBLE, OFFLINE): "stop",
+    (OFFLINE, STARTED): "delete",
+    (STARTED, SUCCESSFUL): "confirm",
+    (STARTED, INELIGIBLE): "give_up",
+    (SUCCESSFUL, NON_EXISTENT): "forget",
+}
 """In 0.10 and 2.0; 2.4 has one more."""
 ORDERS = TopicPartition("orders", 0)
 

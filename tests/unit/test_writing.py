@@ -48,9 +48,13 @@ def in_it() -> None:
 def test_a_server_that_cannot_write_its_files_leaves_nothing(tmp_path: Path) -> None:
     """No file of its process may have more than ten bytes."""
     reported = subprocess.run(
-        [sys.executable, "-c", SERVER, "10"], cwd=ROOT, env=os.environ | {"TMPDIR": str(tmp_path)},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-c", SERVER, "10"],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     if "Java" in reported.stdout or "PySpark" in reported.stdout:
         pytest.skip(reported.stdout.strip())
     assert reported.stdout.startswith("nothing can be written") and str(tmp_path) in reported.stdout, reported.stderr

@@ -42,9 +42,15 @@ def kafka_python(servers: list[str], topic: str, count: int, rate: int) -> None:
     import kafka
 
     producer = kafka.KafkaProducer(
-        bootstrap_servers=servers, acks="all", retries=1000, enable_idempotence=False, request_timeout_ms=5000,
-        max_in_flight_requests_per_connection=1, delivery_timeout_ms=PATIENCE * 1000, reconnect_backoff_max_ms=200,
-    )  # fmt: skip
+        bootstrap_servers=servers,
+        acks="all",
+        retries=1000,
+        enable_idempotence=False,
+        request_timeout_ms=5000,
+        max_in_flight_requests_per_connection=1,
+        delivery_timeout_ms=PATIENCE * 1000,
+        reconnect_backoff_max_ms=200,
+    )
     for value, wait in records(topic, count, rate):
         sent = producer.send(topic, value.encode())
         sent.add_callback(lambda _, value=value: answered(value))
@@ -58,9 +64,14 @@ def confluent(servers: list[str], topic: str, count: int, rate: int) -> None:
     import confluent_kafka
 
     settings = {
-        "bootstrap.servers": ",".join(servers), "acks": "all", "enable.idempotence": False, "retry.backoff.ms": 50,
-        "message.timeout.ms": PATIENCE * 1000, "reconnect.backoff.max.ms": 200, "log_level": 0,
-    }  # fmt: skip
+        "bootstrap.servers": ",".join(servers),
+        "acks": "all",
+        "enable.idempotence": False,
+        "retry.backoff.ms": 50,
+        "message.timeout.ms": PATIENCE * 1000,
+        "reconnect.backoff.max.ms": 200,
+        "log_level": 0,
+    }
     producer = confluent_kafka.Producer(settings)
     for value, wait in records(topic, count, rate):
         producer.produce(topic, value, on_delivery=lambda error, _, value=value: answered(value, error))

@@ -78,8 +78,9 @@ class ConsoleProducer:
             "--request-required-acks", "-1", "--message-send-max-retries", "1000", "--request-timeout-ms", "60000",
             "--max-block-ms", "60000",
         )  # fmt: skip
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                                         stderr=subprocess.PIPE, text=True)  # fmt: skip
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         self.sent = 0
         self._goes_on = True
         self._thread = threading.Thread(target=self._write, daemon=True)
@@ -207,8 +208,9 @@ def test_kafkas_own_tools_list_and_describe_a_lab(release: Release) -> None:
         lab.settle()
         under = run(newer, *topics, "--describe", "--under-replicated-partitions")
         assert [line.split("\t")[1:3] for line in under.splitlines()] == [
-            ["Topic: bills", "Partition: 0"], ["Topic: orders", "Partition: 0"],
-        ]  # fmt: skip
+            ["Topic: bills", "Partition: 0"],
+            ["Topic: orders", "Partition: 0"],
+        ]
         versions = run(newer, "kafka.admin.BrokerApiVersionsCommand", "--bootstrap-server", servers)
         assert "AlterPartitionReassignments(45): 0 [usable: 0]" in versions
         run(release, "kafka.tools.ConsoleProducer", "--broker-list", servers, "--topic", "bills", "--sync",

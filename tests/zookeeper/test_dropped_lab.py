@@ -146,10 +146,11 @@ ENDS = {
     "sys.exit": ("sys.exit(3)", 3),
     "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM); threading.Event().wait()", -signal.SIGTERM),
     "SIGTERM while a lab is busy": (
-        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start(); theirs.run_for(600)", -signal.SIGTERM,
+        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start(); theirs.run_for(600)",
+        -signal.SIGTERM,
     ),
     "a fork": ("pid = os.fork()\nif pid: os.waitpid(pid, 0); theirs.create_topic('more'); theirs.settle()", 0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such signals there")

@@ -170,8 +170,11 @@ def test_a_described_cluster(tmp_path: Path) -> None:
         with Lab.from_description(form) as lab:
             assert state_of(lab) == parse_description(DESCRIBED).partitions
             assert {id: b.state for id, b in lab.brokers.items()} == {
-                1: "running", 2: "running", 3: "running", 4: "down",
-            }  # fmt: skip
+                1: "running",
+                2: "running",
+                3: "running",
+                4: "down",
+            }
             assert [p.state for p in lab.partitions()] == ["OfflinePartition", "OnlinePartition", "OnlinePartition"]
             config = json.loads(lab.znodes()["/config/topics/orders"][0])["config"]
             assert config == {"retention.ms": "1000", "cleanup.policy": "compact,delete"}

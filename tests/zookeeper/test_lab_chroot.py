@@ -31,9 +31,11 @@ from kafka_ctl.zookeeper.real.lock import LOCK
 from kafka_ctl.zookeeper.real.server import CONFIG, EmbeddedServer
 
 SHORT = {
-    "zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500, "auto.leader.rebalance.enable": False,
+    "zookeeper.session.timeout.ms": 1500,
+    "replica.lag.time.max.ms": 2500,
+    "auto.leader.rebalance.enable": False,
     "delete.topic.enable": True,
-}  # fmt: skip
+}
 ID = "vQ0wAwXZSoWnW5yPVOWp2A"
 server = pytest.fixture(scope="module")(started)
 
@@ -125,10 +127,18 @@ def test_a_kafka_that_is_switched_off_is_left_alone(
 @pytest.mark.parametrize(
     "left",
     [
-        "/cluster/id", "/controller_epoch", "/brokers/topics/orders", "/brokers/ids", "/admin/delete_topics/t",
-        "/consumers", "/notes", "/isr_change_notification/isr_change_0000000003", LOCK, "/zookeeper",
+        "/cluster/id",
+        "/controller_epoch",
+        "/brokers/topics/orders",
+        "/brokers/ids",
+        "/admin/delete_topics/t",
+        "/consumers",
+        "/notes",
+        "/isr_change_notification/isr_change_0000000003",
+        LOCK,
+        "/zookeeper",
     ],
-)  # fmt: skip
+)
 def test_a_single_znode_of_somebody_is_named(
     prose: Prose, left: str, server: EmbeddedServer, outsider: KazooClient
 ) -> None:
@@ -216,8 +226,9 @@ def test_a_joined_cluster_keeps_what_it_has_written_to(server: EmbeddedServer, o
             outsider.set(f"/kafka{path}", outsider.get(f"/kafka{path}")[0])
     left = set(everything(outsider, "/kafka"))
     assert left == {"/kafka" + p for p in ("", "/brokers", "/brokers/topics", "/brokers/topics/theirs")} | {
-        "/kafka/controller_epoch", "/kafka/brokers/topics/taken",
-    }  # fmt: skip
+        "/kafka/controller_epoch",
+        "/kafka/brokers/topics/taken",
+    }
 
 
 def test_brokers_that_have_come_meanwhile_keep_what_they_need(

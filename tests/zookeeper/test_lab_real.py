@@ -25,8 +25,10 @@ from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
 SHORT = {
-    "zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500, "auto.leader.rebalance.enable": False,
-}  # fmt: skip
+    "zookeeper.session.timeout.ms": 1500,
+    "replica.lag.time.max.ms": 2500,
+    "auto.leader.rebalance.enable": False,
+}
 """Real time is short. What the controller does by the clock alone is not wanted here."""
 
 OpenLab = Callable[..., Lab]
@@ -382,8 +384,12 @@ def test_an_outside_client_finds_kafkas_json() -> None:
             assert (controller["version"], controller["brokerid"]) == (1, view.id)
             assert read("/brokers/topics/orders") == {"version": 1, "partitions": {"0": [1, 2]}}
             assert read("/brokers/topics/orders/partitions/0/state") == {
-                "controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1, 2],
-            }  # fmt: skip
+                "controller_epoch": 1,
+                "leader": 1,
+                "version": 1,
+                "leader_epoch": 0,
+                "isr": [1, 2],
+            }
             assert read("/config/topics/orders") == {"version": 1, "config": {"retention.ms": "1000"}}
             broker = read("/brokers/ids/3")
             assert isinstance(broker, dict) and broker["endpoints"] == ["PLAINTEXT://127.0.0.1:9095"]

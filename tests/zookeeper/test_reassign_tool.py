@@ -313,8 +313,13 @@ def test_kafkas_flags_do_the_same(cluster: Lab, tmp_path: Path, capsys: pytest.C
     topics, plan = tmp_path / "topics.json", tmp_path / "plan.json"
     topics.write_text('{"version":1,"topics":[{"topic":"orders"}]}')
     proposing = [
-        "--generate", "--topics-to-move-json-file", str(topics), "--broker-list", "1,2", "--disable-rack-aware",
-    ]  # fmt: skip
+        "--generate",
+        "--topics-to-move-json-file",
+        str(topics),
+        "--broker-list",
+        "1,2",
+        "--disable-rack-aware",
+    ]
     assert status([*where, *proposing]) == 0
     plan.write_text(capsys.readouterr().out.splitlines()[-1])
     file = ["--reassignment-json-file", str(plan)]

@@ -445,8 +445,13 @@ async def test_a_transaction_does_nothing_if_one_part_fails(world: World) -> Non
     answer = (await b.session.send([Multi(parts)]))[0]
     assert isinstance(answer.value, tuple)
     assert [part.error for part in answer.value] == [
-        "ROLLEDBACK", "ROLLEDBACK", "ROLLEDBACK", "BADVERSION", "RUNTIMEINCONSISTENCY", "RUNTIMEINCONSISTENCY",
-    ]  # fmt: skip
+        "ROLLEDBACK",
+        "ROLLEDBACK",
+        "ROLLEDBACK",
+        "BADVERSION",
+        "RUNTIMEINCONSISTENCY",
+        "RUNTIMEINCONSISTENCY",
+    ]
     assert answer.error == "BADVERSION"
     with pytest.raises(errors.BadVersion):
         answer.checked()

@@ -27,10 +27,12 @@ LONGEST = 900_000
 """Milliseconds: Kafka's `transaction.max.timeout.ms`."""
 NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
 SMALL = {
-    "offsets.topic.replication.factor": 1, "offsets.topic.num.partitions": 1,
-    "transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1,
+    "offsets.topic.replication.factor": 1,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
     "transaction.state.log.num.partitions": 1,
-}  # fmt: skip
+}
 """Internal topics that one broker can have."""
 
 

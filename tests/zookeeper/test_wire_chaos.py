@@ -64,8 +64,14 @@ class Producer:
     def __init__(self, lab: Lab, program: list[str], client: str) -> None:
         self.client, self.topic = client, client
         self.acknowledged: list[str] = []
-        options = {"client": client, "bootstrap": lab.bootstrap_servers, "topic": self.topic, "rate": RATE,
-                   "count": RATE * int(PATIENCE), "release": lab.generation.name}  # fmt: skip
+        options = {
+            "client": client,
+            "bootstrap": lab.bootstrap_servers,
+            "topic": self.topic,
+            "rate": RATE,
+            "count": RATE * int(PATIENCE),
+            "release": lab.generation.name,
+        }
         words = [word for name, value in options.items() for word in (f"-{name}", str(value))]
         self._process = subprocess.Popen(
             [*program, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

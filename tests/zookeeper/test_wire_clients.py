@@ -257,9 +257,15 @@ class Reading:
         self._thread.start()
 
     def _confluent(self, lab: Lab) -> None:
-        settings = {"bootstrap.servers": lab.bootstrap_servers, "group.id": "live", "auto.offset.reset": "earliest",
-                    "session.timeout.ms": 6000, "auto.commit.interval.ms": 200, "log_level": 0,
-                    "reconnect.backoff.max.ms": 200}  # fmt: skip
+        settings = {
+            "bootstrap.servers": lab.bootstrap_servers,
+            "group.id": "live",
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6000,
+            "auto.commit.interval.ms": 200,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 200,
+        }
         consumer = confluent.Consumer(settings)
         consumer.subscribe([self.topic])
         while not self.stopped.is_set():
@@ -270,10 +276,15 @@ class Reading:
 
     def _kafka_python(self, lab: Lab) -> None:
         consumer = kafka.KafkaConsumer(
-            self.topic, bootstrap_servers=servers(lab), group_id="live", auto_offset_reset="earliest",
-            session_timeout_ms=6000, heartbeat_interval_ms=500, auto_commit_interval_ms=200,
+            self.topic,
+            bootstrap_servers=servers(lab),
+            group_id="live",
+            auto_offset_reset="earliest",
+            session_timeout_ms=6000,
+            heartbeat_interval_ms=500,
+            auto_commit_interval_ms=200,
             reconnect_backoff_max_ms=200,
-        )  # fmt: skip
+        )
         while not self.stopped.is_set():
             for batch in consumer.poll(timeout_ms=100).values():
                 for record in batch:

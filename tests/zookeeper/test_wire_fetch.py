@@ -23,9 +23,13 @@ def request(
 ) -> dict[str, Any]:
     """A fetch of `orders-0`."""
     return {
-        "replica_id": replica, "max_wait": wait, "min_bytes": least, "max_bytes": 1 << 20, "isolation_level": isolation,
+        "replica_id": replica,
+        "max_wait": wait,
+        "min_bytes": least,
+        "max_bytes": 1 << 20,
+        "isolation_level": isolation,
         "topics": fetch_of(("orders", 0, offset)),
-    }  # fmt: skip
+    }
 
 
 def only(answer: dict[str, Any]) -> dict[str, Any]:
@@ -161,8 +165,11 @@ def test_where_a_leader_epoch_ends(generation: str) -> None:
 
         with Asking(lab, 2) as leader, Asking(lab, 3) as follower:
             assert [ends(leader, epoch) for epoch in (-1, 0, now, now + 1)] == [
-                (None, -1, -1), (None, 0, 2), (None, now, 3), (None, -1, -1),
-            ]  # fmt: skip
+                (None, -1, -1),
+                (None, 0, 2),
+                (None, now, 3),
+                (None, -1, -1),
+            ]
             assert ends(follower, 0) == ("NOT_LEADER_FOR_PARTITION", -1, -1)
             assert ends(leader, 0, "nothing") == ("UNKNOWN_TOPIC_OR_PARTITION", -1, -1)
             if generation == "2.4":
@@ -193,8 +200,13 @@ def written(broker: Asking, producer: int, sequence: int, *texts: str) -> None:
 
 def ended(broker: Asking, producer: int, commits: bool) -> str | None:
     """What a coordinator does."""
-    marker = {"producer_id": producer, "producer_epoch": 0, "transaction_result": commits, "coordinator_epoch": 0,
-              "topics": [{"name": "orders", "partition_indexes": [0]}]}  # fmt: skip
+    marker = {
+        "producer_id": producer,
+        "producer_epoch": 0,
+        "transaction_result": commits,
+        "coordinator_epoch": 0,
+        "topics": [{"name": "orders", "partition_indexes": [0]}],
+    }
     reported = broker.ask("WriteTxnMarkers", 0, markers=[marker])
     return name_of(reported["markers"][0]["topics"][0]["partitions"][0]["error_code"])
 
@@ -265,8 +277,12 @@ def test_real_consumers_read_what_was_committed() -> None:
             assert consumer.poll(0.3) is None
             assert found == expected
             consumer.close()
-        plain = kafka.KafkaConsumer("orders", bootstrap_servers=lab.bootstrap_servers.split(","),
-                                    auto_offset_reset="earliest", isolation_level="read_committed")  # fmt: skip
+        plain = kafka.KafkaConsumer(
+            "orders",
+            bootstrap_servers=lab.bootstrap_servers.split(","),
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        )
         heard: list[bytes] = []
         eventually(lambda: bool(heard.extend(r.value for b in plain.poll(200).values() for r in b) or heard))
         assert heard == [b"kept"]
@@ -282,9 +298,19 @@ def test_a_producer_cannot_end_a_transaction_itself() -> None:
             topics = [{"name": "orders", "partition_data": [{"index": 0, "records": marker(7, 0, True, 0)}]}]
             reported = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
             assert name_of(reported["responses"][0]["partition_responses"][0]["error_code"]) == "CORRUPT_MESSAGE"
-            reported = broker.ask("WriteTxnMarkers", 0, markers=[
-                {"producer_id": 1, "producer_epoch": 0, "transaction_result": True, "coordinator_epoch": 0,
-                 "topics": [{"name": "nothing", "partition_indexes": [0]}]}])  # fmt: skip
+            reported = broker.ask(
+                "WriteTxnMarkers",
+                0,
+                markers=[
+                    {
+                        "producer_id": 1,
+                        "producer_epoch": 0,
+                        "transaction_result": True,
+                        "coordinator_epoch": 0,
+                        "topics": [{"name": "nothing", "partition_indexes": [0]}],
+                    }
+                ],
+            )
             error = reported["markers"][0]["topics"][0]["partitions"][0]["error_code"]
             assert name_of(error) == "UNKNOWN_TOPIC_OR_PARTITION"
 

@@ -28,8 +28,13 @@ def grown(lab: Lab, topic: str, count: int, assignments: Any = None, only: bool 
     """What the controller answers: the error, and its text."""
     given = None if assignments is None else [{"broker_ids": ids} for ids in assignments]
     with Asking(lab, lab.controller.id) as controller:
-        reported = controller.ask("CreatePartitions", 1, timeout=timeout, validate_only=only,
-                              topics=[{"name": topic, "count": count, "assignments": given}])  # fmt: skip
+        reported = controller.ask(
+            "CreatePartitions",
+            1,
+            timeout=timeout,
+            validate_only=only,
+            topics=[{"name": topic, "count": count, "assignments": given}],
+        )
     (one,) = reported["results"]
     return name_of(one["error_code"]), one["error_message"]
 
@@ -76,8 +81,13 @@ def test_not_while_partitions_move(lab: Lab) -> None:
 def test_others_than_the_controller_refuse(lab: Lab) -> None:
     other = next(id for id in (1, 2, 3) if id != lab.controller.id)
     with Asking(lab, other) as broker:
-        reported = broker.ask("CreatePartitions", 1, timeout=1000, validate_only=True,
-                          topics=[{"name": "one", "count": 2, "assignments": None}])  # fmt: skip
+        reported = broker.ask(
+            "CreatePartitions",
+            1,
+            timeout=1000,
+            validate_only=True,
+            topics=[{"name": "one", "count": 2, "assignments": None}],
+        )
     assert name_of(reported["results"][0]["error_code"]) == "NOT_CONTROLLER"
 
 

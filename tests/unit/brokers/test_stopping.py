@@ -226,8 +226,11 @@ def test_a_broker_goes_through_kafkas_states(generation: str) -> None:
     with opened(generation) as lab:
         lab.shutdown(3, wait=False)
         assert states(lab, 3) == [
-            (3, "RunningAsBroker"), (6, "PendingControlledShutdown"), (7, "BrokerShuttingDown"), (0, "NotRunning"),
-        ]  # fmt: skip
+            (3, "RunningAsBroker"),
+            (6, "PendingControlledShutdown"),
+            (7, "BrokerShuttingDown"),
+            (0, "NotRunning"),
+        ]
         lab.start(3)
         assert states(lab, 3) == [(1, "Starting"), (3, "RunningAsBroker")]
         lab.kill(3)
@@ -264,8 +267,13 @@ def test_the_states_stand_in_the_picture() -> None:
         play(lab, "shutdown 3; settle; start 3; settle; kill 3; settle; start 3; settle")
         words = [text for text in heads(lab, 3, since) if text not in ("up", "down")]
     assert words == [
-        "pending shutdown", "shutting down", "starting", "dead, still registered", "starting", "recovering",
-    ]  # fmt: skip
+        "pending shutdown",
+        "shutting down",
+        "starting",
+        "dead, still registered",
+        "starting",
+        "recovering",
+    ]
 
 
 def heads(lab: Lab, broker: int, since: int) -> list[str]:

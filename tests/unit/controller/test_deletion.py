@@ -68,9 +68,13 @@ def test_the_order_of_things(generation: str) -> None:
         partitions = ["partition OfflinePartition", "partition NonExistentPartition"]
         metadata = ["UpdateMetadata -2"]
         replicas = [
-            "replica OfflineReplica", "StopReplica stop", "replica ReplicaDeletionStarted", "StopReplica delete",
-            "replica ReplicaDeletionSuccessful", "replica NonExistentReplica",
-        ]  # fmt: skip
+            "replica OfflineReplica",
+            "StopReplica stop",
+            "replica ReplicaDeletionStarted",
+            "StopReplica delete",
+            "replica ReplicaDeletionSuccessful",
+            "replica NonExistentReplica",
+        ]
         early = generation == "2.4"  # KAFKA-6753
         expected = partitions * early + metadata + replicas + partitions * (not early)
         assert [word for word in first if not word.startswith("delete")] == expected

@@ -73,8 +73,11 @@ def test_a_replica_in_sync_is_preferred_to_one_that_is_not() -> None:
 
 
 NAMES = {
-    "fine": {0: (1, 2)}, "lost": {0: (2,)}, "drifted": {0: (3, 1)}, "straying": {0: (2, 1)},
-}  # fmt: skip
+    "fine": {0: (1, 2)},
+    "lost": {0: (2,)},
+    "drifted": {0: (3, 1)},
+    "straying": {0: (2, 1)},
+}
 
 
 def mixed() -> Lab:
@@ -237,8 +240,10 @@ def test_a_preferred_election_through_the_controller_answers() -> None:
     with mixed() as lab:
         answers = lab.elect_preferred(["drifted-0", "fine-0", "straying-0"], through="controller")
         assert codes(answers) == {
-            "drifted-0": None, "fine-0": "ELECTION_NOT_NEEDED", "straying-0": "PREFERRED_LEADER_NOT_AVAILABLE",
-        }  # fmt: skip
+            "drifted-0": None,
+            "fine-0": "ELECTION_NOT_NEEDED",
+            "straying-0": "PREFERRED_LEADER_NOT_AVAILABLE",
+        }
         assert "/admin/preferred_replica_election" not in lab.znodes()
         lab.elect_preferred(["fine-0"], through="zookeeper")
         assert "/admin/preferred_replica_election" in lab.znodes()

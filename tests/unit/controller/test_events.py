@@ -57,9 +57,16 @@ def test_a_topic_in_four_batches(lab: Lab) -> None:
     until_quiet(lab.create_topic, "orders", assignment={0: [1, 3]})
     did = [r for r in since(lab, seen) if r.kind in ("partition", "replica", "request") and r.topic]
     assert [f"{r.kind} {r.action}" for r in did] == [
-        "partition assign", "replica create", "replica create", "partition initialize", "request LeaderAndIsr",
-        "request LeaderAndIsr", "request UpdateMetadata", "replica join", "replica join",
-    ]  # fmt: skip
+        "partition assign",
+        "replica create",
+        "replica create",
+        "partition initialize",
+        "request LeaderAndIsr",
+        "request LeaderAndIsr",
+        "request UpdateMetadata",
+        "replica join",
+        "replica join",
+    ]
 
 
 def test_a_topic_that_vanishes_is_forgotten(lab: Lab) -> None:
@@ -90,13 +97,18 @@ def test_all_that_follows_from_a_death(lab: Lab) -> None:
     seen = len(lab.trace)
     until_quiet(lab.kill, 1)
     assert moves(since(lab, seen)) == [
-        "orders-0 mark", "orders-0 elect", "orders-0@1 stop", "orders-1@1 stop",
-    ]  # fmt: skip
+        "orders-0 mark",
+        "orders-0 elect",
+        "orders-0@1 stop",
+        "orders-1@1 stop",
+    ]
     assert logged(since(lab, seen))["brokers_changed"] == {"new": [], "dead": [1], "bounced": [], "live": [2, 3]}
     reported = [r for r in since(lab, seen, "request") if r.topic]
     assert [(r.action, r.broker) for r in reported[:3]] == [
-        ("LeaderAndIsr", 2), ("LeaderAndIsr", 3), ("UpdateMetadata", None)
-    ]  # fmt: skip
+        ("LeaderAndIsr", 2),
+        ("LeaderAndIsr", 3),
+        ("UpdateMetadata", None),
+    ]
 
 
 def test_the_death_of_a_broker_that_leads_nothing(lab: Lab) -> None:
@@ -285,9 +297,15 @@ def test_a_reassignment(lab: Lab) -> None:
     until_quiet(lab.reassign, {("orders", 0): [3, 2]})
     did = since(lab, seen)
     assert moves(did) == [
-        "orders-0@3 create", "orders-0@3 join", "orders-0@2 tell", "orders-0 elect", "orders-0@1 stop",
-        "orders-0@1 delete", "orders-0@1 confirm", "orders-0@1 forget",
-    ]  # fmt: skip
+        "orders-0@3 create",
+        "orders-0@3 join",
+        "orders-0@2 tell",
+        "orders-0 elect",
+        "orders-0@1 stop",
+        "orders-0@1 delete",
+        "orders-0@1 confirm",
+        "orders-0@1 forget",
+    ]
     writes = [r.detail for r in lab.trace[seen:] if (r.action, r.path) == ("set", TopicZNode.path("orders"))]
     assert writes == ['{"version":1,"partitions":{"0":[3,2,1]}}', '{"version":1,"partitions":{"0":[3,2]}}']
     view = lab.partition("orders", 0)

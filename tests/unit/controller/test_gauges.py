@@ -51,10 +51,22 @@ ALWAYS = {"ActiveControllerCount", "BrokerState", OFFLINE, IMBALANCE, "LeaderCou
           "IsrShrinksPerSec", "IsrExpandsPerSec", "UncleanLeaderElectionsPerSec",
           *(f"{name},delayedOperation={kind}" for name in ("PurgatorySize", "NumDelayedOperations")
             for kind in ("Produce", "Fetch"))}  # fmt: skip
-SINCE_2_0 = {"ControllerState", TOPICS, PARTITIONS, "OfflineReplicaCount", "UnderMinIsrPartitionCount",
-             "EventQueueSize", "FailedIsrUpdatesPerSec"}  # fmt: skip
-SINCE_2_4 = {"TopicsToDeleteCount", "ReplicasToDeleteCount", "TopicsIneligibleToDeleteCount",
-             "ReplicasIneligibleToDeleteCount", "AtMinIsrPartitionCount"}  # fmt: skip
+SINCE_2_0 = {
+    "ControllerState",
+    TOPICS,
+    PARTITIONS,
+    "OfflineReplicaCount",
+    "UnderMinIsrPartitionCount",
+    "EventQueueSize",
+    "FailedIsrUpdatesPerSec",
+}
+SINCE_2_4 = {
+    "TopicsToDeleteCount",
+    "ReplicasToDeleteCount",
+    "TopicsIneligibleToDeleteCount",
+    "ReplicasIneligibleToDeleteCount",
+    "AtMinIsrPartitionCount",
+}
 THERE = {"0.10": ALWAYS, "2.0": ALWAYS | SINCE_2_0, "2.4": ALWAYS | SINCE_2_0 | SINCE_2_4}
 
 

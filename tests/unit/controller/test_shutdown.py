@@ -246,8 +246,13 @@ def test_0_10_shuts_down_one_broker_at_a_time_and_says_how_long_it_waited() -> N
         lab.settle()
         asked = [r for r in lab.trace[since:] if r.kind == "event" and r.action == "ControlledShutdown"]
         assert [(r.broker, r.target) for r in asked] == [
-            (3, "queued"), (4, "queued"), (3, "started"), (4, "started"), (3, "done"), (4, "done"),
-        ]  # fmt: skip
+            (3, "queued"),
+            (4, "queued"),
+            (3, "started"),
+            (4, "started"),
+            (3, "done"),
+            (4, "done"),
+        ]
         first, second = asked[-2:]
         waited = float(second.detail.removeprefix("waited=").removesuffix("ms"))
         assert waited == pytest.approx(first.time_ms - asked[1].time_ms, rel=0.1)

@@ -268,15 +268,24 @@ def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: 
 @pytest.mark.parametrize(
     ("path", "data", "waits"),
     [
-        ("/admin/reassign_partitions", b'{"partitions":[{"topic":"orders","partition":0,"replicas":[1,9]}]}',
-         "the reassignment of orders-0 to 1,9 waits: broker 9 is not registered"),
-        ("/admin/reassign_partitions", b'{"partitions":[{"topic":"orders","partition":77,"replicas":[1]}]}',
-         "the reassignment of orders-77 to 1 waits: there is no such partition"),
-        ("/admin/preferred_replica_election", b'{"partitions":[{"topic":"orders","partition":0}]}',
-         "the preferred election of 1 partitions waits: there is no controller"),
+        (
+            "/admin/reassign_partitions",
+            b'{"partitions":[{"topic":"orders","partition":0,"replicas":[1,9]}]}',
+            "the reassignment of orders-0 to 1,9 waits: broker 9 is not registered",
+        ),
+        (
+            "/admin/reassign_partitions",
+            b'{"partitions":[{"topic":"orders","partition":77,"replicas":[1]}]}',
+            "the reassignment of orders-77 to 1 waits: there is no such partition",
+        ),
+        (
+            "/admin/preferred_replica_election",
+            b'{"partitions":[{"topic":"orders","partition":0}]}',
+            "the preferred election of 1 partitions waits: there is no controller",
+        ),
         ("/admin/delete_topics/orders", b"", "the deletion of orders waits: there is no controller"),
     ],
-)  # fmt: skip
+)
 def test_a_request_that_waits_is_reported_with_its_reason(path: str, data: bytes, waits: str) -> None:
     """A target that is down, a partition that does not exist, no controller."""
     with played() as lab:

@@ -21,9 +21,12 @@ RECORDED = Path(__file__).parents[2] / "conformance"
 LEVEL = re.compile(r"(TRACE|DEBUG|INFO|WARN|ERROR|FATAL) ")
 STATE = re.compile(r"^state (\S+)-(\d+) leader=(-?\d+) isr=([\d,]*)", re.MULTILINE)
 LAST_WRITE_BY_A_LEADER = {
-    ("0.10", "delete_topic_paused"), ("0.10", "isr_of_absent_partition"), ("0.10", "rolling_restart"),
-    ("0.10", "shutdown_controller"), ("2.0", "delete_topic_paused"),
-}  # fmt: skip
+    ("0.10", "delete_topic_paused"),
+    ("0.10", "isr_of_absent_partition"),
+    ("0.10", "rolling_restart"),
+    ("0.10", "shutdown_controller"),
+    ("2.0", "delete_topic_paused"),
+}
 """Stories in which a leader changed the ISR last, which no log says."""
 DELETING = "delete_topic_moving"
 """Without times, the order of lines of two controllers is not known; so it is here for the lines of a deletion."""

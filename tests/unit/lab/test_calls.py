@@ -247,9 +247,18 @@ def test_every_command_is_fuzzed() -> None:
 
 PLAIN = [odd for odd in ODD if not callable(odd)]
 OPTIONS = (
-    "start", "limit", "is_relevant", "index", "speed", "loop", "theme", "playing", "generation", "lines",
+    "start",
+    "limit",
+    "is_relevant",
+    "index",
+    "speed",
+    "loop",
+    "theme",
+    "playing",
+    "generation",
+    "lines",
     "nonsense",
-)  # fmt: skip
+)
 
 
 def test_pictures_of_anything(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_cluster_whose_topics_are_older(generation: str, controller: bool, bou
         (Create("/brokers/topics/<b>", b'{"version":1,"partitions":{"0":[1]}}'), BadInput),
         (Set(STATE, b'{"leader":7,"isr":[7],"leader_epoch":0,"controller_epoch":1}'), BadInput),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_played_is_refused(op: Create | Set, error: type[Exception], prose: Prose) -> None:
     """Each in one sentence that names the znode."""
     with Lab(brokers=[1, 2], seed=1, settle=True) as real:

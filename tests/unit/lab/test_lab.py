@@ -269,9 +269,7 @@ def test_looking_for_what_is_not_there(prose: Prose, lab: Lab) -> None:
 
 def test_what_is_stored_and_what_is_believed(lab: Lab) -> None:
     p = lab.partition("orders", 0)
-    assert p == (
-        "orders", 0, "OnlinePartition", 1, (1, 2, 3), (1, 2, 3), (), (), 0, 1, 0
-    )  # fmt: skip
+    assert p == ("orders", 0, "OnlinePartition", 1, (1, 2, 3), (1, 2, 3), (), (), 0, 1, 0)
     assert [(r.broker, r.state) for r in lab.replicas() if r.partition == 0] == [
         (b, "OnlineReplica") for b in (1, 2, 3)
     ]

@@ -66,17 +66,22 @@ def turn(lab: Lab) -> Callable[..., None]:
 
 ACTS: dict[str, Callable[[Lab], object]] = {
     "produce": lambda lab: lab.produce("t", 0, 2),
-    "produce without waiting": lambda lab: lab.produce("t", 0, wait=False), "process": lambda lab: turn(lab)(1),
-    "settle": lambda lab: lab.settle(), "run_for": lambda lab: lab.run_for(0.7), "step": lambda lab: lab.step(3),
+    "produce without waiting": lambda lab: lab.produce("t", 0, wait=False),
+    "process": lambda lab: turn(lab)(1),
+    "settle": lambda lab: lab.settle(),
+    "run_for": lambda lab: lab.run_for(0.7),
+    "step": lambda lab: lab.step(3),
     "create_topic": lambda lab: lab.create_topic(f"t{len(lab.commands)}", 1, 1),
-    "refused": lambda lab: lab.create_topic("t"), "refused at once": lambda lab: lab.kill(9),
+    "refused": lambda lab: lab.create_topic("t"),
+    "refused at once": lambda lab: lab.kill(9),
     "write_znode": lambda lab: lab.write_znode("/x", "y"),
     "condition": lambda lab: lab.run_until(lambda: len(lab.trace) % 7 == 0, 1),
     "reassign": lambda lab: lab.reassign({("t", 0): [2, 3] if len(lab.commands) % 2 else [2, 1]}),
     "tool": lambda lab: lab.generate_reassignment(["t"], [1, 2, 3]),
-    "several": lambda lab: lab.at_once(["elect_preferred", "write_znode /x z"]), "back": lambda lab: lab.back(1),
+    "several": lambda lab: lab.at_once(["elect_preferred", "write_znode /x z"]),
+    "back": lambda lab: lab.back(1),
     "undo": recorded_run.undo,
-}  # fmt: skip
+}
 MOMENTS = 50
 """Interrupts for each act, spread over all of its moments."""
 

@@ -32,8 +32,11 @@ def cluster() -> Iterator[KafkaCluster]:
 def produce(cluster: KafkaCluster, value: str, leader: int | None = None) -> int:
     """Send one record to the leader by hand; the error's number in the answer."""
     batch = write_batch([Record(0, 0, None, value.encode())])
-    body = {"acks": -1, "timeout": 5000,
-            "topic_data": [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]}  # fmt: skip
+    body = {
+        "acks": -1,
+        "timeout": 5000,
+        "topic_data": [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}],
+    }
     answer = ask(address(cluster, leader or cluster.leader("orders")), "Produce", 8, body)
     return int(answer["responses"][0]["partition_responses"][0]["error_code"])
 
@@ -44,8 +47,14 @@ def address(cluster: KafkaCluster, broker: int) -> str:
 
 def fetch(cluster: KafkaCluster) -> Message:
     part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000, "current_leader_epoch": -1}
-    body = {"replica_id": -1, "max_wait": 0, "min_bytes": 0, "max_bytes": 1000, "session_epoch": -1,
-            "topics": [{"topic": "orders", "partitions": [part]}]}  # fmt: skip
+    body = {
+        "replica_id": -1,
+        "max_wait": 0,
+        "min_bytes": 0,
+        "max_bytes": 1000,
+        "session_epoch": -1,
+        "topics": [{"topic": "orders", "partitions": [part]}],
+    }
     answer = ask(address(cluster, cluster.leader("orders")), "Fetch", 11, body)
     return dict(answer["responses"][0]["partitions"][0])
 

@@ -104,10 +104,12 @@ def test_the_program_dot_is_asked_for_svg(prose: Prose, engines: pytest.MonkeyPa
     """A stand-in for the program, which not every machine has."""
     program = f"{tmp_path}/dot"
     with open(program, "w") as file:
-        file.write(f"#!{sys.executable}\nimport sys\n"
-                   "text = sys.stdin.read()\n"
-                   "if 'wrong' in text: sys.exit('syntax error in line 1')\n"
-                   "print('<?xml version=\"1.0\"?>', '<svg>', sys.argv[1], '</svg>')\n")  # fmt: skip
+        file.write(
+            f"#!{sys.executable}\nimport sys\n"
+            "text = sys.stdin.read()\n"
+            "if 'wrong' in text: sys.exit('syntax error in line 1')\n"
+            "print('<?xml version=\"1.0\"?>', '<svg>', sys.argv[1], '</svg>')\n"
+        )
     import os
 
     os.chmod(program, 0o755)

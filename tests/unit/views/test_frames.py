@@ -24,7 +24,11 @@ def test_the_model_folded_from_records_is_the_lab() -> None:
             for seen in lab.partitions():
                 reported = model.partitions[seen.topic, seen.partition]
                 assert (reported.leader, reported.isr, reported.leader_epoch, reported.zk_version) == (
-                    seen.leader, seen.isr, seen.leader_epoch, seen.zk_version)  # fmt: skip
+                    seen.leader,
+                    seen.isr,
+                    seen.leader_epoch,
+                    seen.zk_version,
+                )
                 assert reported.state == seen.state
             assert {r: model.replicas[r.topic, r.partition, r.broker] for r in lab.replicas()} == {
                 r: r.state for r in lab.replicas()
@@ -119,8 +123,9 @@ def test_a_dead_broker_that_zookeeper_still_believes_in() -> None:
     """Between the kill and the end of the session the picture says both."""
     made = film(failover())
     killed = next(f for f in made.frames if f.kind == "fault")
-    dead = next(look for name, look in made.looks(killed.index).items()
-                if name.startswith("head:") and look.texts[1] != "up")  # fmt: skip
+    dead = next(
+        look for name, look in made.looks(killed.index).items() if name.startswith("head:") and look.texts[1] != "up"
+    )
     assert dead.texts[1] == "dead, still registered"
 
 

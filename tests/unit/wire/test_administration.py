@@ -100,8 +100,10 @@ def test_where_copies_lie_and_that_they_move(lab: Lab) -> None:
         assert [(one["error_code"], one["log_dir"]) for one in results] == [(0, "/d0"), (0, "/d1")]
         there = {
             (topic["name"], part["partition_index"]): one["log_dir"]
-            for one in results for topic in one["topics"] for part in topic["partitions"]
-        }  # fmt: skip
+            for one in results
+            for topic in one["topics"]
+            for part in topic["partitions"]
+        }
         assert set(there) == {("orders", 0), ("orders", 1), ("kept", 0)}
         other = "/d1" if there["orders", 0] == "/d0" else "/d0"
         for path, error in (("/nowhere", "LOG_DIR_NOT_FOUND"), (other, None)):
@@ -171,12 +173,13 @@ def test_settings_are_replaced(lab: Lab) -> None:
         eventually(lambda: bool(lab.trace.slice(action="config-changed", topic="orders")))
         wrong = {
             ("orders", "segment.bytes", "1"): (
-                "INVALID_REQUEST", "Invalid config value for resource ConfigResource(type=TOPIC, name='orders'): "
+                "INVALID_REQUEST",
+                "Invalid config value for resource ConfigResource(type=TOPIC, name='orders'): "
                 "Invalid value 1 for configuration segment.bytes: Value must be at least 14",
             ),
             ("orders", "nonsense", "1"): ("INVALID_CONFIG", "Unknown topic config name: nonsense"),
             ("nowhere", "segment.bytes", "14"): ("UNKNOWN_SERVER_ERROR", 'Topic "nowhere" does not exist.'),
-        }  # fmt: skip
+        }
         for (name, key, value), expected in wrong.items():
             resource = {"resource_type": 2, "resource_name": name, "configs": [{"name": key, "value": value}]}
             (one,) = ask(lab, 1, "AlterConfigs", version, resources=[resource], validate_only=False)["responses"]
@@ -189,8 +192,10 @@ def test_a_running_broker_takes_some_settings(lab: Lab) -> None:
     mine = described(lab, 2, 4, "1", include_synonyms=True)["log.cleaner.threads"]
     assert (mine["value"], mine["config_source"], mine["read_only"]) == ("2", OF_BROKER, False)
     assert [(one["value"], one["source"]) for one in mine["synonyms"]] == [
-        ("2", OF_BROKER), ("3", OF_ALL_BROKERS), ("1", DEFAULT),
-    ]  # fmt: skip
+        ("2", OF_BROKER),
+        ("3", OF_ALL_BROKERS),
+        ("1", DEFAULT),
+    ]
     assert described(lab, 2, 4, "")["log.retention.ms"]["value"] == "5"
     of_topic = described(lab, 2, 2, "orders", include_synonyms=True)["retention.ms"]
     assert (of_topic["value"], of_topic["config_source"]) == ("5", OF_ALL_BROKERS)
@@ -242,9 +247,12 @@ def test_loggers_have_levels(lab: Lab) -> None:
 def joined(lab: Lab, connection: Asking, group: str = "readers", kind: str = "consumer") -> str:
     """A member that is alone in its group; its id."""
     request = {
-        "group_id": group, "session_timeout": 30_000, "member_id": "", "protocol_type": kind,
+        "group_id": group,
+        "session_timeout": 30_000,
+        "member_id": "",
+        "protocol_type": kind,
         "protocols": [{"name": "range", "metadata": SUBSCRIPTION}],
-    }  # fmt: skip
+    }
     member = connection.ask("JoinGroup", 0, **request)
     assert member["error_code"] == 0
     given = [{"member_id": member["member_id"], "assignment": b"mine"}]
@@ -255,8 +263,17 @@ def joined(lab: Lab, connection: Asking, group: str = "readers", kind: str = "co
 def commit(lab: Lab, group: str, member: str, generation: int) -> None:
     parts = [{"partition_index": n, "committed_offset": 2, "committed_metadata": ""} for n in (0, 1)]
     topics = [{"name": name, "partitions": parts[: 1 + (name == "orders")]} for name in ("orders", "kept")]
-    answer = ask(lab, 1, "OffsetCommit", 2, group_id=group, generation_id_or_member_epoch=generation,
-                 member_id=member, retention_time_ms=-1, topics=topics)  # fmt: skip
+    answer = ask(
+        lab,
+        1,
+        "OffsetCommit",
+        2,
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member,
+        retention_time_ms=-1,
+        topics=topics,
+    )
     assert {part["error_code"] for topic in answer["topics"] for part in topic["partitions"]} == {0}
 
 

@@ -430,11 +430,15 @@ def test_the_command_takes_a_message_apart(capsys: pytest.CaptureFixture[str]) -
 
 
 KAFKAS: dict[str, Any] = {
-    "acks": 1, "timeout": 30_000, "topic_data": [{"topic": "t", "data": [{"partition": 1, "record_set": b"xx"}]}],
-}  # fmt: skip
+    "acks": 1,
+    "timeout": 30_000,
+    "topic_data": [{"topic": "t", "data": [{"partition": 1, "record_set": b"xx"}]}],
+}
 OURS: dict[str, Any] = {
-    "acks": 1, "timeout": 30_000, "topic_data": [{"name": "t", "partition_data": [{"index": 1, "records": b"xx"}]}],
-}  # fmt: skip
+    "acks": 1,
+    "timeout": 30_000,
+    "topic_data": [{"name": "t", "partition_data": [{"index": 1, "records": b"xx"}]}],
+}
 
 
 @tabled

@@ -125,8 +125,15 @@ def test_a_session_over_the_wire(generation: str, version: int) -> None:
             common = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20}
 
             def fetch(id: int, epoch: int, topics: Any = (), forgotten: Any = ()) -> tuple[str | None, int, list[Any]]:
-                reported = broker.ask("Fetch", version, **common, session_id=id, session_epoch=epoch, topics=topics,
-                                  forgotten_topics_data=forgotten)  # fmt: skip
+                reported = broker.ask(
+                    "Fetch",
+                    version,
+                    **common,
+                    session_id=id,
+                    session_epoch=epoch,
+                    topics=topics,
+                    forgotten_topics_data=forgotten,
+                )
                 parts = [p["partition_index"] for topic in reported["responses"] for p in topic["partitions"]]
                 return name_of(reported["error_code"]), reported["session_id"], parts
 

@@ -189,9 +189,15 @@ def test_a_controller_that_is_not_alive(generation: str, named: int) -> None:
             if node["node_id"] != 2
         ]
         answer = broker.ask(
-            "UpdateMetadata", update, controller_id=2, controller_epoch=100, broker_epoch=-1, live_brokers=live,
-            ungrouped_partition_states=[], topic_states=[],
-        )  # fmt: skip
+            "UpdateMetadata",
+            update,
+            controller_id=2,
+            controller_epoch=100,
+            broker_epoch=-1,
+            live_brokers=live,
+            ungrouped_partition_states=[],
+            topic_states=[],
+        )
         assert answer["error_code"] == 0
         after = broker.ask("Metadata", metadata, topics=None)
         assert [node["node_id"] for node in after["brokers"]] == [1, 3]

@@ -134,9 +134,11 @@ def test_a_request_of_version_3_and_later_has_one_batch(lab: Lab, data: bytes, e
         (packed(CONTENT, attributes=UNKNOWN), "UNKNOWN_SERVER_ERROR"),
         (LARGE, "MESSAGE_TOO_LARGE"),
     ],
-    ids=("checksum garbage fewer more range none negative enormous base sequence control gzip snappy less lz4 bomb "
-         "count codec large").split(),
-)  # fmt: skip
+    ids=(
+        "checksum garbage fewer more range none negative enormous base sequence control gzip snappy less lz4 bomb "
+        "count codec large"
+    ).split(),
+)
 def test_records_that_are_none(lab: Lab, data: bytes, error: str) -> None:
     """A batch with a right checksum that holds something else: nothing is appended, and nobody reads it later."""
     if lab.generation.name == "0.10":

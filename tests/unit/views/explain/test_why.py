@@ -111,9 +111,18 @@ def test_an_illegal_move_names_the_ways_there_and_on(prose: Prose) -> None:
         ("replica", "NewReplica", "ReplicaDeletionStarted"),
     ):
         moved = Record(
-            seq=0, time_ms=0.0, actor="controller-1", kind=kind, action="move", topic="a", partition=0, broker=1,
-            source=source, target=target, error="InvalidTransition",
-        )  # fmt: skip
+            seq=0,
+            time_ms=0.0,
+            actor="controller-1",
+            kind=kind,
+            action="move",
+            topic="a",
+            partition=0,
+            broker=1,
+            source=source,
+            target=target,
+            error="InvalidTransition",
+        )
         answer = why(Trace(records=[moved]), 0)
         prose(answer.rule, answer.decided, *(f"{name}: {then}" for name, then in answer.otherwise))
 

@@ -75,8 +75,10 @@ def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
     assert act(live, "broker:1", "kill") == {"text": "lab.kill(1)"}
     assert live.now["script"] == [
         'lab = Lab(brokers=3, generation="2.0", seed=7)',
-        'lab.create_topic("orders", partitions=4, replication_factor=3)', "lab.settle()", "lab.kill(1)",
-    ]  # fmt: skip
+        'lab.create_topic("orders", partitions=4, replication_factor=3)',
+        "lab.settle()",
+        "lab.kill(1)",
+    ]
     assert {broker: live.live_film.things[f"broker:{broker}"][0] for broker in (1, 2, 3)} == {
         1: "down",
         2: "up",
@@ -594,8 +596,15 @@ def test_a_message_that_cannot_be_understood_is_refused_in_a_sentence(content: A
         assert lab.story in (text, f"{text}refused execute_reassignment {'[' * 100}\n")
 
 
-WHYS: list[Any] = [None, 3, {}, {"do": "why"}, {"do": "why", "frame": "1", "side": 0},
-                   {"do": "why", "frame": 10**9, "side": 0}, {"do": "why", "frame": -1, "side": -1}]  # fmt: skip
+WHYS: list[Any] = [
+    None,
+    3,
+    {},
+    {"do": "why"},
+    {"do": "why", "frame": "1", "side": 0},
+    {"do": "why", "frame": 10**9, "side": 0},
+    {"do": "why", "frame": -1, "side": -1},
+]
 
 
 @pytest.mark.parametrize("content", WHYS)
