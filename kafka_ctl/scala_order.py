@@ -239,6 +239,7 @@ def java_replica_hash(replica: Replica) -> int:
     return product_hash(java_hash(replica.topic_partition), replica.broker)
 
 
+@lru_cache(maxsize=1 << 16)
 def product_hash(*hashes: int) -> int:
     """The hash of a case class or tuple from those of its members: MurmurHash3."""
     h = reduce(
@@ -319,12 +320,14 @@ def java_sized_set_order(numbers: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(distinct, key=lambda number: (number ^ (number & MASK) >> 16) & (size - 1)))
 
 
+@lru_cache(maxsize=1 << 16)
 def _place(number: int, size: int = 16) -> int:
     """The place of a hash in a table: multiplied, bytes swapped, multiplied, rotated by four bits, the highest bits."""
     h = int.from_bytes((number * 0x9E3775CD & MASK).to_bytes(4, "little"), "big") * 0x9E3775CD
     return _rotated(h, 28) >> (33 - size.bit_length())
 
 
+@lru_cache(maxsize=1 << 16)
 def _trie_path(number: int) -> tuple[int, ...]:
     """The branches from the root of the trie to this number: five bits of its hash a level, the lowest first."""
     h = number & MASK

@@ -287,13 +287,11 @@ class LeaderRole:
         rule: Callable[..., bool] | None = self.process.world.plugins.rule("late", None)
         if rule is None:
             return self.late_since(self.process.clock.now() - limit)
-        followers = {id for id, _ in self.process.network.followers(self.process.id)}
-        return self._late(followers, lambda tp, id: rule(*self._lag(tp, id, limit)))
+        return self._late(self.process.network.others(self.process.id), lambda tp, id: rule(*self._lag(tp, id, limit)))
 
     def late_since(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
         """By partition led here: members of the ISR whose fetches have not reached the log's end since then."""
-        suspects = {id for id, is_suspect in self.process.network.followers(self.process.id) if is_suspect}
-        return self._late(suspects, lambda tp, id: self._is_late(tp, id, since))
+        return self._late(self.process.network.suspects(self.process.id), lambda tp, id: self._is_late(tp, id, since))
 
     def _late(
         self, suspects: set[int], is_late: Callable[[TopicPartition, int], bool]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -69,8 +69,11 @@ class Peers(Network, Protocol):
     def next_fetch(self, follower: int, fetch: NextFetch) -> None:
         """Let a follower send its next fetch now, if its process runs; where the ISR is concerned, if it is reached."""
 
-    def followers(self, leader: int) -> Iterable[tuple[int, bool]]:
-        """All other brokers of the lab, and whether each may be late somewhere, also those that do not run."""
+    def others(self, leader: int) -> set[int]:
+        """All other brokers of the lab, also those that do not run."""
+
+    def suspects(self, leader: int) -> set[int]:
+        """Those of them that may be late somewhere."""
 
     def lag(self, follower: int, leader: int, tp: TopicPartition) -> FollowerLag:
         """Lateness of a follower in a partition of this leader."""

@@ -82,6 +82,9 @@ class Context:
     table: HashMap[TopicPartition, None] = field(default_factory=lambda: HashMap(case_hash), repr=False)
     """The keys of 0.10's `partitionReplicaAssignment`: where there are tables, exactly the known partitions."""
 
+    _of_topic: dict[str, list[Replica]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What `replicas_of_topic` has returned; forgotten at each change of `topics` or `table`."""
+
     def __post_init__(self) -> None:
         if self.in_tables:
             self.leadership, self.partitions = HashMap(case_hash), HashMap(case_hash)
@@ -92,10 +95,12 @@ class Context:
     def begin(self, topics: Iterable[str]) -> None:
         """Start again with these topics, whose partitions are not known yet."""
         self.topics, self.table = {name: {} for name in topics}, HashMap(case_hash)
+        self._of_topic.clear()
 
     def load(self, assignments: Mapping[str, dict[int, ReplicaAssignment]]) -> None:
         """Take over the assignments of all topics; leaders and brokers that are shutting down are forgotten."""
         self.topics |= assignments
+        self._of_topic.clear()
         if self.in_tables:
             read = (TopicPartition(topic, number) for topic, numbers in self.topics.items() for number in numbers)
             self.table, self.leadership = HashMap(case_hash, ((tp, None) for tp in read)), HashMap(case_hash)
@@ -162,9 +167,11 @@ class Context:
         if partition.topic not in self.topics:
             self.revived.add(partition.topic)
         self.topics.setdefault(partition.topic, {})[partition.partition] = assignment
+        self._of_topic.clear()
 
     def add(self, assignments: Mapping[str, Mapping[int, ReplicaAssignment]]) -> list[TopicPartition]:
         """Take these partitions in, and return them in the order in which they are gone through."""
+        self._of_topic.clear()
         for topic, added in assignments.items():
             self.topics.setdefault(topic, {}).update(added)
         partitions = [TopicPartition(topic, number) for topic, added in assignments.items() for number in added]
@@ -194,10 +201,16 @@ class Context:
 
     def replicas_in(self, topic: str, state: ReplicaState) -> list[Replica]:
         """The replicas of a topic that are in this state."""
-        found = [r for r in self.replicas_of(self.partitions_of(topic)) if self.replicas.get(r) is state]
+        found = [r for r in self.replicas_of_topic(topic) if self.replicas.get(r) is state]
         if isinstance(self.replicas, HashMap):
             return map_order(self.replicas.ordered(found), replica_hash)
         return found
+
+    def replicas_of_topic(self, topic: str) -> list[Replica]:
+        """The replicas of a topic. A deletion asks for them at each answer of a broker, and they seldom change."""
+        if topic not in self._of_topic:
+            self._of_topic[topic] = self.replicas_of(self.partitions_of(topic))
+        return self._of_topic[topic]
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         replicas = [Replica(tp.topic, tp.partition, broker) for tp in partitions for broker in self.assigned(tp)]
@@ -237,6 +250,7 @@ class Context:
 
     def remove_topics(self, topics: Collection[str]) -> None:
         """Topics are gone from ZooKeeper."""
+        self._of_topic.clear()
         for topic in topics:
             for number in self.topics.pop(topic, {}):
                 self.leadership.pop(TopicPartition(topic, number), None)

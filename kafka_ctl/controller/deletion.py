@@ -187,8 +187,7 @@ def next_move(states: Mapping[tuple[int, int], str], alive: Iterable[int], halte
 def _move(env: Controller, topic: str) -> str:
     """The next move, by Kafka's rule or a plug-in."""
     context = env.context
-    replicas = context.replicas_of(context.partitions_of(topic))
-    states = {(r.partition, r.broker): str(context.replicas.get(r)) for r in replicas}
+    states = {(r.partition, r.broker): str(context.replicas.get(r)) for r in context.replicas_of_topic(topic)}
     return env.plugins.rule("deletion", next_move)(states, context.live, topic in context.topics_ineligible)
 
 

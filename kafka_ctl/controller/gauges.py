@@ -60,7 +60,7 @@ def _replicas(context: Context, counts: Callable[[ReplicaState], bool]) -> int:
     """Replicas of the topics queued for deletion; the numbers of the topics are a set before they are added up."""
     return sum(
         {
-            sum(counts(context.replicas[replica]) for replica in context.replicas_of(context.partitions_of(topic)))
+            sum(counts(context.replicas[replica]) for replica in context.replicas_of_topic(topic))
             for topic in context.topics_to_be_deleted
         }
     )

@@ -120,12 +120,16 @@ class Operate(Exercise):
 
     @staticmethod
     def _waited(lab: Lab) -> bool:
-        """True if a lab came to rest, or a minute has passed in it; False if it is busy without an end."""
+        """True if a lab came to rest, or a minute has passed in it; False if it is busy without an end.
+
+        Where each election fails, and the next one begins at once, a minute brings nothing but elections.
+        """
         try:
             try:
                 lab.settle()
             except KafkaCtlError:
-                lab.run_for(60)
+                if not lab.world.election_blocked_by():
+                    lab.run_for(60)
         except RunTooLong:
             return False
         return True

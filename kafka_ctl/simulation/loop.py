@@ -81,6 +81,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         longest = LONGEST.get()
         self.ends = None if longest is None else time.process_time() + longest
         """The processor time of this process at which it gives up."""
+        self._look_at = 0.0
+        """The time of the next look at the processor time, which takes longer than many a callback."""
         self.interrupts = Interrupts()
         self.failures: list[BaseException] = []
         self.choose: Callable[[list[Timer]], Timer | None] | None = None
@@ -210,6 +212,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if before is not None and task is not None:
                 asyncio.tasks._enter_task(before, task)
 
+    def _check_limit(self, ends: float) -> None:
+        self._look_at = time.monotonic() + 0.01
+        if time.process_time() > ends:
+            self.ends = None  # the lab can be closed
+            raise RunTooLong
+
     def drive(self, until: Callable[[], bool], deadline: float | None) -> None:
         """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`.
 
@@ -220,9 +228,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             while not until():
                 if interrupts.pending is not None:
                     interrupts.take()
-                if self.ends is not None and time.process_time() > self.ends:
-                    self.ends = None  # the lab can be closed
-                    raise RunTooLong
+                if self.ends is not None and time.monotonic() > self._look_at:
+                    self._check_limit(self.ends)
                 if not self._ready:
                     when = self.next_time
                     if when is None or (deadline is not None and when > deadline):

@@ -30,6 +30,7 @@ from kafka_ctl.brokers.fetches import (
     WaitingFetch,
 )
 from kafka_ctl.brokers.leader import LeaderRole
+from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.ports import PROCESS, Clock
 from kafka_ctl.requests import ControlRequest, Request, Response
@@ -248,13 +249,23 @@ class Network:
         if not needs_way or self.unreachable_since(follower, fetch.leader) == math.inf:
             there.as_follower.next_fetch(fetch)
 
-    def followers(self, leader: int) -> list[tuple[int, bool]]:
-        """All other brokers of the lab, and whether each may be late somewhere, also those that do not run."""
-        return [
-            (id, broker.as_follower.is_suspect or self.unreachable_since(id, leader) != math.inf)
+    def others(self, leader: int) -> set[int]:
+        """All other brokers of the lab, also those that do not run."""
+        return self.brokers.keys() - {leader}
+
+    def suspects(self, leader: int) -> set[int]:
+        """Those of them that may be late somewhere. Every leader asks every few seconds, so it must be quick."""
+        return {
+            id
             for id, broker in self.brokers.items()
             if id != leader
-        ]
+            and (
+                broker.state != RUNNING
+                or broker.paused_since != math.inf
+                or broker.as_follower.is_suspect
+                or (self.links and self.unreachable_since(id, leader) != math.inf)
+            )
+        }
 
     def lag(self, follower: int, leader: int, tp: TopicPartition) -> FollowerLag:
         """Lateness of a follower in a partition of this leader."""
@@ -264,8 +275,6 @@ class Network:
     def unreachable_since(self, follower: int, leader: int) -> float:
         """Time in seconds since which the two brokers cannot reach each other; infinity if they can."""
         other = self.brokers[follower]
-        if not self.links and other.listening:  # asked so often that it must be quick
-            return other.paused_since
         cuts = [self.links[ends].cut_since for ends in self._faulty(follower, leader)]
         return min([other.paused_since, math.inf if other.listening else other.down_since, *cuts])
 

@@ -273,6 +273,10 @@ class MemoryWorld(World):
         self.at_rest: list[Callable[[], None]] = []
         """Called whenever nothing is under way."""
 
+    def close(self) -> None:
+        self.clock.loop.ends = None  # a lab can be closed also after it has run for as long as it may
+        super().close()
+
     @property
     def is_healthy(self) -> bool:
         return super().is_healthy and self.store.is_healthy

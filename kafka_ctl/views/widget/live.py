@@ -17,6 +17,7 @@ import traitlets
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.kafka_log.write import KafkaLogs
+from kafka_ctl.lab.commands import rarely_collected
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.menu import clicked
 from kafka_ctl.lab.menu import menu as buttons
@@ -45,7 +46,6 @@ from kafka_ctl.views.widget.payload import (
     read_message,
     text_in,
     texts_in,
-    uncollected,
     view_data,
 )
 from kafka_ctl.views.widget.player import Widget
@@ -276,7 +276,7 @@ class Live(Widget):
 
     def __init__(self, lab: RecordedRun, name: str = "lab", theme: str = "auto") -> None:
         self.lab, self.name = lab, name
-        with uncollected():
+        with rarely_collected():
             self.live_film = LiveFilm(lab.trace, lab.generation.name)
             film_data = self.live_film.film_data(["cluster"])
         self.other: Live | None = None

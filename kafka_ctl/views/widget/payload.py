@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -241,18 +239,6 @@ GUESS = PLAYER.replace("export default { render };\n", "") + read_files("guess.j
 """The module of a question that is answered in a picture."""
 SHEET = read_files("player.css") + css()
 """The style sheet of both, in both themes."""
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Make much that stays without searching it for cycles again and again: that was a third of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def read_message(given: object) -> Data:
