@@ -59,8 +59,11 @@ class Clock(Protocol):
     ) -> Timer:
         """Call `callback(*args)` at this time; what was asked for earlier for the same time is called earlier."""
 
-    async def sleep(self, seconds: float, background: bool = False) -> None:
+    def sleep(self, seconds: float, background: bool = False) -> Coroutine[object, None, None]:
         """Wait so many seconds."""
+
+    async def sleep_until(self, when: float, background: bool = False) -> None:
+        """Wait until exactly this time."""
 
     def spawn(self, coro: Coroutine[object, None, T], context: Context | None = None) -> asyncio.Task[T]:
         """Start a task."""

@@ -230,6 +230,7 @@ class Broker(BrokerProcess):
     def pause(self, seconds: float) -> None:
         """Run nothing for so many seconds, as in a garbage collection, then go on as if nothing had happened."""
         self.paused_since = self.clock.now()
+        self.network.wake_leaders()
         self.clock.hold(self.id)
         if self.zk.session is not None:
             self.zk.session.pause()

@@ -294,6 +294,7 @@ class FollowerRole:
             self.late.pop(p.tp, None)
         else:
             self.late[p.tp] = p
+            self.process.network.wake_leaders()
 
     # What requests of the controller begin and end
 
@@ -367,6 +368,7 @@ class FollowerRole:
     def set_fetch_delay(self, seconds: float) -> None:
         """Let every fetch take so much longer from now on."""
         self.fetch_delay, self._delayed_since = seconds, self.process.clock.now() if seconds else math.inf
+        self.process.network.wake_leaders()
 
     def fall_behind(self, tp: TopicPartition) -> None:
         """Lag in this partition until `catch_up`."""

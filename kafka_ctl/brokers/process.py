@@ -75,6 +75,12 @@ class Peers(Network, Protocol):
     def suspects(self, leader: int) -> set[int]:
         """Those of them that may be late somewhere."""
 
+    async def until_suspect(self, leader: int) -> float:
+        """Wait until a broker may be late, and return that time; the present one if one may be late already."""
+
+    def wake_leaders(self) -> None:
+        """From now on a broker may be late: the leaders that wait for that look again."""
+
     def lag(self, follower: int, leader: int, tp: TopicPartition) -> FollowerLag:
         """Lateness of a follower in a partition of this leader."""
 
@@ -300,6 +306,7 @@ class BrokerProcess:
         Kafka 2.0.1: network/SocketServer.scala, stopProcessingRequests
         """
         self.state, self.down_since = SHUTTING_DOWN, self.clock.now()
+        self.network.wake_leaders()
         if self.world.listeners is not None:
             self.world.listeners.close(self)
         for answered in self._asked:
@@ -315,6 +322,7 @@ class BrokerProcess:
         if self.state != SHUTTING_DOWN:
             self.down_since = self.clock.now()
         self.state = DOWN
+        self.network.wake_leaders()
         if self.world.listeners is not None:
             self.world.listeners.close(self)
         self.end_pause()

@@ -70,14 +70,13 @@ class Clock:
         """Call `callback(*args)` at this time; what was asked for earlier for the same time is called earlier."""
         raise NotImplementedError
 
-    async def sleep(self, seconds: float, background: bool = False) -> None:
+    def sleep(self, seconds: float, background: bool = False) -> Coroutine[object, None, None]:
         """Wait. A `background` wait is one that `settle` need not wait for."""
-        done = self.loop.create_future()
-        timer = self.later(seconds, _finish, done, background=background)
-        try:
-            await done
-        finally:
-            timer.cancel()
+        return self.sleep_until(self.now() + seconds, background)
+
+    async def sleep_until(self, when: float, background: bool = False) -> None:
+        """Wait until exactly this time."""
+        raise NotImplementedError
 
     def spawn(self, coro: Coroutine[object, None, T], context: Context | None = None) -> asyncio.Task[T]:
         """Start a task on this clock; an uncaught exception is raised in the call that drives the lab."""
@@ -165,6 +164,14 @@ class VirtualClock(Clock):
         self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
     ) -> Timer:
         return self.loop.call_at(when, callback, *args, context=context)
+
+    async def sleep_until(self, when: float, background: bool = False) -> None:
+        done = self.loop.create_future()
+        timer = self.loop.call_at(when, _finish, done, background=background)
+        try:
+            await done
+        finally:
+            timer.cancel()
 
     def failed(self, error: BaseException) -> None:
         self.loop.failures.append(error)
@@ -290,10 +297,10 @@ class RealClock(Clock):
     def release(self, process: int) -> None:
         """Nothing was held."""
 
-    async def sleep(self, seconds: float, background: bool = False) -> None:
+    async def sleep_until(self, when: float, background: bool = False) -> None:
         self.pending += not background
         try:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(when - self.now())
         finally:
             self.pending -= not background
 

@@ -30,7 +30,6 @@ from kafka_ctl.brokers.fetches import (
     WaitingFetch,
 )
 from kafka_ctl.brokers.leader import LeaderRole
-from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.ports import PROCESS, Clock
 from kafka_ctl.requests import ControlRequest, Request, Response
@@ -64,6 +63,7 @@ class Network:
         """Called with the leader and the request whenever a follower fetches, reached or not."""
         self.unanswered: defaultdict[int, dict[asyncio.Timeout, float]] = defaultdict(dict)
         """By target: what a controller was not answered, with the time at which it was sent."""
+        self._waiting_leaders: list[asyncio.Future[float]] = []
 
     async def call(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         """Deliver a request and bring the answer, with the `seq` of its record.
@@ -184,6 +184,7 @@ class Network:
             raise ConnectionAbortedError(late)
 
     def link(self, source: int, target: int) -> Link:
+        self.wake_leaders()
         return self.links.setdefault((source, target), Link())
 
     def cut(self, source: int, target: int) -> None:
@@ -254,18 +255,31 @@ class Network:
         return self.brokers.keys() - {leader}
 
     def suspects(self, leader: int) -> set[int]:
-        """Those of them that may be late somewhere. Every leader asks every few seconds, so it must be quick."""
+        """Those of them that may be late somewhere."""
         return {
             id
             for id, broker in self.brokers.items()
-            if id != leader
-            and (
-                broker.state != RUNNING
-                or broker.paused_since != math.inf
-                or broker.as_follower.is_suspect
-                or (self.links and self.unreachable_since(id, leader) != math.inf)
-            )
+            if id != leader and (broker.as_follower.is_suspect or self.unreachable_since(id, leader) != math.inf)
         }
+
+    async def until_suspect(self, leader: int) -> float:
+        """Wait until a broker may be late, and return that time; the present one if one may be late already.
+
+        A leader that stood still meanwhile returns, too: its process paused, and looks once when it goes on.
+        """
+        since = self.clock.now()
+        while since == self.clock.now() and not self.suspects(leader):
+            woken = self.clock.loop.create_future()
+            self._waiting_leaders.append(woken)
+            since = await woken
+        return since
+
+    def wake_leaders(self) -> None:
+        """From now on a broker may be late: the leaders that wait for that look again."""
+        waiting, self._waiting_leaders = self._waiting_leaders, []
+        for woken in waiting:
+            if not woken.done():
+                woken.set_result(self.clock.now())
 
     def lag(self, follower: int, leader: int, tp: TopicPartition) -> FollowerLag:
         """Lateness of a follower in a partition of this leader."""
@@ -275,6 +289,8 @@ class Network:
     def unreachable_since(self, follower: int, leader: int) -> float:
         """Time in seconds since which the two brokers cannot reach each other; infinity if they can."""
         other = self.brokers[follower]
+        if not self.links and other.listening:
+            return other.paused_since
         cuts = [self.links[ends].cut_since for ends in self._faulty(follower, leader)]
         return min([other.paused_since, math.inf if other.listening else other.down_since, *cuts])
 

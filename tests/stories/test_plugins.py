@@ -14,6 +14,8 @@ from kafka_ctl.assignment import assign
 from kafka_ctl.controller.deletion import next_move
 from kafka_ctl.controller.reassignment import moves
 from kafka_ctl.errors import PluginFailed
+from kafka_ctl.history.workload import Workload, plan
+from kafka_ctl.history.workload import play as play_history
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.plugins import ELECTIONS, KINDS, RULES
 
@@ -316,6 +318,19 @@ def test_kafkas_own_rule_for_late_followers_changes_nothing(generation: str, nam
             for command in LATE[name]:
                 lab.do(command)
             reported.append((isrs(lab), lab.partition("orders", 0).isr))
+    assert reported[0] == reported[1]
+
+
+@pytest.mark.parametrize("seed", [5003, 5004, 5008])
+def test_a_leader_passes_over_only_looks_that_find_nothing(seed: int) -> None:
+    """With a rule for late followers it looks every time: the records of half a day are the same, pauses included."""
+    drawn = plan(seed, 12, Workload(brokers=(3, 5), topics=(2, 4), rate=3))
+    reported = []
+    for rules in ({}, {"late": lambda now, since, *_: now - since >= _[-1]}):
+        with Lab(brokers=dict(drawn.brokers), seed=seed, rules=rules) as lab:
+            play_history(lab, drawn, seed, 12)
+            reported.append(list(lab.trace))
+    assert {"pause", "shrink-isr"} <= {record.action for record in reported[0]}
     assert reported[0] == reported[1]
 
 
