@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import copies
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, median
+from benchmarks.simulator import TIMES, timers
 from kafka_ctl.history import generate, import_logs, simulate, spark
 from kafka_ctl.history.log_files import read_texts
 from kafka_ctl.history.schema import to_arrow
@@ -39,15 +40,21 @@ def _generation(clusters: int, folder: Path) -> Iterator[Figure]:
     for trace in traces:
         to_arrow(trace)
     columns = time.process_time() - began
-    yield Figure("simulating, one core", f"{records / simulated:,.0f} records/s", f"{records:,} records")
+    rate, plain, hours = records / simulated, median(timers, TIMES), HOURS * len(traces)
+    yield Figure(
+        "simulating, one core",
+        f"{rate:,.0f} records/s",
+        f"{records:,} records; a plain virtual loop: {plain:,.0f} timers/s, ratio {rate / plain:.2f}; aim: 0.25",
+    )
+    yield Figure("simulated time, one core", f"{hours / simulated:,.0f} hours/s", f"{hours} hours in {simulated:.1f} s")
     yield Figure("records to columns, one core", f"{records / columns:,.0f} records/s")
     spark(cores=CORES).range(1).count()
     began = time.perf_counter()
     dataset = generate(spark(), clusters, HOURS, SEED, out=folder / "generated")
-    rate = dataset.records / (time.perf_counter() - began) / CORES
+    generated = dataset.records / (time.perf_counter() - began) / CORES
     size = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-    beside = f"{rate / (records / simulated):.2f} of simulating; {dataset!r}, {size / dataset.records:.1f} bytes each"
-    yield Figure(f"generate in Spark, each of {CORES} cores", f"{rate:,.0f} records/s", beside)
+    beside = f"{generated / rate:.2f} of simulating; {dataset!r}, {size / dataset.records:.1f} bytes each"
+    yield Figure(f"generate in Spark, each of {CORES} cores", f"{generated:,.0f} records/s", beside)
     limit = dataset.records / copies.write(dataset.records, folder / "copied", CORES) / CORES
     yield Figure(
         "copies of simulated clusters, each core", f"{limit:,.0f} records/s", "the limit: nothing is simulated"

@@ -195,16 +195,18 @@ class OnlyLegalMoves(Invariant):
         source, target = record.source, record.target
         if record.action == "refuse" or source is None or target is None:
             return
-        thing = f"{record.tp}" + (f"@{record.broker}" if record.kind == "replica" else "")
-        about = Subject(record.tp, record.broker)
         if not self.tables[record.kind].allows(source, target):
-            self.broken(record, f"{record.kind} {thing} moved {source} -> {target}", about)
+            self._moved_wrongly(record, f"{source} -> {target}")
         states = self.last.setdefault(record.actor, {})
         key = (record.kind, record.topic, record.partition, record.broker if record.kind == "replica" else None)
         before = states.get(key, source)
         if before != source:
-            self.broken(record, f"{record.kind} {thing} moved from {source}, but had moved to {before} before", about)
+            self._moved_wrongly(record, f"from {source}, but had moved to {before} before")
         states[key] = target
+
+    def _moved_wrongly(self, record: Record, how: str) -> None:
+        thing = f"{record.tp}" + (f"@{record.broker}" if record.kind == "replica" else "")
+        self.broken(record, f"{record.kind} {thing} moved {how}", Subject(record.tp, record.broker))
 
 
 class NoLeavingBrokerIsAdded(Invariant):

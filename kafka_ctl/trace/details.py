@@ -21,7 +21,8 @@ FEW = 500
 
 def write(*flags: str, **values: object) -> str | None:
     """Flags that are not empty, then `name=value` words; None values are left out. None if nothing is left."""
-    words = [*filter(None, flags), *(f"{name}={value}" for name, value in values.items() if value is not None)]
+    words = [flag for flag in flags if flag]
+    words += [f"{name}={value}" for name, value in values.items() if value is not None]
     return " ".join(words) or None
 
 

@@ -19,6 +19,7 @@ Kafka 2.0.1: zk/ZkData.scala, ZkData
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
@@ -192,6 +193,13 @@ class TopicPartitionZNode:
         return f"/brokers/topics/{partition[0]}/partitions/{partition[1]}"
 
 
+_AS_ENCODED = re.compile(
+    '{"controller_epoch":(N),"leader":(-?N),"version":1,"leader_epoch":(N),"isr":\\[((?:N(?:,N)*)?)]}'.replace(
+        "N", "(?:0|[1-9][0-9]{0,8})"
+    ).encode()
+)
+
+
 class TopicPartitionStateZNode:
     """The leader and the ISR of a partition. The controller writes it, and so does the leader.
 
@@ -214,6 +222,9 @@ class TopicPartitionStateZNode:
     @staticmethod
     def decode(data: bytes, zk_version: int = 0, partition: tuple[str, int] = ("T", 0)) -> LeaderAndIsr:
         """The state, with the data version its znode had; `partition` is for the text of an error."""
+        if plain := _AS_ENCODED.fullmatch(data):  # nor a parser here, for what was written as `encode` writes it
+            leader, isr = int(plain[2]), tuple(map(int, plain[4].split(b","))) if plain[4] else ()
+            return LeaderAndIsr(leader, isr, int(plain[3]), zk_version, int(plain[1]))
         fields = Fields.read(TopicPartitionStateZNode.path(partition), data)
         return LeaderAndIsr(
             fields.integer("leader"),

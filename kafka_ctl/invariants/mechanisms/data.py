@@ -164,9 +164,11 @@ class StrayLog(OfPartition):
 
     def _has_stray_log(self, tp: TopicPartition, broker: int) -> bool:
         """True if a broker has records of the partition from before it registered itself last."""
+        if not self.facts.logs.of(tp, broker).entries:
+            return False
         written = [r.seq for act in ("append", "copy") for r in self.past.of("broker", act, tp, broker=broker)]
         registered = self.past.last("broker", "registered", broker)
-        return bool(self.facts.logs.of(tp, broker).entries) and all(seq < registered for seq in written)
+        return all(seq < registered for seq in written)
 
 
 class ReplacedDisk(OfPartition):

@@ -259,3 +259,18 @@ def test_a_refusal_says_what_is_wrong(prose: Prose, path: str, data: bytes) -> N
     with prose.refused(BadInput) as refusal:
         DECODERS[path](data)
     assert str(refusal.value).startswith(path)
+
+
+@pytest.mark.parametrize("number", [0, -1, -2, 7, 10, 999_999_999, 1_000_000_000, 2**31 - 1, 2**31, -(2**31) - 1])
+@pytest.mark.parametrize("isr", [(), (0,), (1, 2, 30)])
+def test_a_state_as_encoded_is_read_as_any_other_json(number: int, isr: tuple[int, ...]) -> None:
+    """What `encode` writes is read without a parser of JSON, and with one where a space is added: equal, errors too."""
+    read = []
+    written = znodes.TopicPartitionStateZNode.encode(LeaderAndIsr(number, isr, 3, 0, number))
+    for data in (written, written.replace(b":", b": ")):
+        try:
+            read.append(znodes.TopicPartitionStateZNode.decode(data, 5, ("orders", 0)))
+        except BadInput as error:
+            read.append(str(error))
+    assert read[0] == read[1]
+    assert isinstance(read[0], LeaderAndIsr) == (abs(number + 0.5) < 2**31)
