@@ -264,7 +264,7 @@ def test_a_lab_whose_cluster_is_busy_for_ever_is_given_up(capsys: pytest.Capture
     name = next(n for n, exercise in EXERCISES.items() if isinstance(exercise, Operate))
     with trouble(name) as lab:
         assert isinstance(lab, Lab)
-    out = tried(name, "run_for 1000000000", capsys)
+    out = tried(name, "kill 2" + "\nrun_for 1000000" * 20, capsys)
     assert "still busy" in " ".join(out.split())
 
 
