@@ -284,9 +284,7 @@ class FollowerRole:
 
     def partition(self, tp: TopicPartition) -> FollowedPartition:
         """The state of a partition, in NONE where it was never followed."""
-        if tp not in self.partitions:
-            self.partitions[tp] = FollowedPartition(self, tp)
-        return self.partitions[tp]
+        return self.partitions.get(tp) or self.partitions.setdefault(tp, FollowedPartition(self, tp))
 
     def note(self, p: FollowedPartition) -> None:
         """A time has changed since when a partition is late."""
@@ -487,9 +485,8 @@ class FollowerRole:
         for leader, thread in [each for each in self.threads.items() if not each[1].partitions]:
             del self.threads[leader]
             if not at_once and thread.connection[0] and self.process.reaches(leader):
-                self._idle_until = max(
-                    self._idle_until, now + fetches.FETCH_WAIT - (now - thread.since) % fetches.FETCH_WAIT
-                )
+                ended = now + fetches.FETCH_WAIT - (now - thread.since) % fetches.FETCH_WAIT
+                self._idle_until = max(self._idle_until, ended)
 
     async def idle_threads_ended(self) -> None:
         """Return when no thread is being ended any more."""

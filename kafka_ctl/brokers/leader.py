@@ -294,9 +294,9 @@ class LeaderRole:
         return self._late(self.process.network.suspects(self.process.id), lambda tp, id: self._is_late(tp, id, since))
 
     def _late(
-        self, suspects: set[int], is_late: Callable[[TopicPartition, int], bool]
+        self, suspects: Iterable[int], is_late: Callable[[TopicPartition, int], bool]
     ) -> dict[TopicPartition, tuple[int, ...]]:
-        if not suspects:
+        if not (suspects := frozenset(suspects)):
             return {}
         late = {
             tp: tuple(f for f in hosted.state.isr if f in suspects and is_late(tp, f))

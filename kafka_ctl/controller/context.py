@@ -83,7 +83,7 @@ class Context:
     """The keys of 0.10's `partitionReplicaAssignment`: where there are tables, exactly the known partitions."""
 
     _of_topic: dict[str, list[Replica]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What `replicas_of_topic` has returned; forgotten at each change of `topics` or `table`."""
+    """The answers of `replicas_of_topic`, forgotten at each change of `topics` or `table`."""
 
     def __post_init__(self) -> None:
         if self.in_tables:

@@ -231,8 +231,10 @@ class NothingIsDeletedUnasked(Invariant):
     motive = "KAFKA-5310, KAFKA-7235"
 
     def sent(self, record: Record) -> None:
-        tp, deletes = record.tp, record.action == "StopReplica" and record.detail == "delete"
-        if deletes and not self.facts.is_deleting(tp) and record.broker in self.facts.target(tp):
+        if record.action != "StopReplica" or record.detail != "delete":
+            return
+        tp = record.tp
+        if not self.facts.is_deleting(tp) and record.broker in self.facts.target(tp):
             text = f"broker {record.broker} is asked to delete {tp}, which it must keep"
             self.broken(record, text, Subject(tp, record.broker, aspect=MOVE))
 

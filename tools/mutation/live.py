@@ -20,6 +20,7 @@ def loaded(folders: tuple[Path, ...]) -> Functions:
     """Every function that is loaded from a file below these folders, decorated ones as well."""
     heads = tuple(f"{folder}/" for folder in folders)
     found: Functions = {}
+    gc.unfreeze()  # tests/conftest.py has hidden from the collector what was loaded
     for thing in gc.get_objects():
         if isinstance(thing, FunctionType) and thing.__code__.co_filename.startswith(heads):
             found.setdefault(_place(thing.__code__), []).append(thing)
