@@ -43,6 +43,10 @@ class Clock(Protocol):
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that the actors run on."""
 
+    @property
+    def in_order(self) -> bool:
+        """True on virtual time, while events come in the order of their times."""
+
     def now(self) -> float:
         """Seconds since the clock was made."""
 

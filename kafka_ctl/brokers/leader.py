@@ -375,7 +375,7 @@ class LeaderRole:
         clock = self.process.clock
         when = clock.now() + interval
         if self.process.world.plugins.rule("late", None) is None:
-            suspected = await self.process.network.until_suspect(self.process.id)
+            suspected = await self.process.network.until_suspect()
             while when <= suspected:
                 when += interval
         if when > clock.now():  # else this process has stood still since

@@ -75,7 +75,7 @@ class Peers(Network, Protocol):
     def suspects(self, leader: int) -> Iterable[int]:
         """Those of them that may be late somewhere."""
 
-    async def until_suspect(self, leader: int) -> float:
+    async def until_suspect(self) -> float:
         """Wait until a broker may be late, and return that time; the present one if one may be late already."""
 
     def wake_leaders(self) -> None:

@@ -122,13 +122,14 @@ class Operate(Exercise):
     def _waited(lab: Lab) -> bool:
         """True if a lab came to rest, or a minute has passed in it; False if it is busy without an end.
 
-        Where each election fails, and the next one begins at once, a minute brings nothing but elections.
+        Where an election fails, and the next one begins at once, a minute brings nothing but elections.
         """
+        begun = len(lab.trace)
         try:
             try:
                 lab.settle()
             except KafkaCtlError:
-                if not lab.world.election_blocked_by():
+                if not lab.trace.slice(begun, kind="controller", action="election_failed"):
                     lab.run_for(60)
         except RunTooLong:
             return False

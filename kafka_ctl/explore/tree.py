@@ -133,6 +133,7 @@ class Tree:
             branches = loop.choose = Branches(
                 loop, path, self.case.depth, lambda left: self.late or self._known(lab, left)
             )
+            lab.world.network.wake_leaders()
             trouble: object = None
             for line in (*self.case.commands, SETTLE):
                 if not isinstance(trouble, Failure) and not branches.stopped:

@@ -72,13 +72,18 @@ RARELY = (50_000, 50, 1_000)
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """Search for cycles rarely in this block; with Python's own thresholds that is a third of a large run's time."""
+    """Search for cycles rarely in this block; with Python's own thresholds that is a third of a large run's time.
+
+    Thresholds of one's own that let it come as rarely, or never, stay; so do those that are set in the block.
+    """
     before = gc.get_threshold()
-    gc.set_threshold(*RARELY)
+    often = 0 < before[0] < RARELY[0]  # else an outer block, or one in another thread, restores them
+    if often:
+        gc.set_threshold(*RARELY)
     try:
         yield
     finally:
-        if before != RARELY:  # else an outer block, or one in another thread, restores them
+        if often and gc.get_threshold()[0] == RARELY[0]:
             gc.set_threshold(*before)
 
 
@@ -95,7 +100,7 @@ def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P
         self._require_open(method.__name__)
         given = story.command(method, args, kwargs)
         clock = self._world.clock
-        with rarely_collected(), clock.uninterrupted(), clock.alone():
+        with clock.uninterrupted(), rarely_collected(), clock.alone():
             return self._carry_out(method, given)
 
     vars(recorded)["is_command"] = True

@@ -270,6 +270,7 @@ class Lab(Faults):
         from kafka_ctl.lab.event_order import GivenOrder
 
         loop.choose = GivenOrder(loop, given) if given else None
+        self._world.network.wake_leaders()
 
     # Pictures
 

@@ -37,6 +37,11 @@ class Clock:
         """Those that were spawned and have not ended."""
         self._user = threading.RLock()
 
+    @property
+    def in_order(self) -> bool:
+        """True on virtual time, while events come in the order of their times."""
+        return False
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Exclude all other threads from the block. Raises BadInput if another thread is in it."""
@@ -151,6 +156,10 @@ class VirtualClock(Clock):
     def __init__(self) -> None:
         super().__init__()
         self.loop: VirtualLoop = VirtualLoop()  # type: ignore[abstract]
+
+    @property
+    def in_order(self) -> bool:
+        return self.loop.choose is None
 
     def now(self) -> float:
         return self.loop.now

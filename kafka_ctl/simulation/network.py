@@ -184,13 +184,13 @@ class Network:
             raise ConnectionAbortedError(late)
 
     def link(self, source: int, target: int) -> Link:
-        self.wake_leaders()
         return self.links.setdefault((source, target), Link())
 
     def cut(self, source: int, target: int) -> None:
         link = self.link(source, target)
         link.cut_since = min(link.cut_since, self.clock.now())
         self.cuts[source, target] += 1
+        self.wake_leaders()
 
     def heal(self) -> None:
         """Nothing is wrong any more; what waited goes on."""
@@ -262,17 +262,26 @@ class Network:
             if id != leader and (broker.as_follower.is_suspect or self.unreachable_since(id, leader) != math.inf)
         }
 
-    async def until_suspect(self, leader: int) -> float:
+    async def until_suspect(self) -> float:
         """Wait until a broker may be late, and return that time; the present one if one may be late already.
 
-        A leader that stood still meanwhile returns, too: its process paused, and looks once when it goes on.
+        A leader does not wait where events do not come in the order of their times, nor longer than a pause of its own
+        process: when that goes on, it looks once. All wait and go on together, in the order of their last looks.
         """
         since = self.clock.now()
-        while since == self.clock.now() and not self.suspects(leader):
+        while self.clock.in_order and since == self.clock.now() and self._is_well():
             woken = self.clock.loop.create_future()
             self._waiting_leaders.append(woken)
             since = await woken
         return since
+
+    def _is_well(self) -> bool:
+        """True if no broker of the lab can be late."""
+        cut = any(link.cut_since != math.inf for link in self.links.values())
+        return not cut and all(
+            broker.listening and broker.paused_since == math.inf and not broker.as_follower.is_suspect
+            for broker in self.brokers.values()
+        )
 
     def wake_leaders(self) -> None:
         """From now on a broker may be late: the leaders that wait for that look again."""

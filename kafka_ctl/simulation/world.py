@@ -89,6 +89,7 @@ class World:
     def add_broker(self, id: int, rack: str | None) -> Broker:
         """A broker that is not started yet."""
         broker = self.brokers[id] = self.clock.call(lambda: Broker(id, rack, self))
+        self.clock.call(self.network.wake_leaders)  # an ISR may have it already
         return broker
 
     def broker(self, id: int) -> Broker:
