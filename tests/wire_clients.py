@@ -107,6 +107,10 @@ class Asking:
         self.connection.close()
 
 
+COMMITTED = {"replica_id": -1, "max_wait": 0, "min_bytes": 0, "max_bytes": 1 << 20, "isolation_level": 1}
+"""The fields of a Fetch by a reader of committed records that does not wait, but for its partitions."""
+
+
 def fetch_of(*partitions: tuple[str, int, int], most: int = 1 << 20) -> list[Message]:
     """The topics of a Fetch request: topic, partition and offset of each."""
     topics: dict[str, list[Message]] = {}

@@ -269,19 +269,11 @@ class Network:
         process: when that goes on, it looks once. All wait and go on together, in the order of their last looks.
         """
         since = self.clock.now()
-        while self.clock.in_order and since == self.clock.now() and self._is_well():
+        while self.clock.in_order and since == self.clock.now() and not any(map(self.suspects, self.brokers)):
             woken = self.clock.loop.create_future()
             self._waiting_leaders.append(woken)
             since = await woken
         return since
-
-    def _is_well(self) -> bool:
-        """True if no broker of the lab can be late."""
-        cut = any(link.cut_since != math.inf for link in self.links.values())
-        return not cut and all(
-            broker.listening and broker.paused_since == math.inf and not broker.as_follower.is_suspect
-            for broker in self.brokers.values()
-        )
 
     def wake_leaders(self) -> None:
         """From now on a broker may be late: the leaders that wait for that look again."""

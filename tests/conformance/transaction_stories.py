@@ -18,7 +18,7 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.wire.batches import CONTROL, TRANSACTIONAL, Batch, Record, read_batch, read_records, split, write_batch
 from kafka_ctl.wire.error_codes import name_of
 from kafka_ctl.wire.transactions import COMMIT, coordinator_epoch
-from tests.wire_clients import Asking, eventually, fetch_of, listening
+from tests.wire_clients import COMMITTED, Asking, eventually, fetch_of, listening
 from tools.recorder.release import RECORDINGS
 
 TOPIC, ASSIGNMENT = "orders", {0: (2, 3), 1: (3, 2)}
@@ -214,16 +214,7 @@ class Producer:
         """What a reader of committed records is told; with `stable`, once nothing is undecided."""
 
         def asked() -> dict[str, Any]:
-            reported = self.broker.ask(
-                "Fetch",
-                4,
-                replica_id=-1,
-                max_wait=0,
-                min_bytes=0,
-                max_bytes=1 << 20,
-                isolation_level=1,
-                topics=fetch_of(("orders", 0, 0)),
-            )
+            reported = self.broker.ask("Fetch", 4, **COMMITTED, topics=fetch_of(("orders", 0, 0)))
             return dict(reported["responses"][0]["partitions"][0])
 
         if stable:
@@ -340,16 +331,7 @@ class Play:
         """Fetch as a reader of committed records, once the log ends there and, unless `open`, all is decided."""
 
         def asked() -> dict[str, Any]:
-            reported = self.to_leader(partition).ask(
-                "Fetch",
-                4,
-                replica_id=-1,
-                max_wait=0,
-                min_bytes=0,
-                max_bytes=1 << 20,
-                isolation_level=1,
-                topics=fetch_of((TOPIC, partition, 0)),
-            )
+            reported = self.to_leader(partition).ask("Fetch", 4, **COMMITTED, topics=fetch_of((TOPIC, partition, 0)))
             return dict(reported["responses"][0]["partitions"][0])
 
         def holds() -> bool:

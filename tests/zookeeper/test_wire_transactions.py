@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from labs import until_quiet
-from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
+from wire_clients import COMMITTED, Asking, closed_connections, eventually, fetch_of, listening
 
 from kafka_ctl import Lab
 
@@ -105,16 +105,7 @@ def leader(lab: Lab, topic: str) -> int:
 def end_offsets(lab: Lab, topic: str) -> tuple[int, int]:
     """The last stable offset and the high watermark, as the leader tells a reader."""
     with Asking(lab, leader(lab, topic)) as asking:
-        reported = asking.ask(
-            "Fetch",
-            4,
-            replica_id=-1,
-            max_wait=0,
-            min_bytes=0,
-            max_bytes=1 << 20,
-            isolation_level=1,
-            topics=fetch_of((topic, 0, 0)),
-        )
+        reported = asking.ask("Fetch", 4, **COMMITTED, topics=fetch_of((topic, 0, 0)))
     part = reported["responses"][0]["partitions"][0]
     if part["error_code"]:  # it has not heard yet that it leads
         return -1, 0
