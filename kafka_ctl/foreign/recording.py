@@ -27,7 +27,7 @@ from kafka_ctl.foreign.reading import Change
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.trace import details
-from kafka_ctl.trace.record import Columns, Recorder
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 
 
@@ -171,11 +171,9 @@ class Recording:
         elif state.leader == NO_LEADER:
             self._move("mark", tp, source, OFFLINE, state, fact)
         elif state.leader == before.leader and source == ONLINE:
-            moved: Columns = {"source": ReplicaState.ONLINE, "target": ReplicaState.OFFLINE, "cause": fact}
+            actor, moved = self._controller(state.controller_epoch), (ReplicaState.ONLINE, ReplicaState.OFFLINE)
             for replica in sorted(set(before.isr) - set(state.isr)):
-                self.trace.about(
-                    self._controller(state.controller_epoch), "replica", "stop", tp, replica, state, **moved
-                )
+                self.trace.about(actor, "replica", "stop", tp, replica, state, *moved, cause=fact)
         else:
             self._elected(tp, before, state, source, fact)
 
@@ -189,8 +187,8 @@ class Recording:
     def _elected(
         self, tp: TopicPartition, before: LeaderAndIsr, state: LeaderAndIsr, source: PartitionState, fact: int
     ) -> None:
-        replicas = self.cluster.topics.get(tp.topic, {}).get(tp.partition)
-        assigned = replicas.replicas if replicas else ()
+        assignment = self.cluster.topics.get(tp.topic, {}).get(tp.partition)
+        assigned = assignment.replicas if assignment else ()
         if source != ONLINE:
             strategy = "offline"
         elif tp in self.cluster.moving():
@@ -200,8 +198,10 @@ class Recording:
         target = "clean" if state.leader in before.isr else "unclean"
         live, isr = details.listed(sorted(self.live)), details.listed(before.isr)
         was = details.write(live=live, isr_before=isr, leader_before=before.leader)
-        columns: Columns = {"target": target, "cause": fact, "replicas": assigned or None, "detail": was}
-        self.trace.about(self._controller(state.controller_epoch), "election", strategy, tp, None, state, **columns)
+        actor, replicas = self._controller(state.controller_epoch), assigned or None
+        self.trace.about(
+            actor, "election", strategy, tp, None, state, target=target, cause=fact, replicas=replicas, detail=was
+        )
         self._moves.append(partial(self._move, "elect", tp, source, ONLINE, state, fact, assigned))
 
     def _broker(self, broker: int, node: ZNode | None, fact: int) -> None:
@@ -265,6 +265,7 @@ class Recording:
         if target == NON_EXISTENT:
             del self.states[tp]
         epoch = self.cluster.epoch if state is None or action == "mark" else state.controller_epoch
-        columns: Columns = {"source": source, "target": target, "cause": cause, "replicas": replicas}
-        columns["controller_epoch"] = epoch
-        self.trace.about(self._controller(epoch or 0), "partition", action, tp, None, state, **columns)
+        actor = self._controller(epoch or 0)
+        self.trace.about(
+            actor, "partition", action, tp, None, state, source, target, epoch, cause=cause, replicas=replicas
+        )

@@ -66,7 +66,7 @@ ADMIN: ContextVar[Admin | None] = ContextVar("admin", default=None)
 """The administrator who is at work, where there are several."""
 
 
-RARELY = (50_000, 50, 1_000)
+RARELY = (1_000_000, 50, 1_000)
 """Thresholds of Python's garbage collector while a command makes many records, which stay."""
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
-from typing import NamedTuple, Self, TypedDict, Unpack, overload
+from typing import NamedTuple, Self, TypedDict, overload
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.display import table
@@ -158,23 +158,24 @@ class Recorder(Sequence[Record]):
         for listener in self.listeners:
             listener(record)
         return seq
-    # fmt: on
 
     def about(
-        self,
-        actor: str,
-        kind: str,
-        action: str,
-        partition: TopicPartition,
-        broker: int | None = None,
-        state: LeaderAndIsr | None = None,
-        **columns: Unpack[Columns],
+        self, actor: str, kind: str, action: str, partition: TopicPartition, broker: int | None = None,
+        state: LeaderAndIsr | None = None, source: str | None = None, target: str | None = None,
+        controller_epoch: int | None = None, path: str | None = None, error: str | None = None,
+        cause: int | None = None, replicas: tuple[int, ...] | None = None, detail: str | None = None,
     ) -> int:
         """Append a record about a partition and, if given, how it is led; returns its `seq`."""
+        topic, number = partition
+        leader = isr = leader_epoch = zk_version = None
         if state is not None:
-            columns["leader"], columns["isr"], columns["leader_epoch"], columns["zk_version"], epoch = state
-            columns.setdefault("controller_epoch", epoch)
-        return self.add(actor, kind, action, partition.topic, partition.partition, broker, **columns)
+            leader, isr, leader_epoch, zk_version, epoch = state
+            controller_epoch = epoch if controller_epoch is None else controller_epoch
+        return self.add(  # by position: names would be copied for each of many records
+            actor, kind, action, topic, number, broker, source, target, leader, isr, leader_epoch, zk_version,
+            controller_epoch, path, error, cause, replicas, detail,
+        )
+    # fmt: on
 
     def __len__(self) -> int:
         return len(self.records)
