@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from kafka_ctl.history.questions.departures import departures_of_lives
 from kafka_ctl.history.questions.frames import Records, ask, frame, milliseconds
 from kafka_ctl.history.questions.leaders import imbalance_of_lives
-from kafka_ctl.history.questions.unavailability import unavailability
+from kafka_ctl.history.questions.unavailability import blamed_of_lives
 
 _COST = """
 WITH moves AS (
@@ -16,24 +16,24 @@ WITH moves AS (
     FROM {records} WHERE kind = 'partition' AND action != 'set' AND error IS NULL
 ), changes AS (
     SELECT *, lag(leader) OVER (PARTITION BY history, life, topic, partition ORDER BY seq) AS old FROM moves
+), departures AS (  -- with the intervals that each caused
+    SELECT history, life, leader AS broker, max(departed) AS d, count_if(departed IS NULL) AS intervals,
+           count(end_ms) AS ended, max(outage_ms) AS longest_ms, sum(outage_ms) AS outage_ms
+    FROM {blamed} WHERE departed IS NOT NULL OR cause_seq IS NOT NULL
+    GROUP BY history, life, leader, coalesce(departed.cause_seq, cause_seq)
 ), line AS (  -- for each broker: partitions won and lost, and its departures
-    SELECT history, life, broker, began_seq AS seq, 0 AS won, struct(*) AS d FROM {departures}
+    SELECT history, life, broker, d.began_seq AS seq, 0 AS won, struct(*) AS of FROM departures
     UNION ALL
     SELECT history, life, broker, seq, won, NULL FROM changes LATERAL VIEW stack(2, leader, 1, old, -1) AS broker, won
     WHERE broker IS NOT NULL AND NOT (leader <=> old)
 ), led AS (
-    SELECT history, life, d, sum(won) OVER (PARTITION BY history, life, broker ORDER BY seq {so_far}) AS led FROM line
-), hurt AS (
-    SELECT history, cause_seq, count(*) AS intervals, count(end_ms) AS ended, max(outage_ms) AS longest_ms,
-           sum(outage_ms) AS outage_ms
-    FROM {unavailability} WHERE cause_seq IS NOT NULL GROUP BY history, cause_seq
+    SELECT history, life, broker, of, of.d,
+           sum(won) OVER (PARTITION BY history, life, broker ORDER BY seq {so_far}) AS led FROM line
 )
-SELECT /*+ SHUFFLE_HASH(hurt) */ led.history, led.life, d.broker, d.cause, d.cause_seq, d.began_ms, d.at_ms,
-       round(d.at_ms - d.began_ms, 4) AS duration_ms, d.attempts,
-       d.remaining, led, coalesce(intervals, 0) AS leaderless, coalesce(intervals - ended, 0) AS unfinished,
-       round(coalesce(longest_ms, 0), 4) AS longest_ms, round(coalesce(outage_ms, 0), 4) AS outage_ms
-FROM led LEFT JOIN hurt ON hurt.history = led.history AND hurt.cause_seq = d.cause_seq
-WHERE d IS NOT NULL
+SELECT history, life, broker, d.cause, d.cause_seq, d.began_ms, d.at_ms, round(d.at_ms - d.began_ms, 4) AS duration_ms,
+       d.attempts, d.remaining, led, of.intervals AS leaderless, of.intervals - of.ended AS unfinished,
+       round(coalesce(of.longest_ms, 0), 4) AS longest_ms, round(coalesce(of.outage_ms, 0), 4) AS outage_ms
+FROM led WHERE of IS NOT NULL
 """
 
 
@@ -51,8 +51,7 @@ def shutdown_vs_failure(records: Records) -> DataFrame:
 
 def _costs(records: DataFrame) -> DataFrame:
     """`shutdown_vs_failure` with the `life` of each departure."""
-    known = {"departures": departures_of_lives(records), "unavailability": unavailability(records)}
-    return ask(_COST, records=records, **known)
+    return ask(_COST, records=records, blamed=blamed_of_lives(records))
 
 
 _SESSIONS = """

@@ -13,7 +13,7 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.history.questions.departures import departures_of_lives
 from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
-_QUERY = """
+_BLAMED = """
 WITH moves AS (
     SELECT history, life, topic, partition, seq, time_ms, target, controller_epoch, nullif(leader, -1) AS leader,
            error IS NOT NULL OR target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
@@ -54,17 +54,17 @@ WITH moves AS (
     FROM changes LEFT JOIN epochs USING (history, life, controller_epoch)
     WHERE (down OR unseen) AND NOT going
 ), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
-    SELECT history, life, broker, cause_seq AS seq, struct(cause, cause_seq, at_ms) AS departure, NULL AS i
+    SELECT history, life, broker, cause_seq AS seq, struct(cause, cause_seq, at_ms) AS departure, NULL AS i,
+           struct(*) AS departed
     FROM {departures}
     UNION ALL
     SELECT history, life, leader, seq, NULL,
-           struct(topic, partition, start_ms, end_ms, restored, election_refused, led_ms, new)
+           struct(topic, partition, start_ms, end_ms, restored, election_refused, led_ms, new), NULL
     FROM intervals
 ), blamed AS (
-    SELECT history, broker AS leader, i.*,
+    SELECT history, life, broker AS leader, i.*, departed,
            CASE WHEN broker IS NOT NULL THEN last_value(departure) IGNORE NULLS OVER (
-               PARTITION BY history, life, broker ORDER BY seq {so_far}) END AS known,
-           i
+               PARTITION BY history, life, broker ORDER BY seq {so_far}) END AS known
     FROM line
 ), guilty AS (  -- logs may lack the last departure; one after which the broker led again is another story
     SELECT *, CASE WHEN NOT (known.cause IN ('broker loss', 'controlled shutdown') AND known.at_ms < led_ms)
@@ -73,12 +73,21 @@ WITH moves AS (
     SELECT *, CASE WHEN new THEN 'topic creation' ELSE d.cause END AS cause, d.cause_seq AS cause_seq,
            -- A broker that was elected before its crash was noticed was lost at that election.
            CASE WHEN d IS NULL THEN start_ms ELSE least(start_ms, greatest(d.at_ms, led_ms)) END AS lost_ms
-    FROM guilty WHERE i IS NOT NULL
+    FROM guilty
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
-       election_refused, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
+       election_refused, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms, life, departed
 FROM reported
 """
+
+
+def blamed_of_lives(records: DataFrame) -> DataFrame:
+    """The rows of `unavailability`, and among them every departure, so that both are asked for once.
+
+    In the row of a departure, `departed` has the columns of `departures_of_lives`; of the others it has `life`, and
+    `leader` is the broker. In the row of an interval `departed` is null.
+    """
+    return ask(_BLAMED, main=only(records, "section = 'main'"), departures=departures_of_lives(records))
 
 
 def unavailability(records: Records) -> DataFrame:
@@ -103,8 +112,7 @@ def unavailability(records: Records) -> DataFrame:
     The cause is the last departure of the broker that led. That needs no walk along the chain of causes.
     A deletion takes partitions through Offline at its end; that is no interval.
     """
-    df = frame(records)
-    return ask(_QUERY, main=only(df, "section = 'main'"), departures=departures_of_lives(df))
+    return blamed_of_lives(frame(records)).where("departed IS NULL").drop("life", "departed")
 
 
 BY = ("history", "topic", "partition", "cause", "leader", "restored", "election_refused")
