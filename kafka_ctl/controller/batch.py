@@ -34,11 +34,10 @@ from kafka_ctl.trace.record import CAUSE
 V = TypeVar("V")
 States = dict[TopicPartition, PartitionState]
 Pack = Callable[[list[Change]], list[Request]]
-RETRY_BACKOFF = 0.1
-"""Seconds between two attempts of a channel to deliver the same request."""
-
 Callback = Callable[[int, Response], None]
 """Called with the broker that answered and its answer."""
+RETRY_BACKOFF = 0.1
+"""Seconds between two attempts of a channel to deliver the same request."""
 
 
 class Channel:

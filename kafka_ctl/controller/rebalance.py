@@ -36,7 +36,6 @@ MANUAL, AUTOMATIC = "ZkTriggered", "AutoTriggered"
 UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
 DELETING = ApiError("INVALID_TOPIC_EXCEPTION", "The topic is being deleted")
 NOT_NEEDED = ApiError("ELECTION_NOT_NEEDED", "Leader election not needed for topic partition")
-STRATEGIES = {ElectionType.PREFERRED: Strategy.PREFERRED, ElectionType.UNCLEAN: Strategy.UNCLEAN}
 UNAVAILABLE = {
     ElectionType.PREFERRED: "PREFERRED_LEADER_NOT_AVAILABLE",
     ElectionType.UNCLEAN: "ELIGIBLE_LEADERS_NOT_AVAILABLE",
@@ -136,7 +135,7 @@ async def elect_leaders(
     electable = [tp for tp in wanted if _needs_election(env, kind, tp)]
     answers |= dict.fromkeys((tp for tp in wanted if tp not in electable), NOT_NEEDED)
     env.log("election_starting", partitions=[str(tp) for tp in electable], type=kind)
-    failures = await env.partition_machine.handle(electable, ONLINE, STRATEGIES[kind])
+    failures = await env.partition_machine.handle(electable, ONLINE, Strategy[kind])
     for tp in electable:
         error = failures.get(tp)
         code = UNAVAILABLE[kind] if isinstance(error, StateChangeFailed) else "UNKNOWN_SERVER_ERROR"

@@ -89,7 +89,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         for replica in replicas:
             tp = replica.topic_partition
             state = await self.process.zk.state(tp) if reads else self.context.leadership.get(tp)
-            if state is not None and state.leader == replica.broker:
+            if state is not None and state.leader == replica.broker:  # to be started as follower, it leads already
                 self.failed(replica, target, failure("would_lead", broker=replica.broker, partition=tp))
                 continue
             if state is not None:

@@ -133,14 +133,15 @@ class StateMachine(ABC, Generic[Subject, State, How]):
         states: dict[TopicPartition, LeaderAndIsr] = {}
         for tp, subject in subjects.items():
             state = found[tp]
-            error = (
-                self.missing(subject) if isinstance(state, NoNode) else state if isinstance(state, Exception) else None
-            )
-            if not isinstance(state, Exception):
-                if state.controller_epoch <= self.context.epoch:
-                    states[tp] = state
-                    continue
+            error: Exception | None = None
+            if isinstance(state, NoNode):
+                error = self.missing(subject)
+            elif isinstance(state, Exception):
+                error = state
+            elif state.controller_epoch > self.context.epoch:
                 error = self.newer(tp, state)
+            else:
+                states[tp] = state
             if error is not None:
                 self.failed(subject, target, error)
         return states
