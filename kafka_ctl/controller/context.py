@@ -149,6 +149,11 @@ class Context:
             raise StateChangeFailed(f"key not found: {partition}")
         return self.leadership[partition].leader
 
+    def led_by_preferred(self, partition: TopicPartition) -> bool:
+        """True if the leader of a partition is its preferred replica."""
+        state = self.leadership.get(partition)
+        return state is not None and state.leader == self.assigned(partition)[0]
+
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         """The assignment with the replicas being added and removed; an empty one if the partition is unknown."""
         return self.topics.get(partition.topic, {}).get(partition.partition, ReplicaAssignment(()))

@@ -15,14 +15,12 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events
-from kafka_ctl.controller.batch import RequestBatch
-from kafka_ctl.controller.channel import Channels
+from kafka_ctl.controller.batch import Callback, Channels, RequestBatch
 from kafka_ctl.controller.gauges import Gauges
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.process import ControllerProcess, Lock, Thread
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
-from kafka_ctl.requests import Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
@@ -59,6 +57,7 @@ class Controller(ControllerProcess):
         self.threads: list[Thread] = []
         """Background threads of the active controller."""
         self.channels = Channels(self)
+        self.leader_and_isr_answered = self.answered(events.LeaderAndIsrResponseReceived)
         batches = [RequestBatch(self, self.channels, self.leader_and_isr_answered) for _ in range(3)]
         self.batch = batches[0]
         self.partition_machine = PartitionStateMachine(self, batches[1])
@@ -134,13 +133,9 @@ class Controller(ControllerProcess):
         """True if this broker acts as controller; in 0.10, True while it has channels (KAFKA-4447)."""
         return self.channels.open if self.generation.threads.acts_while_connected else self.active_id == self.id
 
-    def locked(self) -> AbstractAsyncContextManager[object]:
-        """The controller lock of 0.10; a no-op since."""
-        return nullcontext() if self.generation.threads.single_threaded else self.lock
-
-    def locked_for_shutdown(self) -> AbstractAsyncContextManager[object]:
-        """The same for controlled shutdowns, one of which runs at a time."""
-        return nullcontext() if self.generation.threads.single_threaded else self.shutdown_lock
+    def locked(self, lock: Lock | None = None) -> AbstractAsyncContextManager[object]:
+        """The controller lock of 0.10, or another lock of it; a no-op since."""
+        return nullcontext() if self.generation.threads.single_threaded else lock or self.lock
 
     def hand_over(self, event: events.Event) -> None:
         """Process an event that no listener made: in its turn or, before there was a queue, in a thread of its own."""
@@ -149,9 +144,9 @@ class Controller(ControllerProcess):
         else:
             self.spawn(self.work(event, self.queue.record(event)))
 
-    def leader_and_isr_answered(self, broker: int, response: Response) -> None:
-        errors = dict(response.errors)
-        self.hand_over(events.LeaderAndIsrResponseReceived(broker, response.error, errors))
+    def answered(self, kind: Callable[[int, str | None, dict[TopicPartition, str | None]], events.Event]) -> Callback:
+        """The callback that makes an event of a broker's answer."""
+        return lambda broker, answer: self.hand_over(kind(broker, answer.error, dict(answer.errors)))
 
     async def send_update_metadata(
         self, partitions: Iterable[TopicPartition] | None = None, brokers: Iterable[int] | None = None

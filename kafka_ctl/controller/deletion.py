@@ -19,7 +19,6 @@ from kafka_ctl.partition import NON_EXISTENT, OFFLINE
 from kafka_ctl.replica import INELIGIBLE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import NON_EXISTENT as NON_EXISTENT_REPLICA
 from kafka_ctl.replica import OFFLINE as OFFLINE_REPLICA
-from kafka_ctl.requests import Response
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, DeleteTopicsTopicZNode, DeleteTopicsZNode, TopicZNode
 
@@ -159,7 +158,7 @@ async def look(env: Controller) -> None:
             env.log("deletion_completed", topic=topic)
         elif started:
             if not leave_first:
-                brokers, partitions = ({r.broker for r in started}, {str(r.topic_partition) for r in started})
+                brokers, partitions = {r.broker for r in started}, {str(r.topic_partition) for r in started}
                 env.log("deletion_in_progress", topic=topic, replicas=sorted(brokers), partitions=sorted(partitions))
         elif failed := context.replicas_in(topic, INELIGIBLE):
             env.log("retrying_deletion", topic=topic, replicas=[list(r) for r in failed])
@@ -194,11 +193,6 @@ def _move(env: Controller, topic: str) -> str:
 async def _begin(env: Controller, topic: str) -> None:
     """Remove the topic from the brokers' metadata, then stop and delete the replicas that are online."""
     context, partitions = env.context, env.context.partitions_of(topic)
-
-    def answered(broker: int, answer: Response) -> None:
-        errors = dict(answer.errors)
-        env.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, errors))
-
     env.log("topic_deletion", topics=[topic])
     if env.generation.deletion.partitions_leave_first and topic not in context.deletion_started:
         await _partitions_leave(env, partitions)
@@ -210,6 +204,7 @@ async def _begin(env: Controller, topic: str) -> None:
     retry = [r for r in alive if context.replicas.get(r) is not SUCCESSFUL]
     await env.replica_machine.handle(dead, INELIGIBLE)
     await env.replica_machine.handle(retry, OFFLINE_REPLICA)
+    answered = env.answered(events.TopicDeletionStopReplicaResponseReceived)
     await env.replica_machine.handle(retry, STARTED, answered)
     if dead:
         halt(env, [topic], DEAD)

@@ -11,7 +11,6 @@ from typing import Final
 
 from kafka_ctl.controller import (
     deletion,
-    electing,
     events,
     failover,
     membership,
@@ -50,7 +49,7 @@ async def process(env: Controller, event: events.Event) -> None:
         case events.ListPartitionReassignments(partitions, reply):
             reassignment_incremental.list_partition_reassignments(env, partitions, reply)
         case events.ReplicaLeaderElection(kind, partitions, reply):
-            await electing.elect_leaders(env, kind, partitions, reply)
+            await rebalance.elect_leaders(env, kind, partitions, reply)
         case _ if await _acts(env):
             await _process_active(env, event)
 
@@ -63,6 +62,7 @@ async def _acts(env: Controller) -> bool:
 
 async def _process_active(env: Controller, event: events.Event) -> None:
     """Process an event of the acting controller; any other controller drops it."""
+    moving = reassignment_incremental if env.generation.reassignment.incremental_reassignment else reassignment
     match event:
         case events.BrokerChange():
             await membership.broker_change(env)
@@ -76,18 +76,14 @@ async def _process_active(env: Controller, event: events.Event) -> None:
             await deletion.topic_deletion(env)
         case events.TopicDeletionStopReplicaResponseReceived(broker, failed, errors):
             await deletion.stop_replica_response(env, broker, failed, errors)
-        case events.PartitionReassignment() if env.generation.reassignment.incremental_reassignment:
-            await reassignment_incremental.zk_partition_reassignment(env)
         case events.PartitionReassignment():
-            await reassignment.partition_reassignment(env)
+            await moving.partition_reassignment(env)
         case events.PartitionReassignmentIsrChange(tp):
-            await (
-                reassignment_incremental if env.generation.reassignment.incremental_reassignment else reassignment
-            ).isr_change(env, tp)
+            await moving.isr_change(env, tp)
         case events.PreferredReplicaLeaderElection():
             await rebalance.preferred_election(env)
         case events.TopicUncleanLeaderElectionEnable(topic):
-            await electing.unclean_enabled(env, topic)
+            await rebalance.unclean_enabled(env, topic)
         case events.AutoPreferredReplicaLeaderElection():
             await rebalance.auto_rebalance(env)
         case events.LogDirEventNotification():

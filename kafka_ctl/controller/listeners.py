@@ -12,7 +12,7 @@ from kafka_ctl.controller import events
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import Handler
-from kafka_ctl.zookeeper.store import CREATED, DATA_CHANGED, DELETED
+from kafka_ctl.zookeeper.store import CREATED, DATA_CHANGED, DELETED, Delete
 
 CHILDREN: dict[str, Callable[[], events.Event]] = {
     znodes.BrokerIdsZNode.path(): events.BrokerChange,
@@ -85,6 +85,13 @@ async def watch_reassignment(env: Controller) -> bool:
 async def watch_preferred(env: Controller) -> bool:
     """Watch for `/admin/preferred_replica_election` to be created; whether it is there."""
     return await _watch_request(env, znodes.PreferredReplicaElectionZNode, events.PreferredReplicaLeaderElection())
+
+
+async def end_request(env: Controller, znode: type[znodes.FixedZNode], event: events.Event) -> None:
+    """Delete a request that is done."""
+    await env.zk.write(Delete(znode.path()))
+    if env.generation.reassignment.requests_begin_when_created:
+        env.queue.put(event)  # the watch is armed again by looking
 
 
 async def _watch_request(env: Controller, znode: type[znodes.FixedZNode], event: events.Event) -> bool:

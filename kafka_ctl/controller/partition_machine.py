@@ -1,6 +1,5 @@
 """The partition state machine: performs the moves of the table in `partition.py`, with their side effects.
 
-Every call of `handle` is one request batch. What cannot move is recorded and left alone; the others go on.
 Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionStateMachine
 """
 
@@ -8,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -145,7 +143,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         """Elect until every write went through or failed for good."""
         remaining, elected = partitions, []
         if strategy is Strategy.PREFERRED and not self.process.generation.election.elects_already_preferred:
-            elected = [tp for tp in partitions if self._led_by_preferred(tp)]
+            elected = [tp for tp in partitions if self.context.led_by_preferred(tp)]
             remaining = partitions = [tp for tp in partitions if tp not in elected]
         whole = self.process.generation.election.retries_whole_batch
         retry = self.process.plugins.rule("retry", lambda asked, refused: asked if whole else refused)
@@ -156,18 +154,13 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         for tp in elected:
             self.led(tp, "elect", self.context.leadership[tp])
 
-    def _led_by_preferred(self, tp: TopicPartition) -> bool:
-        state = self.context.leadership.get(tp)
-        return state is not None and state.leader == self.context.assigned(tp)[0]
-
     async def _elect_once(
         self, partitions: Sequence[TopicPartition], strategy: Strategy
     ) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """One round: read, decide, write; returns the partitions elected and those to try again."""
         process, context = self.process, self.context
         found = await process.zk.states(partitions)
-        missing, newer = partial(no_state, process), partial(newer_controller_elected, process)
-        states = self.usable({tp: tp for tp in partitions}, found, ONLINE, missing, newer)
+        states = self.usable({tp: tp for tp in partitions}, found, ONLINE)
         allowed = await self._unclean_allowed(states, strategy)
         receivers: dict[TopicPartition, tuple[int, ...]] = {}
         updates: dict[TopicPartition, LeaderAndIsr] = {}
@@ -185,6 +178,14 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         for tp, error in updated.failed.items():
             self.failed(tp, ONLINE, error)
         return list(updated.done), updated.retry
+
+    def missing(self, tp: TopicPartition) -> StateChangeFailed:
+        """The error of an election where no leader was ever written."""
+        row = "no_state" if self.process.generation.log.names_election_strategies else "no_state_old"
+        return failure(row, partition=printed(self.process, tp), state=self.states[tp])
+
+    def newer(self, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
+        return failure("newer_controller_elected", partition=tp, id=self.process.id, other=state.controller_epoch)
 
     async def _unclean_allowed(self, states: dict[TopicPartition, LeaderAndIsr], strategy: Strategy) -> dict[str, bool]:
         """By topic, whether a replica out of sync may lead; asked only where no replica in sync is online."""
@@ -259,12 +260,6 @@ def no_live_replica(process: ControllerProcess, tp: TopicPartition) -> StateChan
     return failure("no_live_replica", before=before, partition=pair, assigned=assigned, live=live)
 
 
-def no_state(process: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
-    """An election where no leader was ever written."""
-    row = "no_state" if process.generation.log.names_election_strategies else "no_state_old"
-    return failure(row, partition=printed(process, tp), state=process.context.partitions[tp])
-
-
 def no_leader(
     process: ControllerProcess, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
 ) -> StateChangeFailed:
@@ -291,8 +286,3 @@ def no_leader(
         shutting_down=joined(sorted(context.shutting_down), ","),
         now=f'[{{"leader":{state.leader},"leader_epoch":{state.leader_epoch},"isr":[{isr}]}}]',
     )
-
-
-def newer_controller_elected(process: ControllerProcess, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
-    """An election where a newer controller has already elected."""
-    return failure("newer_controller_elected", partition=tp, id=process.id, other=state.controller_epoch)

@@ -22,7 +22,7 @@ from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.scala_order import difference, union
-from kafka_ctl.zookeeper.store import Delete, Set
+from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicZNode
 
 Requests = dict[TopicPartition, tuple[int, ...]]
@@ -250,7 +250,7 @@ async def bump_leader_epoch(
         if state is None:
             raise failure("epoch_without_state", partition=tp)
         if state.controller_epoch > env.context.epoch:
-            raise newer_controller_wrote(env, tp, state)
+            raise newer_controller_wrote(env, state)
         new = state.led_by(state.leader, state.isr)._replace(controller_epoch=env.context.epoch)
         updated = await env.zk.update_states({tp: new}, env.generation.zookeeper.accepts_own_lost_write)
         for error in updated.failed.values():
@@ -262,21 +262,15 @@ async def bump_leader_epoch(
         cached = env.context.leadership.get(tp, written)
         epoch = remember(cached.leader_epoch, written.leader_epoch)
         env.context.leadership[tp] = written if epoch == written.leader_epoch else cached._replace(leader_epoch=epoch)
-    env.log("leader_epoch_updated", partition=str(tp), leader_epoch=done[tp].leader_epoch)
-    await _send(env, tp, done[tp], receivers, assignment)
-
-
-async def _send(
-    env: Controller, tp: TopicPartition, state: LeaderAndIsr, receivers: tuple[int, ...], assignment: tuple[int, ...]
-) -> None:
+    env.log("leader_epoch_updated", partition=str(tp), leader_epoch=written.leader_epoch)
     full = env.context.assignment(tp)
     async with env.batch_of_its_own() as batch:
-        new = () if env.generation.bugs.omits_new_replicas else full.adding
-        batch.leader_and_isr([r for r in receivers if r not in new], tp, state, assignment, is_new=False)
-        if new:
-            batch.leader_and_isr(new, tp, state, assignment, is_new=True)
-    led = {"leader": state.leader, "isr": list(state.isr)}
-    led |= {"leader_epoch": state.leader_epoch, "zk_version": state.zk_version, "replicas": list(assignment)}
+        added = () if env.generation.bugs.omits_new_replicas else full.adding
+        batch.leader_and_isr([r for r in receivers if r not in added], tp, written, assignment, is_new=False)
+        if added:
+            batch.leader_and_isr(added, tp, written, assignment, is_new=True)
+    led = {"leader": written.leader, "isr": list(written.isr)}
+    led |= {"leader_epoch": written.leader_epoch, "zk_version": written.zk_version, "replicas": list(assignment)}
     moves = {"adding": list(full.adding), "removing": list(full.removing)}
     env.log("reassignment_told", partition=str(tp), **led, **moves)
 
@@ -318,14 +312,11 @@ async def read_request(env: Controller) -> Requests:
 
 async def write_request(env: Controller, rest: Requests) -> None:
     """Write the rest of the request, or delete the znode if nothing is left."""
-    path = ReassignPartitionsZNode.path()
     if rest:
-        await env.zk.set_or_create(path, ReassignPartitionsZNode.encode(rest))
-        return
-    env.log("reassignment_done")
-    await env.zk.write(Delete(path))
-    if env.generation.reassignment.requests_begin_when_created:
-        env.queue.put(events.PartitionReassignment())  # the watch is armed again by looking
+        await env.zk.set_or_create(ReassignPartitionsZNode.path(), ReassignPartitionsZNode.encode(rest))
+    else:
+        env.log("reassignment_done")
+        await listeners.end_request(env, ReassignPartitionsZNode, events.PartitionReassignment())
 
 
 async def forget(env: Controller, partitions: Iterable[TopicPartition]) -> None:

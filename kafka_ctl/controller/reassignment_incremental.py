@@ -29,7 +29,7 @@ Targets = Mapping[TopicPartition, Sequence[int] | None]
 
 async def initialize(env: Controller) -> None:
     """At failover, once ready: first what ZooKeeper's znode asks for, then what the topics' znodes say is under way."""
-    handled = await zk_partition_reassignment(env)
+    handled = await partition_reassignment(env)
     await resume(env, lambda tp, _: tp not in handled)
 
 
@@ -41,7 +41,7 @@ async def resume(env: Controller, wanted: Callable[[TopicPartition, ReplicaAssig
             await on_reassignment(env, tp, assignment)
 
 
-async def zk_partition_reassignment(env: Controller) -> set[TopicPartition]:
+async def partition_reassignment(env: Controller) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
     if not await listeners.watch_reassignment(env):
         return set()
@@ -122,13 +122,8 @@ async def _apply(env: Controller, targets: Targets) -> Refusals:
 
 def _towards(env: Controller, current: ReplicaAssignment, target: Iterable[int]) -> ReplicaAssignment:
     """The assignment on the way to `target`, by Kafka's rule or a plug-in."""
-    return ReplicaAssignment(*env.plugins.rule("target", _reassigned)(*current, tuple(target)))
-
-
-def _reassigned(
-    replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], target: tuple[int, ...]
-) -> ReplicaAssignment:
-    return ReplicaAssignment(replicas, adding, removing).reassign_to(target)
+    own: Callable[..., tuple[tuple[int, ...], ...]] | None = env.plugins.rule("target", None)
+    return current.reassign_to(target) if own is None else ReplicaAssignment(*own(*current, tuple(target)))
 
 
 async def isr_change(env: Controller, tp: TopicPartition) -> None:

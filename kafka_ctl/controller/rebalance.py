@@ -1,13 +1,19 @@
-"""Bringing leadership back to the preferred replicas: on request, and when a broker leads too few of its own.
+"""Elections of leaders that are asked for, and those that bring leadership back when a broker leads too few of its own.
 
+Administrators ask for preferred leaders through ZooKeeper or, like for unclean elections, by a request (KIP-460); a
+topic's configuration allows unclean elections (KAFKA-6835). Every partition of a request gets an answer of its own. A
+requested unclean election is held if no live broker leads; it takes the first assigned replica that is live, in sync
+or not, without asking the configuration.
 Kafka 2.0.1: controller/KafkaController.scala, PreferredReplicaLeaderElection, checkAndTriggerAutoLeaderRebalance
+Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection,
+processTopicUncleanLeaderElectionEnable
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 
 from kafka_ctl import balance
 from kafka_ctl.balance import BrokerBalance, Candidate
@@ -16,15 +22,27 @@ from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.controller.process import Thread
+from kafka_ctl.election import ElectionType
+from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.partition import ONLINE
+from kafka_ctl.requests import ApiError
 from kafka_ctl.scala_order import grouped
 from kafka_ctl.zookeeper.json_fields import NotJson
-from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 
 FIRST_CHECK = 5.0
 """Seconds from becoming controller to the first look at the balance."""
 MANUAL, AUTOMATIC = "ZkTriggered", "AutoTriggered"
+UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
+DELETING = ApiError("INVALID_TOPIC_EXCEPTION", "The topic is being deleted")
+NOT_NEEDED = ApiError("ELECTION_NOT_NEEDED", "Leader election not needed for topic partition")
+UNAVAILABLE = {
+    ElectionType.PREFERRED: "PREFERRED_LEADER_NOT_AVAILABLE",
+    ElectionType.UNCLEAN: "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+}
+"""The error where no replica may lead."""
+
+# Asked for through ZooKeeper
 
 
 async def _requested(env: Controller) -> list[TopicPartition]:
@@ -37,19 +55,13 @@ async def _requested(env: Controller) -> list[TopicPartition]:
 async def pending(env: Controller) -> list[TopicPartition]:
     """At failover: the elections that the last controller did not get to and that are still wanted."""
     requested, deleting = await _requested(env), env.context.topics_to_be_deleted
-    done = [tp for tp in requested if not env.context.assigned(tp) or _leads(env, tp)]
+    done = [tp for tp in requested if not env.context.assigned(tp) or env.context.led_by_preferred(tp)]
     to_be_deleted = [tp for tp in requested if tp not in done and tp.topic in deleting]
     rest = [tp for tp in requested if tp not in done and tp not in to_be_deleted]
     found = {"preferred_undergoing": requested, "preferred_completed": done, "preferred_skipped": to_be_deleted}
     for message, partitions in (found | {"preferred_resuming": rest}).items():
         env.log(message, partitions=[str(tp) for tp in partitions])
     return rest
-
-
-def _leads(env: Controller, tp: TopicPartition) -> bool:
-    """True if the leader of a partition is its preferred replica."""
-    state = env.context.leadership.get(tp)
-    return state is not None and state.leader == env.context.assigned(tp)[0]
 
 
 async def preferred_election(env: Controller) -> None:
@@ -72,7 +84,7 @@ async def _elect_requested(env: Controller, requested: list[TopicPartition]) -> 
         env.log("preferred_deleting", partitions=[str(tp) for tp in to_be_deleted])
     if unknown:
         env.log("preferred_unknown", partitions=[str(tp) for tp in unknown])
-    electable = [tp for tp in rest if tp not in unknown and not (skips and _leads(env, tp))]
+    electable = [tp for tp in rest if tp not in unknown and not (skips and env.context.led_by_preferred(tp))]
     await elect(env, electable, MANUAL)
 
 
@@ -90,12 +102,71 @@ async def elect(env: Controller, partitions: Iterable[TopicPartition], trigger: 
         fields = {"partition": str(tp), "preferred": preferred, "leader": leader}
         env.log("preferred_done" if leader == preferred else "preferred_failed", **fields)
     if trigger == MANUAL:
-        await env.zk.write(Delete(PreferredReplicaElectionZNode.path()))
-        if env.generation.reassignment.requests_begin_when_created:
-            env.queue.put(events.PreferredReplicaLeaderElection())  # the watch is armed again by looking
+        await listeners.end_request(env, PreferredReplicaElectionZNode, events.PreferredReplicaLeaderElection())
     if env.generation.deletion.halts_deletions_for_elections:
         env.context.preferred_elections = {tp: None for tp in env.context.preferred_elections if tp not in wanted}
         await deletion.resume(env, {tp.topic for tp in wanted})
+
+
+# Asked for by a request or a topic's configuration
+
+
+async def elect_leaders(
+    env: Controller, kind: ElectionType, partitions: Sequence[TopicPartition], reply: asyncio.Future
+) -> None:
+    """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
+
+    It gets ControllerMoved if this controller does not act. When one of the partitions has never had a leader the
+    event fails, as in Kafka, and nothing is answered.
+    """
+    if not env.is_active:
+        reply.set_exception(ControllerMoved("This is not the correct controller for this cluster."))
+        return
+    answers: dict[TopicPartition, ApiError | int] = {}
+    for tp in partitions:
+        if not env.context.assigned(tp):
+            env.log("election_unknown", partition=str(tp), type=kind)
+            answers[tp] = UNKNOWN
+        elif tp.topic in env.context.topics_to_be_deleted:
+            answers[tp] = DELETING
+    if deleting := [str(tp) for tp, answer in answers.items() if answer is DELETING]:
+        env.log("election_deleting", partitions=deleting, type=kind)
+    wanted = [tp for tp in partitions if tp not in answers]
+    electable = [tp for tp in wanted if _needs_election(env, kind, tp)]
+    answers |= dict.fromkeys((tp for tp in wanted if tp not in electable), NOT_NEEDED)
+    env.log("election_starting", partitions=[str(tp) for tp in electable], type=kind)
+    failures = await env.partition_machine.handle(electable, ONLINE, Strategy[kind])
+    for tp in electable:
+        error = failures.get(tp)
+        code = UNAVAILABLE[kind] if isinstance(error, StateChangeFailed) else "UNKNOWN_SERVER_ERROR"
+        answers[tp] = ApiError(code, str(error)) if error is not None else env.context.leader_of(tp)
+    env.log("election_results", type=kind, results={str(tp): _printed(answer) for tp, answer in answers.items()})
+    if not reply.done():
+        reply.set_result(answers)
+
+
+def _needs_election(env: Controller, kind: ElectionType, tp: TopicPartition) -> bool:
+    """True if the leader is not the wanted one. Raises StateChangeFailed if there has never been one."""
+    leader = env.context.leader_of(tp)
+    if kind is ElectionType.PREFERRED:
+        return leader != env.context.assigned(tp)[0]
+    return leader == NO_LEADER or leader not in env.context.live
+
+
+def _printed(answer: ApiError | int) -> str:
+    """An answer as Scala prints it."""
+    if isinstance(answer, int):
+        return f"Right({answer})"
+    return f"Left(ApiError(error={answer.code}, message={answer.text}))"
+
+
+async def unclean_enabled(env: Controller, topic: str) -> None:
+    """Look for leaders of the topic's partitions that have none; its configuration is read from ZooKeeper again."""
+    env.log("unclean_enabled", topic=topic)
+    await env.partition_machine.trigger_online(topic)
+
+
+# The balance
 
 
 def schedule(env: Controller, seconds: float) -> None:
@@ -193,15 +264,10 @@ def _electable(env: Controller, tp: TopicPartition, broker: int) -> bool:
     known = tp.topic in context.all_topics and not context.preferred_elections
     live = frozenset(replica for replica in context.assigned(tp) if context.online(replica, tp))
     in_sync = not env.generation.bugs.rebalances_out_of_sync
-    usual = partial(_may_be_elected, in_sync=in_sync)
-    may = env.plugins.rule("electable", usual)
+    may = env.plugins.rule(
+        "electable", lambda seen, live, moving: balance.left_out(seen, live, moving, in_sync) is None
+    )
     return known and may(_candidate(env, tp), live, frozenset(context.reassigning))
-
-
-def _may_be_elected(
-    partition: Candidate, live: frozenset[int], moving: frozenset[TopicPartition], in_sync: bool
-) -> bool:
-    return balance.left_out(partition, live, moving, in_sync) is None
 
 
 def _candidate(env: Controller, tp: TopicPartition) -> Candidate:

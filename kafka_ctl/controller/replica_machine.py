@@ -8,11 +8,9 @@ Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaStateMachine
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
-from kafka_ctl.controller.batch import RequestBatch
-from kafka_ctl.controller.channel import Callback
+from kafka_ctl.controller.batch import Callback, RequestBatch
 from kafka_ctl.controller.failures import failure
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.controller.state_machine import StateMachine, newer_controller_wrote, printed
@@ -91,8 +89,8 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         for replica in replicas:
             tp = replica.topic_partition
             state = await self.process.zk.state(tp) if reads else self.context.leadership.get(tp)
-            if state is not None and state.leader == replica.broker:
-                self.failed(replica, target, would_lead(replica))
+            if state is not None and state.leader == replica.broker:  # to be started as follower, it leads already
+                self.failed(replica, target, failure("would_lead", broker=replica.broker, partition=tp))
                 continue
             if state is not None:
                 self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=True)
@@ -153,7 +151,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
                 self.moved(replica, OFFLINE, "stop")
                 if self.process.generation.requests.announces_leaderless_replicas:
                     batch.update_metadata(context.live_or_shutting_down, (replica.topic_partition,))
-            elif error := self._missing(replica):
+            elif error := self.missing(replica):
                 self.failed(replica, OFFLINE, error)
 
     async def _remove_from_isr(
@@ -163,8 +161,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         zk, results, remaining = self.process.zk, dict[TopicPartition, LeaderAndIsr](), list(replicas)
         while remaining:
             found = await zk.states(remaining)
-            newer = partial(newer_controller_wrote, self.process)
-            states = self.usable({tp: replicas[tp] for tp in remaining}, found, OFFLINE, self._missing, newer)
+            states = self.usable({tp: replicas[tp] for tp in remaining}, found, OFFLINE)
             shrunk = {tp: state for tp, state in states.items() if broker in self._isr(tp, state)}
             emptied = await self._emptied(shrunk)
             updates = {tp: self._without(state, broker, tp in emptied) for tp, state in shrunk.items()}
@@ -178,10 +175,14 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
             remaining = updated.retry
         return results
 
-    def _missing(self, replica: Replica) -> StateChangeFailed | None:
-        """The error of a replica that goes offline while no state is stored; None if its topic is being deleted."""
-        deleting = replica.topic_partition in self.context.partitions_to_be_deleted
-        return None if deleting else nothing_stored(self.process, replica)
+    def missing(self, replica: Replica) -> StateChangeFailed | None:
+        """The error where no leader was ever written; none while the topic is being deleted."""
+        if (tp := replica.topic_partition) in self.context.partitions_to_be_deleted:
+            return None
+        return failure("nothing_stored", broker=replica.broker, partition=printed(self.process, tp))
+
+    def newer(self, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
+        return newer_controller_wrote(self.process, state)
 
     def _isr(self, tp: TopicPartition, stored: LeaderAndIsr) -> tuple[int, ...]:
         """The ISR that counts: as ZooKeeper has it, or in old releases as the controller had cached it."""
@@ -204,16 +205,3 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         leader, isr = self.process.plugins.rule("shrink", usual)(state.leader, state.isr, broker)
         isr = () if emptied else isr
         return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
-
-
-# Kafka's error messages
-
-
-def would_lead(replica: Replica) -> StateChangeFailed:
-    """A replica to be started as follower leads already."""
-    return failure("would_lead", broker=replica.broker, partition=replica.topic_partition)
-
-
-def nothing_stored(process: ControllerProcess, replica: Replica) -> StateChangeFailed:
-    """A replica goes offline where no leader was ever written."""
-    return failure("nothing_stored", broker=replica.broker, partition=printed(process, replica.topic_partition))

@@ -25,28 +25,25 @@ from kafka_ctl.scala_order import filtered
 
 async def controlled_shutdown(env: Controller, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
     """Answer with the partitions the broker still leads, or with an error."""
+
+    def stays(tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        return state.leader == broker and len(env.context.assigned(tp)) > 1 and tp.topic not in _skipped(env)
+
     try:
         if not env.is_active:
             raise ControllerMoved("Controller moved to another broker. Aborting controlled shutdown")
-        async with env.locked_for_shutdown():
-            remaining = await _move_away(env, broker, broker_epoch)
+        async with env.locked(env.shutdown_lock):
+            async with env.locked():
+                _begin(env, broker, broker_epoch)
+            await (_move_together if env.generation.zookeeper.pipelined else move_one_by_one)(env, broker)
+            async with env.locked():
+                remaining = tuple(env.context.as_set(filtered(env.context.leadership, stays)))
     except Exception as error:
         if not reply.done():
             reply.set_exception(error)
     else:
         if not reply.done():
             reply.set_result(remaining)
-
-
-async def _move_away(env: Controller, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
-    def stays(tp: TopicPartition, state: LeaderAndIsr) -> bool:
-        return state.leader == broker and len(env.context.assigned(tp)) > 1 and tp.topic not in _skipped(env)
-
-    async with env.locked():
-        _begin(env, broker, broker_epoch)
-    await (_move_together if env.generation.zookeeper.pipelined else move_one_by_one)(env, broker)
-    async with env.locked():
-        return tuple(env.context.as_set(filtered(env.context.leadership, stays)))
 
 
 def _begin(env: Controller, broker: int, broker_epoch: int) -> None:

@@ -115,27 +115,33 @@ class StateMachine(ABC, Generic[Subject, State, How]):
         columns["controller_epoch"] = self.context.epoch
         self.process.record(self.kind, action, *subject, **columns)
 
+    @abstractmethod
+    def missing(self, subject: Subject) -> Exception | None:
+        """The error where no leader was ever written; None if that is expected."""
+
+    @abstractmethod
+    def newer(self, tp: TopicPartition, state: LeaderAndIsr) -> Exception:
+        """The error where a newer controller has written."""
+
     def usable(
         self,
         subjects: Mapping[TopicPartition, Subject],
         found: Mapping[TopicPartition, LeaderAndIsr | Exception],
         target: State,
-        missing: Callable[[Subject], Exception | None],
-        newer: Callable[[TopicPartition, LeaderAndIsr], Exception],
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states that moves can start from; the others are recorded as failures, but for those without an error.
-
-        `missing` is the error where nothing is stored, `newer` the one where a newer controller has written.
-        """
+        """The states that moves can start from; the others are recorded as failures, but for those without an error."""
         states: dict[TopicPartition, LeaderAndIsr] = {}
         for tp, subject in subjects.items():
             state = found[tp]
-            error = missing(subject) if isinstance(state, NoNode) else state if isinstance(state, Exception) else None
-            if not isinstance(state, Exception):
-                if state.controller_epoch <= self.context.epoch:
-                    states[tp] = state
-                    continue
-                error = newer(tp, state)
+            error: Exception | None = None
+            if isinstance(state, NoNode):
+                error = self.missing(subject)
+            elif isinstance(state, Exception):
+                error = state
+            elif state.controller_epoch > self.context.epoch:
+                error = self.newer(tp, state)
+            else:
+                states[tp] = state
             if error is not None:
                 self.failed(subject, target, error)
         return states
@@ -162,6 +168,6 @@ def printed(process: ControllerProcess, tp: TopicPartition) -> str:
     return str(tp) if process.generation.log.names_election_strategies else f"[{tp.topic},{tp.partition}]"
 
 
-def newer_controller_wrote(process: ControllerProcess, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
+def newer_controller_wrote(process: ControllerProcess, state: LeaderAndIsr) -> StateChangeFailed:
     """A change of what a newer controller has already written."""
     return failure("newer_controller_wrote", own=process.context.epoch, other=state.controller_epoch)

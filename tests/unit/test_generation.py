@@ -70,7 +70,6 @@ def test_a_bug_is_asked_for_in_three_lines_at_most() -> None:
 WIDE = {
     "pipelined": "KAFKA-5642: what reads or writes ZooKeeper for many partitions at once",
     "broker_epochs": "KIP-380: read with a broker, kept, sent in requests, checked",
-    "requests_begin_when_created": "a request and its watch: made, read, taken out",
     "incremental_reassignment": "KIP-455: the API and the znode; read wherever a reassignment begins, goes on or ends",
 }
 """Fields that are asked for in more than three files, and why each is one difference and not a version's name."""

@@ -16,7 +16,7 @@ from typing import Any
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.controller import failover
-from kafka_ctl.controller.channel import Channel
+from kafka_ctl.controller.batch import Channel
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.controller.state_machine import StateMachine

@@ -1,14 +1,29 @@
-"""Leadership brought back to the preferred replicas: on request, and by itself when too much has drifted."""
+"""Leadership brought back to the preferred replicas: on request, and by itself when too much has drifted.
+
+Elections that an administrator asks the controller of 2.4 for, with an answer for each partition (KIP-460).
+Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection; its tests in
+core/src/test/scala/unit/kafka/admin/LeaderElectionCommandTest.scala
+"""
 
 import json
 
 import pytest
-from labs import play, until_quiet
+from labs import acting, play, process_of, until_quiet
+from prose import Prose, source
 
 from kafka_ctl import Lab
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller import events
+from kafka_ctl.election import ElectionType
+from kafka_ctl.errors import ApiException, BadInput, Unavailable, UnknownName
+from kafka_ctl.generation import Generation
+from kafka_ctl.lab import story
+from kafka_ctl.lab.commands import Elections
 from kafka_ctl.latencies import Costs
+from kafka_ctl.requests import ApiError, ElectLeadersRequest
 
-ORDERS = ("orders", 0)
+ORDERS = TopicPartition("orders", 0)
+CALM = {"auto.leader.rebalance.enable": False}
 generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 
@@ -179,3 +194,345 @@ def test_the_first_look_comes_after_five_seconds() -> None:
             lab.run_for(6)
             look = next(r.time_ms for r in lab.trace if r.action == "checking_balance")
             assert look - ready == pytest.approx(5000, abs=20)
+
+
+# Asked for by a request (KIP-460), or allowed by a topic's configuration (KAFKA-6835)
+
+
+def codes(answers: Elections | None) -> dict[str, str | None]:
+    """The answer as a test reads it: Kafka's code by partition, None where a leader was elected."""
+    return {str(tp): error and error.code for tp, error in (answers or {}).items()}
+
+
+def leaderless(assignment: tuple[int, ...] = (2, 3), returns: int = 3, generation: str | Generation = "2.4") -> Lab:
+    """The last replica in sync is down, and one that is out of sync is back; broker 1 is controller."""
+    lab = Lab(brokers=3, generation=generation, seed=1, config=CALM)
+    until_quiet(lab.create_topic, "orders", assignment={0: assignment})
+    if lab.controller is None or lab.controller.id != 1:
+        raise AssertionError("another seed is needed")
+    last = next(broker for broker in assignment if broker != returns)
+    for broker in (returns, last):
+        until_quiet(lab.kill, broker)
+    until_quiet(lab.start, returns)
+    assert lab.partition(*ORDERS).leader == -1
+    return lab
+
+
+def test_an_unclean_election_gives_a_leader_that_is_not_in_sync() -> None:
+    """Although the configuration forbids it; the answer comes when the controller's broker knows the leader."""
+    with leaderless() as lab:
+        assert lab.partition(*ORDERS).isr == (2,)
+        assert lab.elect_leaders("unclean", [ORDERS]) == {ORDERS: None}
+        assert lab.brokers[1].metadata[ORDERS].leader == 3
+        lab.settle()
+        assert (lab.partition(*ORDERS).leader, lab.partition(*ORDERS).isr) == (3, (3,))
+        vote = [r for r in lab.trace if r.kind == "election"][-1]
+        assert (vote.action, vote.target, vote.leader, vote.isr) == ("unclean", "unclean", 3, (3,))
+        assert lab.metrics(1)["UncleanLeaderElectionsPerSec"].number == 1
+        why = lab.why(vote.seq)
+        assert "for an unclean election" in str(why)
+
+
+def test_without_the_command_it_stays_leaderless() -> None:
+    with leaderless() as lab:
+        lab.run_for(700)
+        assert lab.partition(*ORDERS).leader == -1
+
+
+def test_a_replica_in_sync_is_preferred_to_one_that_is_not() -> None:
+    """Partition 0 has a leader already; of 1, the replica in sync returns and leads by itself, cleanly."""
+    with leaderless(assignment=(3, 2)) as lab:
+        until_quiet(lab.start, 2)
+        assert (lab.partition(*ORDERS).leader, lab.partition(*ORDERS).isr) == (2, (2, 3))
+        assert codes(lab.elect_leaders("unclean", [ORDERS])) == {"orders-0": "ELECTION_NOT_NEEDED"}
+
+
+NAMES = {
+    "fine": {0: (1, 2)},
+    "lost": {0: (2,)},
+    "drifted": {0: (3, 1)},
+    "straying": {0: (2, 1)},
+}
+
+
+def mixed() -> Lab:
+    """Brokers 2 and 4 are down: `lost` has no live replica, `waiting` cannot be deleted, 3 is preferred for `drifted`.
+
+    `straying` is led by 1, as its preferred replica 2 is down.
+    """
+    lab = Lab(brokers=4, generation="2.4", seed=1, config=CALM)
+    for topic, assignment in NAMES.items():
+        lab.create_topic(topic, assignment=assignment)
+    play(lab, "settle; kill 3; settle; start 3; kill 2; settle")
+    until_quiet(lab.create_topic, "waiting", assignment={0: (1, 4)})
+    play(lab, "kill 4; delete_topic waiting; settle")
+    return lab
+
+
+ANSWERS = {
+    # partition: the answer to a preferred election, to an unclean one
+    "fine-0": ("ELECTION_NOT_NEEDED", "ELECTION_NOT_NEEDED"),
+    "lost-0": ("PREFERRED_LEADER_NOT_AVAILABLE", "ELIGIBLE_LEADERS_NOT_AVAILABLE"),
+    "drifted-0": (None, "ELECTION_NOT_NEEDED"),
+    "straying-0": ("PREFERRED_LEADER_NOT_AVAILABLE", "ELECTION_NOT_NEEDED"),
+    "waiting-0": ("INVALID_TOPIC_EXCEPTION", "INVALID_TOPIC_EXCEPTION"),
+    "fine-7": ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"),
+    "nope-0": ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"),
+}
+TEXTS = {
+    "fine-0": "Leader election not needed for topic partition",
+    "waiting-0": "The topic is being deleted",
+    "nope-0": "The partition does not exist.",
+    "lost-0": "Failed to elect leader for partition lost-0 under strategy OfflinePartitionLeaderElectionStrategy(true)",
+}
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["preferred", "unclean"])
+def test_every_partition_has_an_answer_of_its_own(kind: int) -> None:
+    with mixed() as lab:
+        name = ("preferred", "unclean")[kind]
+        answers = lab.elect_leaders(name, list(ANSWERS))
+        assert codes(answers) == {tp: both[kind] for tp, both in ANSWERS.items()}
+        if kind:
+            texts = {str(tp): error.text for tp, error in answers.items() if error}
+            assert {tp: texts[tp] for tp in TEXTS} == TEXTS
+        else:
+            refused = answers[TopicPartition("lost", 0)]
+            assert refused is not None
+            strategy = "PreferredReplicaPartitionLeaderElectionStrategy"
+            assert refused.text == f"Failed to elect leader for partition lost-0 under strategy {strategy}"
+        assert lab.partition("drifted", 0).leader == (3 if not kind else 1)
+
+
+def test_asked_for_all_it_leaves_out_what_needed_no_election() -> None:
+    with mixed() as lab:
+        assert codes(lab.elect_leaders("unclean")) == {"lost-0": "ELIGIBLE_LEADERS_NOT_AVAILABLE"}
+        preferred = codes(lab.elect_leaders("preferred"))
+        assert preferred["drifted-0"] is None
+        assert "fine-0" not in preferred
+        assert codes(lab.elect_leaders("PREFERRED", [("drifted", 0)])) == {"drifted-0": "ELECTION_NOT_NEEDED"}
+
+
+def test_a_broker_that_leaves_counts_as_gone() -> None:
+    """liveBrokerIds has no broker that is shutting down."""
+    with Lab(brokers=2, generation="2.4", seed=1, config=CALM) as lab:
+        leader = next(id for id in lab.brokers if id != lab.controller.id)
+        until_quiet(lab.create_topic, "orders", assignment={0: [leader]})
+        assert codes(lab.elect_leaders("unclean", [ORDERS])) == {"orders-0": "ELECTION_NOT_NEEDED"}
+        acting(lab).context.shutting_down.add(leader)
+        assert codes(lab.elect_leaders("unclean", [ORDERS])) == {"orders-0": "ELIGIBLE_LEADERS_NOT_AVAILABLE"}
+
+
+def test_a_partition_that_never_had_a_leader_leaves_everybody_without_an_answer(prose: Prose) -> None:
+    """`partitionLeadershipInfo(partition)` throws NoSuchElementException; the event fails and the client times out."""
+    with Lab(brokers=3, generation="2.4", seed=1, config=CALM) as lab:
+        dead = next(id for id in lab.brokers if id != lab.controller.id)
+        until_quiet(lab.kill, dead)
+        lab.create_topic("orders", assignment={0: [dead]})
+        until_quiet(lab.create_topic, "fine", assignment={0: [lab.controller.id]})
+        assert "orders-0" not in [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader >= 0]
+        since, now = len(lab.trace), lab.now
+        with prose.refused(Unavailable):
+            lab.elect_leaders("unclean", ["fine-0", "orders-0"])
+        assert lab.now - now == pytest.approx(30, abs=0.1)
+        failed = [r for r in lab.trace[since:] if r.action == "error_processing"]
+        assert [json.loads(r.detail or "")["error"] for r in failed] == ["key not found: orders-0"]
+        assert codes(lab.elect_leaders("unclean", ["fine-0"])) == {"fine-0": "ELECTION_NOT_NEEDED"}
+        with Lab.replay(lab.story) as again:
+            assert list(again.trace) == list(lab.trace)
+
+
+def test_whoever_is_no_controller_any_more_says_so_for_each_partition() -> None:
+    """2.4.1's AdminClient does not look for another controller then."""
+    with leaderless() as lab:
+        controller = acting(lab)
+        controller.active_id = 2
+        assert codes(lab.elect_leaders("unclean", [ORDERS])) == {"orders-0": "NOT_CONTROLLER"}
+        assert codes(lab.elect_leaders("unclean")) == {"orders-0": "NOT_CONTROLLER"}
+
+
+def test_what_is_dropped_from_the_queue_is_answered() -> None:
+    """preemptReplicaLeaderElection: at the end of a session the queue is emptied."""
+    with leaderless() as lab:
+        controller = process_of(lab, 1).controller
+        lab.create_topic("many", partitions=300, replication_factor=1)
+        lab.run_until(lambda: controller.state == "TopicChange", limit=10)
+
+        async def ask() -> Elections:
+            request = ElectLeadersRequest(ElectionType.UNCLEAN, (ORDERS,), 30.0)
+            asked = lab.world.clock.spawn(lab.world.network.call(-1, 1, request))
+            await lab.world.clock.sleep(0.001)
+            assert len(controller.queue) == 1
+            controller.queue.clear_and_put(events.ControllerChange())
+            return dict((await asked)[0].elections)
+
+        assert codes(lab.world.run(ask())) == {"orders-0": "NOT_CONTROLLER"}
+
+
+def test_who_is_not_reported_in_time_has_timed_out(prose: Prose) -> None:
+    """The controller's own broker does not hear of the leader: the request times out, or before that the client."""
+    with leaderless() as lab:
+        network = lab.world.network
+        lab.world.clock.call(lambda: network.cut(1, 1))
+        request = ElectLeadersRequest(ElectionType.UNCLEAN, (ORDERS,), 1.0)
+        response, _ = lab.world.run(network.call(-1, 1, request))
+        assert codes(dict(response.elections)) == {"orders-0": "REQUEST_TIMED_OUT"}
+        lab.world.clock.call(network.heal)
+        lab.settle()
+        assert lab.partition(*ORDERS).leader == 3
+    with leaderless() as lab:
+        lab.world.clock.call(lambda: lab.world.network.cut(1, 1))
+        with prose.refused(Unavailable):
+            lab.elect_leaders("unclean", [ORDERS])
+
+
+def test_an_answer_that_comes_after_the_client_has_given_up_harms_nobody() -> None:
+    """The controller hears of the request when its session is back, and then nobody waits any more."""
+    lines = (
+        "create_topic c partitions=1 replication_factor=1\ndisconnect zookeeper 2\nrefused elect_leaders preferred\n"
+    )
+    with Lab.replay(f"lab brokers=[1,2] generation=2.4 seed=0\n{lines}run_for 0.002\nheal\nsettle\n") as lab:
+        assert lab.partition("c", 0).leader > 0 and not lab.violations
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0"])
+def test_older_generations_have_no_such_request(generation: str) -> None:
+    with Lab(brokers=1, generation=generation, seed=1) as lab:
+        until_quiet(lab.create_topic, "orders")
+        before = lab.story
+        for ask in (
+            lambda: lab.elect_leaders("unclean", [ORDERS]),
+            lambda: lab.elect_leaders("preferred"),
+            lambda: lab.elect_preferred([ORDERS], through="controller"),
+        ):
+            with pytest.raises(ApiException, match=r"does not support ELECT_LEADERS.*2\.4 \(KIP-460\)") as refused:
+                ask()
+            assert refused.value.code == "UNSUPPORTED_VERSION"
+        assert lab.story == before
+
+
+def test_a_preferred_election_through_the_controller_answers() -> None:
+    with mixed() as lab:
+        answers = lab.elect_preferred(["drifted-0", "fine-0", "straying-0"], through="controller")
+        assert codes(answers) == {
+            "drifted-0": None,
+            "fine-0": "ELECTION_NOT_NEEDED",
+            "straying-0": "PREFERRED_LEADER_NOT_AVAILABLE",
+        }
+        assert "/admin/preferred_replica_election" not in lab.znodes()
+        lab.elect_preferred(["fine-0"], through="zookeeper")
+        assert "/admin/preferred_replica_election" in lab.znodes()
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [(("sideways",), UnknownName), ((5,), BadInput), (("unclean", 5), BadInput), (("unclean", ["orders"]), BadInput)],
+    ids=source,
+)
+def test_what_cannot_be_asked_for(prose: Prose, given: tuple, error: type[Exception]) -> None:
+    with Lab(brokers=1, generation="2.4", seed=1) as lab:
+        with prose.refused(error):
+            lab.elect_leaders(*given)
+        with pytest.raises(BadInput, match="through 'pigeon'"):
+            lab.elect_preferred(through="pigeon")
+
+
+def test_it_is_a_command_of_stories() -> None:
+    with leaderless() as lab:
+        until_quiet(lab.elect_leaders, ElectionType.UNCLEAN, [ORDERS, ORDERS])
+        assert "elect_leaders UNCLEAN" in lab.story
+        with Lab.replay(lab.story) as again:
+            assert list(again.trace) == list(lab.trace)
+    with leaderless() as lab:
+        for line in story.parse("""elect_leaders unclean '["orders-0"]'"""):
+            lab.do(line)
+        lab.settle()
+        assert lab.partition(*ORDERS).leader == 3
+
+
+def test_a_hybrid_can_have_it() -> None:
+    hybrid = Generation("2.0").but(elects_on_request=True)
+    with leaderless(generation=hybrid) as lab:
+        assert lab.elect_leaders("unclean", [ORDERS]) == {ORDERS: None}
+    with Lab(brokers=1, generation=Generation("2.4").but(elects_on_request=False)) as lab, pytest.raises(ApiException):
+        lab.elect_leaders("unclean")
+
+
+def test_the_log_of_the_controller() -> None:
+    with mixed() as lab:
+        lab.elect_leaders("unclean", ["lost-0", "nope-0", "waiting-0"])
+        log = lab.trace.kafka_log("controller")
+    for line in (
+        "Skipping replica leader election (UNCLEAN) for partition nope-0 by AdminClientTriggered since it doesn't "
+        "exist.",
+        "Skipping replica leader election (UNCLEAN) for partitions Set(waiting-0) by AdminClientTriggered since the "
+        "respective topics are being deleted",
+        "Starting replica leader election (UNCLEAN) for partitions lost-0 triggered by AdminClientTriggered",
+    ):
+        assert line in log
+
+
+def test_an_answer_prints_as_kafka_names_it() -> None:
+    assert str(ApiError("ELECTION_NOT_NEEDED", "Leader election not needed for topic partition")).startswith("ELECTION")
+
+
+# A topic whose configuration is changed (KAFKA-6835)
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def test_a_topic_that_allows_unclean_elections_gets_its_leader_at_once() -> None:
+    """Only the active controller's broker does something of it; what may lead is read from ZooKeeper."""
+    with leaderless() as lab:
+        before = len(lab.trace)
+        until_quiet(lab.alter_config, "topics", "orders", {UNCLEAN: True})
+        assert (lab.partition(*ORDERS).leader, lab.partition(*ORDERS).isr) == (3, (3,))
+        news = [r for r in lab.trace if r.seq >= before]
+        events = [(r.actor, r.topic, r.target) for r in news if r.action == "TopicUncleanLeaderElectionEnable"]
+        assert events == [("controller-1", "orders", step) for step in ("queued", "started", "done")]
+        vote = next(r for r in news if r.kind == "election")
+        assert (vote.action, vote.target, vote.leader) == ("offline", "unclean", 3)
+        causes = {r.seq: r for r in lab.trace}
+        chain = [vote]
+        while chain[-1].cause is not None:
+            chain.append(causes[chain[-1].cause])
+        assert {"TopicUncleanLeaderElectionEnable", "config-changed", "alter_config"} <= {r.action for r in chain}
+        why = lab.why(
+            next(r.seq for r in news if r.action == "TopicUncleanLeaderElectionEnable" and r.target == "done")
+        )
+        assert "KAFKA-6835" in str(why)
+        assert "Unclean leader election has been enabled for topic orders" in lab.trace.kafka_log("controller")
+        with Lab.replay(lab.story) as again:
+            assert again.trace.text() == lab.trace.text()
+
+
+@pytest.mark.parametrize(
+    ("generation", "config"),
+    [
+        ("2.0", {UNCLEAN: True}),
+        (Generation("2.4").but(elects_once_unclean_is_allowed=False), {UNCLEAN: True}),
+        ("2.4", {UNCLEAN: False}),
+        ("2.4", {"min.insync.replicas": 1}),
+    ],
+)
+def test_otherwise_it_waits_for_a_broker_or_a_controller(generation: str | Generation, config: dict) -> None:
+    with leaderless(generation=generation) as lab:
+        lab.alter_config("topics", "orders", config)
+        lab.run_for(600)
+        assert lab.partition(*ORDERS).leader == -1
+        assert not lab.trace.slice(action="TopicUncleanLeaderElectionEnable")
+        until_quiet(lab.add_broker, 4)
+        assert lab.partition(*ORDERS).leader == (3 if config.get(UNCLEAN) else -1)
+
+
+def test_another_topic_and_one_to_be_deleted_are_left_alone() -> None:
+    with leaderless() as lab:
+        until_quiet(lab.create_topic, "calm", assignment={0: [1]})
+        until_quiet(lab.delete_topic, "orders")
+        before = len(lab.trace)
+        for topic in ("calm", "orders"):
+            lab.alter_config("topics", topic, {UNCLEAN: True})
+        lab.settle()
+        news = [r for r in lab.trace if r.seq >= before]
+        assert [r.topic for r in news if r.action == "unclean_enabled"] == [None, None]
+        assert not [r for r in news if r.kind == "election"]
