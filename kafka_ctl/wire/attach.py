@@ -12,16 +12,7 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.simulation.world import World
-from kafka_ctl.wire import (
-    configs,
-    control_requests,
-    data,
-    fetching,
-    group_requests,
-    metadata,
-    topics,
-    transaction_requests,
-)
+from kafka_ctl.wire import configs, control, coordinator_requests, data, fetching, metadata, topics
 from kafka_ctl.wire.batches import CONTROL, Record, read_batch, read_records
 from kafka_ctl.wire.client_faults import ClientFaults
 from kafka_ctl.wire.groups import Groups
@@ -36,40 +27,40 @@ HANDLERS: dict[str, Handler] = {
     "Fetch": fetching.fetch,
     "ListOffsets": fetching.list_offsets,
     "OffsetForLeaderEpoch": fetching.offset_for_leader_epoch,
-    "InitProducerId": transaction_requests.init_producer_id,
-    "AddPartitionsToTxn": transaction_requests.add_partitions_to_txn,
-    "AddOffsetsToTxn": transaction_requests.add_offsets_to_txn,
-    "TxnOffsetCommit": group_requests.txn_offset_commit,
-    "EndTxn": transaction_requests.end_txn,
+    "InitProducerId": coordinator_requests.init_producer_id,
+    "AddPartitionsToTxn": coordinator_requests.add_partitions_to_txn,
+    "AddOffsetsToTxn": coordinator_requests.add_offsets_to_txn,
+    "TxnOffsetCommit": coordinator_requests.txn_offset_commit,
+    "EndTxn": coordinator_requests.end_txn,
     "WriteTxnMarkers": data.write_txn_markers,
-    "DeleteRecords": control_requests.delete_records,
-    "DescribeLogDirs": control_requests.describe_log_dirs,
-    "AlterReplicaLogDirs": control_requests.alter_replica_log_dirs,
+    "DeleteRecords": control.delete_records,
+    "DescribeLogDirs": control.describe_log_dirs,
+    "AlterReplicaLogDirs": control.alter_replica_log_dirs,
     "Metadata": metadata.metadata,
     "ApiVersions": metadata.api_versions,
     "DescribeAcls": metadata.describe_acls,
     "DescribeConfigs": configs.describe_configs,
     "AlterConfigs": configs.alter_configs,
     "IncrementalAlterConfigs": configs.incremental_alter_configs,
-    "FindCoordinator": metadata.find_coordinator,
-    "JoinGroup": group_requests.join_group,
-    "SyncGroup": group_requests.sync_group,
-    "Heartbeat": group_requests.heartbeat,
-    "LeaveGroup": group_requests.leave_group,
-    "OffsetCommit": group_requests.offset_commit,
-    "OffsetFetch": group_requests.offset_fetch,
-    "ListGroups": group_requests.list_groups,
-    "DescribeGroups": group_requests.describe_groups,
-    "DeleteGroups": group_requests.delete_groups,
-    "OffsetDelete": group_requests.offset_delete,
+    "FindCoordinator": coordinator_requests.find_coordinator,
+    "JoinGroup": coordinator_requests.join_group,
+    "SyncGroup": coordinator_requests.sync_group,
+    "Heartbeat": coordinator_requests.heartbeat,
+    "LeaveGroup": coordinator_requests.leave_group,
+    "OffsetCommit": coordinator_requests.offset_commit,
+    "OffsetFetch": coordinator_requests.offset_fetch,
+    "ListGroups": coordinator_requests.list_groups,
+    "DescribeGroups": coordinator_requests.describe_groups,
+    "DeleteGroups": coordinator_requests.delete_groups,
+    "OffsetDelete": coordinator_requests.offset_delete,
     "CreateTopics": topics.create_topics,
     "DeleteTopics": topics.delete_topics,
     "CreatePartitions": topics.create_partitions,
-    "ElectLeaders": control_requests.elect_leaders,
-    "AlterPartitionReassignments": control_requests.alter_reassignments,
-    "ListPartitionReassignments": control_requests.list_reassignments,
+    "ElectLeaders": control.elect_leaders,
+    "AlterPartitionReassignments": control.alter_reassignments,
+    "ListPartitionReassignments": control.list_reassignments,
     **{
-        name: control_requests.between_brokers(name)
+        name: control.between_brokers(name)
         for name in ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
     },
 }

@@ -32,10 +32,8 @@ from kafka_ctl.requests import (
     LogDirsRequest,
     Response,
 )
-from kafka_ctl.wire.codec import Message, decode_message, encode_message
-from kafka_ctl.wire.control import grouped, parts_of
-from kafka_ctl.wire.error_codes import name_of
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, apis, message_type
+from kafka_ctl.wire.codec import Message, decode_message, encode_message, grouped, numbered, parts_of
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, apis, message_type, name_of
 
 PATIENCE = 10.0
 """Seconds that an answer may take."""
@@ -211,18 +209,13 @@ def write_body(asked: Asked) -> Message:
             paths = {
                 path: [tp for tp, wanted in dirs.items() if wanted == path] for path in dict.fromkeys(dirs.values())
             }
-            return {"dirs": [{"path": path, "topics": _numbers(tps, "name")} for path, tps in paths.items()]}
+            return {"dirs": [{"path": path, "topics": numbered(tps)} for path, tps in paths.items()]}
         case DescribeLogDirsRequest(partitions):
-            return {"topics": _numbers(partitions, "topic")}
+            return {"topics": numbered(partitions, "topic")}
         case AlterPartitionReassignmentsRequest(targets):
-            entries = [(tp, {"partition_index": tp.partition, "replicas": to}) for tp, to in targets.items()]
-            return {"timeout": int(1000 * PATIENCE), "topics": grouped(entries, "name", "partitions")}
+            entries = [(tp, {"replicas": to}) for tp, to in targets.items()]
+            return {"timeout": int(1000 * PATIENCE), "topics": grouped(entries)}
     return {"timeout": int(1000 * PATIENCE), "topics": None}
-
-
-def _numbers(partitions: Iterable[TopicPartition], name: str) -> list[Message]:
-    topics = dict.fromkeys(tp.topic for tp in partitions)
-    return [{name: topic, "partitions": [tp.partition for tp in partitions if tp.topic == topic]} for topic in topics]
 
 
 def read_answer(asked: Asked, message: Message) -> Response:

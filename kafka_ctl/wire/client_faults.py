@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.error_codes import number_of
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, message_type
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, message_type, number_of
 
 KINDS = (
     *("Produce", "Fetch", "ListOffsets", "Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat"),

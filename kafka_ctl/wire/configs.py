@@ -20,9 +20,9 @@ from kafka_ctl.brokers.config_keys import PER_BROKER, ConfigKey, check_values, d
 from kafka_ctl.brokers.disk import PATHS
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.metadata import topics_of
+from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
 from kafka_ctl.zookeeper.configs import change_config, read_config
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient

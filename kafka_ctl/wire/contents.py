@@ -25,8 +25,8 @@ from kafka_ctl.wire.batches import (
     read_batch,
     read_records,
     write_batch,
+    write_messages,
 )
-from kafka_ctl.wire.message_sets import write_messages
 from kafka_ctl.wire.transactions import ProducerEpochs, Transactions, coordinator_epoch, transactions
 
 REMEMBERED = 5

@@ -19,6 +19,7 @@ from kafka_ctl.requests import ALL, PRODUCE_TIMEOUT, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.batches import (
+    CODEC_AT,
     COMPRESSION,
     CONTROL,
     LAST_DELTA,
@@ -27,18 +28,17 @@ from kafka_ctl.wire.batches import (
     Batch,
     TooLarge,
     end_of,
+    magic_of,
     read_batch,
+    read_messages,
     read_records,
     split,
     write_batch,
 )
-from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.codec import Malformed, Message, answered, parts_of
 from kafka_ctl.wire.contents import Kept
-from kafka_ctl.wire.control import parts_of
-from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
-from kafka_ctl.wire.message_sets import CODEC_AT, magic_of, read_messages
-from kafka_ctl.wire.primitives import Malformed
+from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import RefusedFrame, Service
 from kafka_ctl.wire.transactions import marker
 from kafka_ctl.wire.versions import announced
@@ -180,37 +180,27 @@ async def produce(service: Service, version: int, request: Message) -> Message |
     parts = parts_of(request["topic_data"], of="partition_data", number="index")
     given = [(tp, part["records"] or b"") for tp, part in parts]
     if not generation.requests.answers_invalid_batches:
-        for _, data in given:
-            _check_or_close(generation, version, data)
+        try:
+            for _, data in given:
+                check_batches(generation, version, data)
+        except RefusedRecords as refused:
+            raise RefusedFrame("INVALID_REQUEST", str(refused)) from None
     answers = await _all_appended(service, dict(given), acks, seconds, version)
     if acks == 0:
         _close_after_errors(answers)
         return None
-    responses = [
-        {
-            "name": topic["name"],
-            "partition_responses": [
-                {
-                    "index": part["index"],
-                    "error_code": number_of(answer.error),
-                    "base_offset": -1 if answer.offset is None else answer.offset,
-                    "log_start_offset": service.log_start(topic["name"], part["index"]) if answer.error is None else -1,
-                    "log_append_time": -1,
-                }
-                for part in topic["partition_data"]
-                for answer in [answers[TopicPartition(topic["name"], part["index"])]]
-            ],
+
+    def outcome(tp: TopicPartition, _: Message) -> Message:
+        answer, log = answers[tp], service.broker.disk.logs.get(tp, Log())
+        return {
+            "error_code": number_of(answer.error),
+            "base_offset": -1 if answer.offset is None else answer.offset,
+            "log_start_offset": log.start if answer.error is None else -1,
+            "log_append_time": -1,
         }
-        for topic in request["topic_data"]
-    ]
-    return {"responses": responses}
 
-
-def _check_or_close(generation: Generation, version: int, data: bytes) -> None:
-    try:
-        check_batches(generation, version, data)
-    except RefusedRecords as refused:
-        raise RefusedFrame("INVALID_REQUEST", str(refused)) from None
+    topics = answered(request["topic_data"], outcome, "partition_data", "index", "partition_responses")
+    return {"responses": topics}
 
 
 def _close_after_errors(answers: Mapping[TopicPartition, Response]) -> None:
@@ -314,8 +304,8 @@ async def write_txn_markers(service: Service, version: int, request: Message) ->
                 done = {tp: _offsets_ended(service, tp, given) for tp in named}
             else:
                 done = await _all_appended(service, named, ALL, PRODUCE_TIMEOUT)
-            errors = {tp.partition: number_of(answer.error) for tp, answer in done.items()}
-            parts = [{"partition_index": partition, "error_code": error} for partition, error in errors.items()]
+            errors = [(tp.partition, number_of(answer.error)) for tp, answer in done.items()]
+            parts = [{"partition_index": partition, "error_code": error} for partition, error in errors]
             topics.append({"name": topic["name"], "partitions": parts})
         markers.append({"producer_id": given["producer_id"], "topics": topics})
     return {"markers": markers}

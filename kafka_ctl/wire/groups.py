@@ -43,6 +43,10 @@ def offsets_partition(group: str) -> TopicPartition:
     return TopicPartition(OFFSETS_TOPIC, (text_hash(group) & 0x7FFFFFFF) % OFFSETS_PARTITIONS)
 
 
+Offsets = Mapping[TopicPartition, tuple[int, str | None]]
+"""Offsets to commit, each with the text that the consumer keeps beside it."""
+
+
 class GroupError(Exception):
     """Kafka's name of the error that a member is answered."""
 
@@ -281,18 +285,13 @@ class Groups:
 
     # Offsets
 
-    def offsets(self, name: str) -> Mapping[TopicPartition, tuple[int, str | None]]:
+    def offsets(self, name: str) -> Offsets:
         """The committed offsets of a group, with the consumer's metadata."""
         group = self.groups.get(name)
         return {} if group is None else group.offsets
 
     def commit(
-        self,
-        name: str,
-        member_id: str,
-        generation: int,
-        offsets: Mapping[TopicPartition, tuple[int, str | None]],
-        checks_members_first: bool = True,
+        self, name: str, member_id: str, generation: int, offsets: Offsets, checks_members_first: bool = True
     ) -> None:
         """Remember offsets; a consumer without a group's membership has generation -1.
 
@@ -314,9 +313,7 @@ class Groups:
         group.offsets.update(offsets)
         group.committed.update(dict.fromkeys(offsets, self._commits))
 
-    def commit_in_transaction(
-        self, name: str, producer: int, offsets: Mapping[TopicPartition, tuple[int, str | None]]
-    ) -> None:
+    def commit_in_transaction(self, name: str, producer: int, offsets: Offsets) -> None:
         """Keep offsets until the producer's transaction ends; its members and generation do not matter."""
         group = self.group(name)
         self._commits += 1

@@ -1,8 +1,7 @@
-"""The cluster as a broker tells it: versions, live brokers and leaders, settings, and the coordinators.
+"""The cluster as a broker tells it: versions, live brokers and leaders.
 
 All of it is from this broker's own cache, which the controller's UpdateMetadata requests fill.
-Kafka 2.0.1: server/KafkaApis.scala, handleTopicMetadataRequest, handleFindCoordinatorRequest;
-server/MetadataCache.scala, getTopicMetadata
+Kafka 2.0.1: server/KafkaApis.scala, handleTopicMetadataRequest; server/MetadataCache.scala, getTopicMetadata
 """
 
 from __future__ import annotations
@@ -13,17 +12,15 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
 from kafka_ctl.requests import PartitionState
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.error_codes import number_of
-from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.groups import OFFSETS_TOPIC
 from kafka_ctl.wire.listeners import HOST
+from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
 
 UNKNOWN_OPERATIONS = -(2**31)
 NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
 INTERNAL = (OFFSETS_TOPIC, "__transaction_state")
-GROUP, TRANSACTION = 0, 1
-"""The kinds of coordinators (`FindCoordinatorRequest.CoordinatorType`)."""
 
 
 async def api_versions(service: Service, version: int, request: Message) -> Message:
@@ -131,14 +128,6 @@ async def _auto_create(service: Service, topic: str) -> str:
     except KafkaCtlError:
         return "UNKNOWN_SERVER_ERROR"
     return "LEADER_NOT_AVAILABLE"
-
-
-async def find_coordinator(service: Service, version: int, request: Message) -> Message:
-    """The broker that keeps a group, or a transactional id: the same for all."""
-    found, error = coordinator_id(service.broker.live_brokers), "COORDINATOR_NOT_AVAILABLE"
-    if (known := request.get("key_type", GROUP) in (GROUP, TRANSACTION)) and found is not None:
-        return {"error_code": 0, "error_message": None, "node_id": found} | endpoint(service, found)
-    return {"error_code": number_of(error if known else "INVALID_REQUEST"), "node_id": -1, "host": "", "port": -1}
 
 
 async def describe_acls(service: Service, version: int, request: Message) -> Message:

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.metadata import topics_of
+from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode

@@ -10,7 +10,7 @@ from wire_clients import Asking, closed_connections, eventually, fetch_of, liste
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.leader import FollowerFetch
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, read_records, split, write_batch
-from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.schema import name_of
 
 kafka = pytest.importorskip("kafka", reason="needs kafka-python")
 confluent = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")

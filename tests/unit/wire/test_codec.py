@@ -17,13 +17,11 @@ from tables import tabled
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.requests import DescribeLogDirsRequest
-from kafka_ctl.wire import batches, message_sets
+from kafka_ctl.wire import batches
 from kafka_ctl.wire.annotated import Annotated, annotate, show_records
-from kafka_ctl.wire.batches import NO_TIMESTAMP, Record, TooLarge
+from kafka_ctl.wire.batches import CODEC_AT, NO_TIMESTAMP, Record, TooLarge, read_messages, write_messages
 from kafka_ctl.wire.client import read_answer, request
-from kafka_ctl.wire.codec import decode, decode_message, encode, encode_message
-from kafka_ctl.wire.message_sets import CODEC_AT, read_messages, write_messages
-from kafka_ctl.wire.primitives import Malformed
+from kafka_ctl.wire.codec import Malformed, decode, decode_message, encode, encode_message
 from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, MessageType, Schema, api_key, message_type, versions
 from kafka_ctl.wire.versions import SENT, VERSIONS, announced, sent_version
 
@@ -202,8 +200,8 @@ def test_batches_of_every_magic() -> None:
                 found = batches.read_records(batches.read_batch(data))
                 again = batches.write_batch(found, codec=name)
             else:
-                found = [r._replace(offset=i) for i, r in enumerate(message_sets.read_messages(data))]
-                again = message_sets.write_messages(found, magic, name)
+                found = [r._replace(offset=i) for i, r in enumerate(batches.read_messages(data))]
+                again = batches.write_messages(found, magic, name)
             assert [r.key for r in found] == [b"k" if n % 2 else None for n in range(20)]
             theirs = [record for batch in MemoryRecords(again) for record in batch]
             assert [(r.offset, r.key, r.value) for r in theirs] == [(r.offset, r.key, r.value) for r in found]

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.wire.error_codes import name_of
-from kafka_ctl.wire.group_requests import heartbeat
+from kafka_ctl.wire.coordinator_requests import heartbeat
 from kafka_ctl.wire.groups import (
     EMPTY,
     JOINING,
@@ -23,6 +22,7 @@ from kafka_ctl.wire.groups import (
     NameGiven,
     offsets_partition,
 )
+from kafka_ctl.wire.schema import name_of
 
 T = TypeVar("T")
 

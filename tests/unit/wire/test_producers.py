@@ -12,7 +12,7 @@ from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
 from kafka_ctl.wire.contents import REMEMBERED, Contents
-from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.schema import name_of
 from kafka_ctl.wire.transactions import Aborted, Transactions, marker
 
 TP = TopicPartition("orders", 0)
