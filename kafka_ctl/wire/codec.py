@@ -53,15 +53,14 @@ def _number(letter: str) -> tuple[Reader, Writer]:
 
 def read_uvarint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
     """Seven bits a byte, the lowest first; the highest bit says that more follow."""
-    value = 0
-    for place in range(most):
-        if at + place >= len(data):
-            raise Malformed(f"a varint at offset {at} goes beyond the end")
-        byte = data[at + place]
-        value |= (byte & 0x7F) << (7 * place)
+    value = shift = 0
+    for byte in data[at : at + most]:
+        value |= (byte & 0x7F) << shift
+        shift += 7
         if byte < 0x80:
-            return value, at + place + 1
-    raise Malformed(f"a varint at offset {at} has more than {most} bytes")
+            return value, at + shift // 7
+    wrong = "goes beyond the end" if at + most > len(data) else f"has more than {most} bytes"
+    raise Malformed(f"a varint at offset {at} {wrong}")
 
 
 def write_uvarint(value: int) -> bytes:
@@ -76,8 +75,11 @@ def write_uvarint(value: int) -> bytes:
 
 def read_varint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
     """A signed varint: 0, -1, 1, -2 are 0, 1, 2, 3."""
-    if at < len(data) and data[at] < 0x80:  # nearly all that records have
-        raw, at = data[at], at + 1
+    left = len(data) - at  # nearly all that records have takes one byte, or two
+    if left > 0 and (raw := data[at]) < 0x80:
+        at += 1
+    elif left > 1 and data[at + 1] < 0x80:
+        raw, at = raw & 0x7F | data[at + 1] << 7, at + 2
     else:
         raw, at = read_uvarint(data, at, most)
     return (raw >> 1) ^ -(raw & 1), at

@@ -13,12 +13,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.wire.codec import Message, answered, errors_by_topic, named, numbered, parts_of
-from kafka_ctl.wire.groups import STABLE, Group, GroupError, NameGiven, Offsets, coordinator_id, offsets_partition
+from kafka_ctl.wire.groups import STABLE, Group, NameGiven, Offsets, coordinator_id, offsets_partition
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.metadata import INTERNAL, endpoint
-from kafka_ctl.wire.schema import number_of
+from kafka_ctl.wire.schema import Refusal, number_of
 from kafka_ctl.wire.service import Handler, Service
-from kafka_ctl.wire.transaction_coordinator import TransactionError
 
 DEAD = "Dead"
 """The state of an unknown group."""
@@ -41,9 +40,9 @@ async def find_coordinator(service: Service, version: int, request: Message) -> 
 def _check_coordinator(service: Service) -> None:
     coordinator = coordinator_id(service.broker.live_brokers)
     if coordinator is None:
-        raise GroupError("COORDINATOR_NOT_AVAILABLE")
+        raise Refusal("COORDINATOR_NOT_AVAILABLE")
     if coordinator != service.broker.id:
-        raise GroupError("NOT_COORDINATOR")
+        raise Refusal("NOT_COORDINATOR")
 
 
 def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) -> Handler:
@@ -53,9 +52,9 @@ def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) ->
     async def checked(service: Service, version: int, request: Message) -> Message:
         try:
             return await answer(service, version, request)
-        except (GroupError, TransactionError) as refused:
+        except Refusal as refused:
             none = {"generation_id": -1, "producer_id": -1, "producer_epoch": -1}
-            return none | {"error_code": number_of(str(refused))}
+            return none | {"error_code": number_of(refused.error)}
 
     return checked
 
@@ -64,8 +63,8 @@ def _refusal(work: Callable[[], object]) -> str | None:
     """Do a part of what a request asks; the error where that is refused."""
     try:
         work()
-    except (GroupError, TransactionError) as refused:
-        return str(refused)
+    except Refusal as refused:
+        return refused.error
     return None
 
 
@@ -79,7 +78,7 @@ async def join_group(service: Service, version: int, request: Message) -> Messag
     try:
         group, id = await service.shared.groups.join(request, request.get("client_id") or "consumer", version >= 4)
     except NameGiven as given:
-        return {"error_code": number_of(str(given)), "generation_id": -1, "member_id": given.id}
+        return {"error_code": number_of(given.error), "generation_id": -1, "member_id": given.id}
     members = group.members.values() if id == group.leader else ()
     return {
         "error_code": 0,
@@ -200,7 +199,7 @@ async def txn_offset_commit(service: Service, version: int, request: Message) ->
         epochs = service.shared.contents.producer_epochs[offsets_partition(request["group_id"])]
         fences = service.broker.generation.requests.fences_offset_commits
         if fences and (error := epochs.fences(producer, epoch)):
-            raise GroupError(error)
+            raise Refusal(error)
         service.shared.groups.commit_in_transaction(request["group_id"], producer, given)
         epochs.note(producer, epoch)
 

@@ -19,11 +19,10 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.wire.batches import end_of
 from kafka_ctl.wire.codec import Message, answered, grouped, named, parts_of
-from kafka_ctl.wire.contents import lowered
+from kafka_ctl.wire.contents import Transactions, lowered
 from kafka_ctl.wire.fetch_sessions import FINAL, NO_SESSION, Asked, Found, Wanted
 from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Holding, Service
-from kafka_ctl.wire.transactions import Transactions
 
 FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 """The versions of Fetch from which on a reader knows these."""

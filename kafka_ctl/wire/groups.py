@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.scala_order import text_hash
 from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.schema import Refusal
 
 EMPTY, JOINING, SYNCING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
 CONSUMER = "consumer"
@@ -45,10 +46,6 @@ def offsets_partition(group: str) -> TopicPartition:
 
 Offsets = Mapping[TopicPartition, tuple[int, str | None]]
 """Offsets to commit, each with the text that the consumer keeps beside it."""
-
-
-class GroupError(Exception):
-    """Kafka's name of the error that a member is answered."""
 
 
 @dataclass
@@ -127,16 +124,16 @@ class Groups:
     def group(self, name: str) -> Group:
         """The group of this name, from now on if there was none."""
         if not name:
-            raise GroupError("INVALID_GROUP_ID")
+            raise Refusal("INVALID_GROUP_ID")
         return self.groups.setdefault(name, Group(name))
 
     def _member(self, name: str, member: str, generation: int | None = None) -> tuple[Group, Member]:
-        """A member of the group. Raises GroupError if it is not a member, or belongs to another generation."""
+        """A member of the group. Raises Refusal if it is not a member, or belongs to another generation."""
         group = self.groups.get(name)
         if group is None or member not in group.members:
-            raise GroupError("UNKNOWN_MEMBER_ID")
+            raise Refusal("UNKNOWN_MEMBER_ID")
         if generation is not None and generation != group.generation:
-            raise GroupError("ILLEGAL_GENERATION")
+            raise Refusal("ILLEGAL_GENERATION")
         return group, group.members[member]
 
     # Joining
@@ -147,7 +144,7 @@ class Groups:
         group = self.group(request["group_id"])
         session = request["session_timeout"] / 1000
         if not SHORTEST <= session <= LONGEST:
-            raise GroupError("INVALID_SESSION_TIMEOUT")
+            raise Refusal("INVALID_SESSION_TIMEOUT")
         protocols = {one["name"]: one["metadata"] for one in request["protocols"]}
         self._check_protocols(group, request["protocol_type"], protocols)
         id = request["member_id"]
@@ -159,7 +156,7 @@ class Groups:
                 asyncio.get_running_loop().call_later(session, group.pending.discard, id)
                 raise NameGiven(id)
         elif id not in group.members and id not in group.pending:
-            raise GroupError("UNKNOWN_MEMBER_ID")
+            raise Refusal("UNKNOWN_MEMBER_ID")
         group.pending.discard(id)
         group.protocol_type = request["protocol_type"]
         rebalance = (
@@ -174,7 +171,7 @@ class Groups:
     def _check_protocols(self, group: Group, kind: str, protocols: dict[str, bytes]) -> None:
         common = set(protocols).intersection(*(member.protocols for member in group.members.values()))
         if not protocols or (group.members and (kind != group.protocol_type or not common)):
-            raise GroupError("INCONSISTENT_GROUP_PROTOCOL")
+            raise Refusal("INCONSISTENT_GROUP_PROTOCOL")
 
     async def _joined(self, group: Group, member: Member) -> None:
         """Wait until all members have joined or timed out."""
@@ -192,7 +189,7 @@ class Groups:
         first = group.state == EMPTY
         for member in group.members.values():
             if member.synced is not None and not member.synced.done():
-                member.synced.set_exception(GroupError("REBALANCE_IN_PROGRESS"))
+                member.synced.set_exception(Refusal("REBALANCE_IN_PROGRESS"))
                 member.synced.exception()
         group.state = JOINING
         longest = max((member.rebalance for member in group.members.values()), default=0.0)
@@ -233,7 +230,7 @@ class Groups:
         """The member's part of the assignment, which the leader brings; waits for it."""
         group, member = self._member(name, member_id, generation)
         if group.state == JOINING:
-            raise GroupError("REBALANCE_IN_PROGRESS")
+            raise Refusal("REBALANCE_IN_PROGRESS")
         if group.state == STABLE:
             return member.assignment
         self._heard(group, member)
@@ -253,7 +250,7 @@ class Groups:
         group, member = self._member(name, member_id, generation)
         self._heard(group, member)
         if group.state == JOINING:
-            raise GroupError("REBALANCE_IN_PROGRESS")
+            raise Refusal("REBALANCE_IN_PROGRESS")
 
     def _heard(self, group: Group, member: Member) -> None:
         """Restart the session timeout."""
@@ -277,7 +274,7 @@ class Groups:
         del group.members[member.id]
         for waiting in (member.joined, member.synced):
             if waiting is not None and not waiting.done():
-                waiting.set_exception(GroupError("UNKNOWN_MEMBER_ID"))
+                waiting.set_exception(Refusal("UNKNOWN_MEMBER_ID"))
                 waiting.exception()
         if group.state in (STABLE, SYNCING):
             self._rebalance(group)
@@ -300,14 +297,14 @@ class Groups:
         Kafka 2.0.1, 2.4.1: coordinator/group/GroupCoordinator.scala, handleCommitOffsets, doCommitOffsets
         """
         if generation >= 0 and name not in self.groups:
-            raise GroupError("ILLEGAL_GENERATION")
+            raise Refusal("ILLEGAL_GENERATION")
         group = self.group(name)
         if generation >= 0 or group.state != EMPTY:
             if group.state == SYNCING and not checks_members_first:
-                raise GroupError("REBALANCE_IN_PROGRESS")
+                raise Refusal("REBALANCE_IN_PROGRESS")
             _, member = self._member(name, member_id, generation)
             if group.state == SYNCING:
-                raise GroupError("REBALANCE_IN_PROGRESS")
+                raise Refusal("REBALANCE_IN_PROGRESS")
             self._heard(group, member)
         self._commits += 1
         group.offsets.update(offsets)
@@ -341,7 +338,7 @@ class Groups:
         """
         group = self._known(name)
         if group.state != EMPTY:
-            raise GroupError("NON_EMPTY_GROUP")
+            raise Refusal("NON_EMPTY_GROUP")
         if group.timer is not None:
             group.timer.cancel()
         del self.groups[name]
@@ -352,10 +349,10 @@ class Groups:
         Kafka 2.4.1: coordinator/group/GroupCoordinator.scala, handleDeleteOffsets
         """
         if not name:
-            raise GroupError("INVALID_GROUP_ID")
+            raise Refusal("INVALID_GROUP_ID")
         group = self._known(name)
         if group.state != EMPTY and group.protocol_type != CONSUMER:
-            raise GroupError("NON_EMPTY_GROUP")
+            raise Refusal("NON_EMPTY_GROUP")
         read = frozenset[str]() if group.state == EMPTY else group.subscribed_topics()
         errors: dict[TopicPartition, str | None] = {}
         for tp in partitions:
@@ -372,11 +369,11 @@ class Groups:
 
     def _known(self, name: str) -> Group:
         if name not in self.groups:
-            raise GroupError("GROUP_ID_NOT_FOUND")
+            raise Refusal("GROUP_ID_NOT_FOUND")
         return self.groups[name]
 
 
-class NameGiven(GroupError):
+class NameGiven(Refusal):
     """A consumer has been given an id to join with."""
 
     def __init__(self, id: str) -> None:

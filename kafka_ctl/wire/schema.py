@@ -179,6 +179,14 @@ RENAMED = {"NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER", "INVALID_TOPIC"
 """Names that Kafka has changed since, numbers that it has not."""
 
 
+class Refusal(Exception):
+    """A request that is refused, or a part of it: `error` is Kafka's name for that, the text is for the trace."""
+
+    def __init__(self, error: str, text: str = "") -> None:
+        self.error = error
+        super().__init__(text or error)
+
+
 @cache
 def codes() -> dict[str, int]:
     """The number of every error; NONE is 0."""

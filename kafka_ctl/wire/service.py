@@ -19,7 +19,7 @@ from kafka_ctl.wire.client_faults import ClientFaults, error_response
 from kafka_ctl.wire.codec import Malformed, Message, decode_message, encode_message
 from kafka_ctl.wire.contents import Contents
 from kafka_ctl.wire.fetch_sessions import FetchSessions
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, api_key, apis, message_type, number_of
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, Refusal, api_key, apis, message_type, number_of
 from kafka_ctl.wire.transaction_coordinator import TransactionCoordinator, TransactionLog
 from kafka_ctl.wire.versions import announced
 
@@ -44,12 +44,8 @@ LOGGERS: dict[str, str] = dict(re.findall(r"(\S+)=(\S+)", LEVELS))
 """The loggers of a broker and their levels. Kafka 2.4.1: config/log4j.properties"""
 
 
-class RefusedFrame(Exception):
-    """A request that this broker does not understand: `error` is Kafka's name for that."""
-
-    def __init__(self, error: str, text: str) -> None:
-        self.error = error
-        super().__init__(text)
+class RefusedFrame(Refusal):
+    """A request that this broker does not understand: its connection is closed."""
 
 
 class Unsent:

@@ -25,6 +25,7 @@ from kafka_ctl.requests import WriteTxnMarkersRequest
 from kafka_ctl.table import Move, TransitionTable
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.schema import Refusal
 
 LONGEST = 900.0
 """Seconds that a transaction may take at most: Kafka's `transaction.max.timeout.ms`."""
@@ -94,10 +95,6 @@ Kafka 2.0.1: coordinator/transaction/TransactionMarkerRequestCompletionHandler.s
 """
 
 
-class TransactionError(Exception):
-    """Kafka's name of the error that a producer is answered."""
-
-
 @dataclass
 class Transaction:
     """One transactional id: its producer, and its transaction."""
@@ -143,7 +140,7 @@ class TransactionLog:
 class TransactionCoordinator:
     """A broker process as the coordinator of transactions, if it is.
 
-    Each method raises TransactionError with what the producer is to be answered.
+    Each method raises Refusal with what the producer is to be answered.
     """
 
     def __init__(self, broker: BrokerProcess, log: TransactionLog) -> None:
@@ -185,16 +182,16 @@ class TransactionCoordinator:
         if self._elected and not self.is_current and self.log.resigned:
             self._take_over()
         if not self._elected or not self.is_current:
-            raise TransactionError("NOT_COORDINATOR")
+            raise Refusal("NOT_COORDINATOR")
 
     # Requests
 
     def init_producer_id(self, id: str, timeout: float) -> tuple[int, int]:
         """The producer's id and its next epoch, which fences the one before; `timeout` in seconds."""
         if not id:
-            raise TransactionError("INVALID_REQUEST")
+            raise Refusal("INVALID_REQUEST")
         if not 0 < timeout <= LONGEST:
-            raise TransactionError("INVALID_TRANSACTION_TIMEOUT")
+            raise Refusal("INVALID_TRANSACTION_TIMEOUT")
         self._check_current()
         if id not in self.log.ids:
             self.log.ids[id] = Transaction(id, self.log.next_producer())
@@ -203,7 +200,7 @@ class TransactionCoordinator:
         if transaction.state == ONGOING:
             self._fence(transaction)
         if transaction.state in COMPLETED:
-            raise TransactionError("CONCURRENT_TRANSACTIONS")
+            raise Refusal("CONCURRENT_TRANSACTIONS")
         self._initialize(transaction, timeout)
         return transaction.producer, transaction.epoch
 
@@ -235,19 +232,19 @@ class TransactionCoordinator:
         if transaction.state == ONGOING:
             self._end(transaction, commits)
         elif transaction.state != (COMPLETE_COMMIT if commits else COMPLETE_ABORT):
-            raise TransactionError("INVALID_TXN_STATE")
+            raise Refusal("INVALID_TXN_STATE")
 
     def _transaction(self, id: str, producer: int, epoch: int) -> Transaction:
         if not id:
-            raise TransactionError("INVALID_REQUEST")
+            raise Refusal("INVALID_REQUEST")
         self._check_current()
         transaction = self.log.ids.get(id)
         if transaction is None or transaction.producer != producer:
-            raise TransactionError("INVALID_PRODUCER_ID_MAPPING")
+            raise Refusal("INVALID_PRODUCER_ID_MAPPING")
         if epoch != transaction.epoch:
-            raise TransactionError("INVALID_PRODUCER_EPOCH")
+            raise Refusal("INVALID_PRODUCER_EPOCH")
         if transaction.state in COMPLETED:
-            raise TransactionError("CONCURRENT_TRANSACTIONS")
+            raise Refusal("CONCURRENT_TRANSACTIONS")
         return transaction
 
     # Ending

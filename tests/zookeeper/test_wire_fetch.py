@@ -290,7 +290,7 @@ def test_real_consumers_read_what_was_committed() -> None:
 
 
 def test_a_producer_cannot_end_a_transaction_itself() -> None:
-    from kafka_ctl.wire.transactions import marker
+    from kafka_ctl.wire.contents import marker
 
     with listening() as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1]})
