@@ -12,7 +12,7 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.simulation.world import World
-from kafka_ctl.wire import configs, control, coordinator_requests, data, fetching, metadata, topics
+from kafka_ctl.wire import configs, control, coordinator_requests, data, fetching, metadata
 from kafka_ctl.wire.batches import CONTROL, Record, read_batch, read_records
 from kafka_ctl.wire.client_faults import ClientFaults
 from kafka_ctl.wire.groups import Groups
@@ -53,9 +53,9 @@ HANDLERS: dict[str, Handler] = {
     "DescribeGroups": coordinator_requests.describe_groups,
     "DeleteGroups": coordinator_requests.delete_groups,
     "OffsetDelete": coordinator_requests.offset_delete,
-    "CreateTopics": topics.create_topics,
-    "DeleteTopics": topics.delete_topics,
-    "CreatePartitions": topics.create_partitions,
+    "CreateTopics": metadata.create_topics,
+    "DeleteTopics": metadata.delete_topics,
+    "CreatePartitions": metadata.create_partitions,
     "ElectLeaders": control.elect_leaders,
     "AlterPartitionReassignments": control.alter_reassignments,
     "ListPartitionReassignments": control.list_reassignments,

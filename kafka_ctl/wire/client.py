@@ -181,18 +181,18 @@ class AdminClient:
             address = self._metadata()[0].get(broker)
             if address is None:
                 raise ConnectionRefusedError(f"broker {broker} is not in the metadata of the cluster")
-            return read_answer(asked, ask(address, asked.name, 0, write_body(asked), self.client_id))
+            return self._ask(address, asked)
         except Unavailable as error:
             raise ConnectionResetError(str(error)) from None
 
-    def _ask_controller(
-        self, asked: AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest
-    ) -> Response:
+    def _ask(self, address: str, asked: Asked) -> Response:
+        return read_answer(asked, ask(address, asked.name, 0, write_body(asked), self.client_id))
+
+    def _ask_controller(self, asked: Asked) -> Response:
         brokers, controller = self._metadata()
         if controller not in brokers:
             raise Unavailable("the cluster has no controller now")
-        answered = ask(brokers[controller], asked.name, 0, write_body(asked), self.client_id)
-        response = read_answer(asked, answered)
+        response = self._ask(brokers[controller], asked)
         if response.error is not None:
             raise ApiException(response.error, response.text or response.error)
         return response

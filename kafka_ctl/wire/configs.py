@@ -82,12 +82,8 @@ class BrokerSettings(NamedTuple):
         names = known.synonyms if known and known.synonyms else (key,)
         defaults = {name: k.default for name in names if (k := self.known(name)) is not None and k.default is not None}
         sources = {OF_BROKER: self.own, OF_ALL_BROKERS: self.all_brokers, STATIC: self.static, DEFAULT: defaults}
-        found = [
-            Setting(name, values[name], source)
-            for source, values in sources.items()
-            for name in names
-            if name in values
-        ]
+        places = [(name, source) for source, values in sources.items() for name in names if name in values]
+        found = [Setting(name, sources[source][name], source) for name, source in places]
         first = next((place for place, one in enumerate(found) if one.name == key), len(found))
         return found[first:]
 
@@ -152,12 +148,8 @@ async def _described(service: Service, kind: int, name: str) -> list[Message]:
 
 def _kind(service: Service, number: int) -> int:
     """The kind of settings that a number means in this release, and in its answers."""
-    return number if number in KINDS and (number != LOGGER or _has_loggers(service)) else UNKNOWN
-
-
-def _has_loggers(service: Service) -> bool:
-    """True if levels of loggers are settings, too (KIP-412): they are changed by IncrementalAlterConfigs alone."""
-    return "IncrementalAlterConfigs" in service.versions
+    has_loggers = "IncrementalAlterConfigs" in service.versions  # alone this changes their levels (KIP-412)
+    return number if number in KINDS and (number != LOGGER or has_loggers) else UNKNOWN
 
 
 def _check_broker(service: Service, name: str, alternative: str = "") -> None:
@@ -283,7 +275,6 @@ def _answer(kind: int, name: str, problem: Problem) -> Message:
 
 async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> Problem:
     """Check the settings of a topic or broker as a whole, and write them unless only their check was asked for."""
-    zk, resource = KafkaZkClient(service.broker.zk), f"ConfigResource(type={KINDS.get(kind)}, name='{name}')"
     place = await _place(service, kind, name)
     if kind == TOPIC:
         known = keys(config_keys.TOPIC, service.broker.generation.name)
@@ -293,15 +284,15 @@ async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, 
     else:
         known = dynamic_keys(service.broker.generation.name)
         if wrong := _not_dynamic(service, wanted, bool(name)):
-            return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {wrong}"
+            return _invalid(kind, name, wrong)
     try:
         check_values(wanted, known, service.broker.generation)
     except ApiException as refused:
         if str(refused).startswith("conflict"):
             raise
-        return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {refused}"
+        return _invalid(kind, name, refused)
     if not only:
-        await _write(service, zk, place, wanted)
+        await _write(service, place, wanted)
     return None
 
 
@@ -327,23 +318,22 @@ def _not_dynamic(service: Service, wanted: Mapping[str, str], of_one: bool) -> s
     Kafka 2.4.1: server/DynamicBrokerConfig.scala, validateConfigs
     """
     generation = service.broker.generation.name
-    dynamic = dynamic_keys(generation)
-    fixed = [key for key in wanted if key in keys(config_keys.BROKER, generation) and key not in dynamic]
-    if fixed:
-        return f"Cannot update these configs dynamically: Set({', '.join(fixed)})"
+    dynamic, known = dynamic_keys(generation), keys(config_keys.BROKER, generation)
+    fixed = [key for key in wanted if key in known and key not in dynamic]
     security = [key for key in wanted if key.startswith("ssl.") and key in dynamic]
-    if security:
-        text = "These security configs can be dynamically updated only per-listener using the listener prefix"
-        return f"{text}: Set({', '.join(security)})"
-    own = [key for key in wanted if key in keys(config_keys.BROKER, generation) and dynamic[key].mode == PER_BROKER]
-    if own and not of_one:
-        text = "Cannot update these configs at default cluster level, broker id must be specified"
-        return f"{text}: Set({', '.join(own)})"
+    own = [key for key in wanted if key in known and key in dynamic and dynamic[key].mode == PER_BROKER]
+    for found, text in (
+        (fixed, "Cannot update these configs dynamically"),
+        (security, "These security configs can be dynamically updated only per-listener using the listener prefix"),
+        ([] if of_one else own, "Cannot update these configs at default cluster level, broker id must be specified"),
+    ):
+        if found:
+            return f"{text}: Set({', '.join(found)})"
     return None
 
 
-async def _write(service: Service, zk: KafkaZkClient, place: tuple[str, str], wanted: Mapping[str, str]) -> None:
-    kind, name = place
+async def _write(service: Service, place: tuple[str, str], wanted: Mapping[str, str]) -> None:
+    (kind, name), zk = place, KafkaZkClient(service.broker.zk)
     before = await read_config(zk, kind, name)
     changes: dict[str, str | None] = dict.fromkeys(key for key in before if key not in wanted) | dict(wanted)
     written = json.dumps(changes, separators=(",", ":"))
@@ -379,22 +369,24 @@ def _changed(own: Mapping[str, str], changes: Sequence[Message], known: Mapping[
 def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> Problem:
     """Other levels for loggers of this process. Kafka 2.4.1: server/AdminManager.scala, validateLogLevelConfigs"""
     _check_broker(service, name)
-    resource = f"ConfigResource(type=BROKER_LOGGER, name='{name}')"
-    for one in configs:
-        logger, level = one["name"], one["value"]
+    changes = [(one["name"], one["config_operation"], one["value"]) for one in configs]
+    for logger, operation, level in changes:
         if logger not in service.loggers:
-            text = f"Logger {logger} does not exist!"
-            return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {text}"
-        if one["config_operation"] not in (SET, DELETE):
-            word = "APPEND" if one["config_operation"] == APPEND else "SUBTRACT"
+            return _invalid(LOGGER, name, f"Logger {logger} does not exist!")
+        if operation not in (SET, DELETE):
+            word = "APPEND" if operation == APPEND else "SUBTRACT"
             _refuse(f"{word} operation is not allowed for the BROKER_LOGGER resource")
-        if one["config_operation"] == DELETE and logger == ROOT_LOGGER:
+        if operation == DELETE and logger == ROOT_LOGGER:
             _refuse(f"Removing the log level of the {ROOT_LOGGER} logger is not allowed")
-        if one["config_operation"] == SET and level not in LEVELS:
+        if operation == SET and level not in LEVELS:
             text = f"Cannot set the log level of {logger} to {level} as it is not a supported log level. "
-            text += f"Valid log levels are {', '.join(LEVELS)}"
-            return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {text}"
-    for one in () if only else configs:
-        level = one["value"] if one["config_operation"] == SET else service.loggers[ROOT_LOGGER]
-        service.loggers[one["name"]] = level
+            return _invalid(LOGGER, name, f"{text}Valid log levels are {', '.join(LEVELS)}")
+    for logger, operation, level in () if only else changes:
+        service.loggers[logger] = level if operation == SET else service.loggers[ROOT_LOGGER]
     return None
+
+
+def _invalid(kind: int, name: str, text: object) -> Problem:
+    """The problem of values that a resource cannot have."""
+    resource = f"ConfigResource(type={KINDS.get(kind)}, name='{name}')"
+    return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {text}"

@@ -300,11 +300,10 @@ class Contents:
         """
         entries = log.entries
         epoch, value, _ = entries[offset]
-        kept, whole = self.of(tp, value), self._whole_at(tp, log, offset)
-        if kept is not None and whole is not None:
+        kept, behind = self.of(tp, value), offset
+        if kept is not None and (whole := self._whole_at(tp, log, offset)) is not None:
             base, behind, _ = whole
             return base, behind, kept.batch.at(base, epoch)
-        behind = offset
         while behind < min(end, offset + RUN) and entries[behind].leader_epoch == epoch:
             if behind > offset and self.of(tp, entries[behind].value) is not kept:
                 break

@@ -19,23 +19,8 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.requests import ALL, PRODUCE_TIMEOUT, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.wire.batches import (
-    CODEC_AT,
-    COMPRESSION,
-    CONTROL,
-    LAST_DELTA,
-    MAGIC,
-    MOST_RECORDS,
-    Batch,
-    TooLarge,
-    end_of,
-    magic_of,
-    read_batch,
-    read_messages,
-    read_records,
-    split,
-    write_batch,
-)
+from kafka_ctl.wire import batches
+from kafka_ctl.wire.batches import MAGIC, Batch, TooLarge, magic_of
 from kafka_ctl.wire.codec import Malformed, Message, answered, parts_of
 from kafka_ctl.wire.contents import Kept, marker
 from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
@@ -86,14 +71,14 @@ def _refusing(malformed: str = CORRUPT) -> Iterator[None]:
 
 def _split(data: bytes) -> list[bytes]:
     with _refusing():
-        found = [raw for _, raw in split(data)]
+        found = [raw for _, raw in batches.split(data)]
         if any(magic_of(raw) not in (0, 1, MAGIC) for raw in found):
             raise Malformed(f"Invalid magic found in record: {magic_of(data)}")
     return found
 
 
 def _codec(raw: bytes) -> str:
-    return COMPRESSION.get(raw[LAST_DELTA - 1] & 7, "unknown")
+    return batches.COMPRESSION.get(raw[batches.LAST_DELTA - 1] & 7, "unknown")
 
 
 def received(generation: Generation, data: bytes, from_client: bool = True) -> Batch | None:
@@ -112,11 +97,11 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
         raise Refusal(TOO_LARGE, f"The record batch size in the append is {which}")
     with _refusing():
         if magic < MAGIC:
-            records = [record._replace(offset=number) for number, record in enumerate(read_messages(data))]
-            codec = "gzip" if any(raw[CODEC_AT] & 7 for raw in found) else "none"
+            records = [record._replace(offset=number) for number, record in enumerate(batches.read_messages(data))]
+            codec = "gzip" if any(raw[batches.CODEC_AT] & 7 for raw in found) else "none"
             _check_number(codec, len(records))
-            return read_batch(write_batch(records, codec=codec)) if records else None
-        batch = read_batch(data)
+            return batches.read_batch(batches.write_batch(records, codec=codec)) if records else None
+        batch = batches.read_batch(data)
     if batch.codec == "unknown" or (batch.codec == "zstd" and newest < ZSTD):
         raise Refusal("UNKNOWN_SERVER_ERROR", f"Unknown compression type id: {batch.attributes & 7}")
     if from_client:
@@ -126,13 +111,13 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
 
 def _check_number(codec: str, records: int) -> None:
     """However small it is, what is compressed may have any number of records, or say so."""
-    if codec != "none" and records > MOST_RECORDS:
-        raise TooLarge(f"{records} records in a batch; {MOST_RECORDS} are kept at most")
+    if codec != "none" and records > batches.MOST_RECORDS:
+        raise TooLarge(f"{records} records in a batch; {batches.MOST_RECORDS} are kept at most")
 
 
 def _check_batch(batch: Batch, wrong: str) -> None:
     """Refuse a batch whose header and records do not fit together."""
-    last = end_of(0, batch.data) - 1
+    last = batches.end_of(0, batch.data) - 1
     if batch.base_offset:
         text = f"The baseOffset of the record batch in the append should be 0, but it is {batch.base_offset}"
     elif last < 0:
@@ -143,12 +128,12 @@ def _check_batch(batch: Batch, wrong: str) -> None:
         text = f"Inconsistent batch offset range [0, {last}] and count of records {batch.records}"
     elif batch.producer >= 0 and batch.sequence < 0:
         text = f"Invalid sequence number {batch.sequence} in record batch with producerId {batch.producer}"
-    elif batch.attributes & CONTROL:
+    elif batch.attributes & batches.CONTROL:
         text = "Clients are not allowed to write control records"
     else:
         with _refusing(wrong):
             _check_number(batch.codec, batch.records)
-            read_records(batch)
+            batches.read_records(batch)
         return
     raise Refusal(wrong, text)
 

@@ -53,10 +53,8 @@ class Reading:
 
     def operation(self, milliseconds: int) -> DelayedFetch:
         """A fetch that waits for more bytes."""
-        partitions = {
-            tp: FetchPartition(LogOffset(asked.offset), asked.most, asked.leader_epoch)
-            for tp, asked in self.asked.items()
-        }
+        wanted = self.asked.items()
+        partitions = {tp: FetchPartition(LogOffset(one.offset), one.most, one.leader_epoch) for tp, one in wanted}
         return DelayedFetch(
             milliseconds,
             self.min_bytes,
@@ -74,7 +72,7 @@ class Reading:
         log, error = readable(self.service, tp, leader_epoch)
         if error is not None:
             return error
-        ends = log.end, log.high_watermark, self._transactions(tp, log).last_stable(log.high_watermark)
+        ends = log.end, log.high_watermark, self.contents.transactions(tp, log).last_stable(log.high_watermark)
         places = {end: self._place(tp, log, end) for end in set(ends)}
         return LogOffsets(*(places[end] for end in ends))
 
@@ -121,9 +119,6 @@ class Reading:
 
     # Reading
 
-    def _transactions(self, tp: TopicPartition, log: Log) -> Transactions:
-        return self.contents.transactions(tp, log)
-
     def _end(self, log: Log, known: Transactions) -> int:
         """The offset up to which the requester may read."""
         if self.is_follower:
@@ -138,7 +133,7 @@ class Reading:
             error = "OFFSET_OUT_OF_RANGE"
         if error is not None:
             return nothing(error)
-        known = self._transactions(tp, log)
+        known = self.contents.transactions(tp, log)
         batches: list[tuple[int, bytes]] = []
         try:
             if (most > 0 or first) and not self.is_throttled(tp, self.replica):
@@ -168,15 +163,8 @@ class Reading:
 
 def nothing(error: str) -> Message:
     """The answer for a partition that cannot be read."""
-    return {
-        "error_code": number_of(error),
-        "high_watermark": -1,
-        "last_stable_offset": -1,
-        "log_start_offset": -1,
-        "aborted_transactions": None,
-        "preferred_read_replica": -1,
-        "records": b"",
-    }
+    numbers = dict.fromkeys(("high_watermark", "last_stable_offset", "log_start_offset", "preferred_read_replica"), -1)
+    return numbers | {"error_code": number_of(error), "aborted_transactions": None, "records": b""}
 
 
 def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tuple[Log, str | None]:

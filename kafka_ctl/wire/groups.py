@@ -159,9 +159,7 @@ class Groups:
             raise Refusal("UNKNOWN_MEMBER_ID")
         group.pending.discard(id)
         group.protocol_type = request["protocol_type"]
-        rebalance = (
-            request["rebalance_timeout"] if "rebalance_timeout" in request else request["session_timeout"]
-        ) / 1000
+        rebalance = request["rebalance_timeout" if "rebalance_timeout" in request else "session_timeout"] / 1000
         member = group.members.setdefault(id, Member(id, session, rebalance, protocols))
         member.session, member.rebalance, member.protocols = session, rebalance, protocols
         member.client, member.instance = client, request.get("group_instance_id")
@@ -188,9 +186,7 @@ class Groups:
         """All members are to join again."""
         first = group.state == EMPTY
         for member in group.members.values():
-            if member.synced is not None and not member.synced.done():
-                member.synced.set_exception(Refusal("REBALANCE_IN_PROGRESS"))
-                member.synced.exception()
+            _refuse(member.synced, "REBALANCE_IN_PROGRESS")
         group.state = JOINING
         longest = max((member.rebalance for member in group.members.values()), default=0.0)
         seconds = FIRST_DELAY if first else longest
@@ -198,7 +194,7 @@ class Groups:
         group.gathers = first
 
     def _complete_if_all(self, group: Group) -> None:
-        all_there = all(m.joined is not None and not m.joined.done() for m in group.members.values())
+        all_there = all(_waits(member.joined) for member in group.members.values())
         if group.state == JOINING and all_there and not group.gathers:
             self._complete(group)
 
@@ -207,7 +203,7 @@ class Groups:
         if group.timer is not None:
             group.timer.cancel()
         group.gathers = False
-        for id in [id for id, m in group.members.items() if m.joined is None or m.joined.done()]:
+        for id in [id for id, m in group.members.items() if not _waits(m.joined)]:
             self._stop_expiry(group.members.pop(id))
         group.generation += 1
         if not group.members:
@@ -273,9 +269,7 @@ class Groups:
         self._stop_expiry(member)
         del group.members[member.id]
         for waiting in (member.joined, member.synced):
-            if waiting is not None and not waiting.done():
-                waiting.set_exception(Refusal("UNKNOWN_MEMBER_ID"))
-                waiting.exception()
+            _refuse(waiting, "UNKNOWN_MEMBER_ID")
         if group.state in (STABLE, SYNCING):
             self._rebalance(group)
         self._complete_if_all(group)
@@ -371,6 +365,21 @@ class Groups:
         if name not in self.groups:
             raise Refusal("GROUP_ID_NOT_FOUND")
         return self.groups[name]
+
+
+Waiting = asyncio.Future[None] | asyncio.Future[bytes] | None
+"""The answer to a member that waits, has waited, or has never done so."""
+
+
+def _waits(future: Waiting) -> bool:
+    return future is not None and not future.done()
+
+
+def _refuse(future: Waiting, error: str) -> None:
+    """Let one who waits go with an error; nobody need look at it."""
+    if future is not None and not future.done():
+        future.set_exception(Refusal(error))
+        future.exception()
 
 
 class NameGiven(Refusal):

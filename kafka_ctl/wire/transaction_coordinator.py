@@ -1,5 +1,6 @@
 """The coordinator of transactions: the producer of each transactional id, and the state of its transaction.
 
+Separate from `service.py` because that serves every client, and this only producers with a transactional id.
 A transaction is empty, goes on, is being ended (its markers are on their way to the leaders of its partitions), or is
 complete. When a producer asks for an id again, or a transaction takes too long, the id gets the next epoch, which
 fences the producer that has the old one.
@@ -15,7 +16,7 @@ TransactionStateManager.scala, TransactionMarkerChannelManager.scala, ProducerId
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -175,7 +176,7 @@ class TransactionCoordinator:
         for transaction in self.log.ids.values():
             self._watch_times()
             if transaction.state in COMPLETED:
-                self._write_markers(transaction)
+                self.broker.spawn(self._written(transaction))
 
     def _check_current(self) -> None:
         """A broker whose metadata is old goes on only if the one that took over has resigned."""
@@ -257,7 +258,7 @@ class TransactionCoordinator:
 
     def _end(self, transaction: Transaction, commits: bool) -> None:
         transaction.move(PREPARE_COMMIT if commits else PREPARE_ABORT, self._now())
-        self._write_markers(transaction)
+        self.broker.spawn(self._written(transaction))
 
     def _complete(self, transaction: Transaction) -> None:
         transaction.move(COMPLETED[transaction.state], self._now())
@@ -265,9 +266,6 @@ class TransactionCoordinator:
     def _expire(self, transaction: Transaction) -> None:
         transaction.move(DEAD, self._now())
         del self.log.ids[transaction.id]
-
-    def _write_markers(self, transaction: Transaction) -> None:
-        self.broker.spawn(self._written(transaction))
 
     async def _written(self, transaction: Transaction) -> None:
         """Send the markers until every partition has its own, or another broker has taken over."""
@@ -322,19 +320,18 @@ class TransactionCoordinator:
     async def _checked(self) -> None:
         """Abort transactions that take too long, and forget ids that are not used, every `CHECK_INTERVAL`."""
         while self.is_current:
-            for transaction in list(self._timed_out()):
+            for transaction in self._timed_out():
                 self._fence(transaction)
-            for transaction in list(self._expired()):
+            for transaction in self._expired():
                 self._expire(transaction)
             await self.broker.clock.sleep(CHECK_INTERVAL, background=True)
 
-    def _timed_out(self) -> Iterator[Transaction]:
+    def _timed_out(self) -> list[Transaction]:
         """Kafka 2.0.1: coordinator/transaction/TransactionStateManager.scala, timedOutTransactions"""
-        return (
-            one for one in self.log.ids.values() if one.state == ONGOING and one.started + one.timeout < self._now()
-        )
+        going_on = [one for one in self.log.ids.values() if one.state == ONGOING]
+        return [one for one in going_on if one.started + one.timeout < self._now()]
 
-    def _expired(self) -> Iterator[Transaction]:
+    def _expired(self) -> list[Transaction]:
         """Kafka 2.0.1: coordinator/transaction/TransactionStateManager.scala, enableTransactionalIdExpiration"""
         idle = (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
-        return (one for one in self.log.ids.values() if one.state in idle and one.updated + EXPIRY <= self._now())
+        return [one for one in self.log.ids.values() if one.state in idle and one.updated + EXPIRY <= self._now()]
