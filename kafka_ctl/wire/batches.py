@@ -26,7 +26,6 @@ from kafka_ctl.wire.codec import (
     read_int32,
     read_uvarint,
     read_varint,
-    read_varlong,
     take,
     write_varint,
 )
@@ -232,7 +231,7 @@ def read_record(data: bytes, at: int, base_offset: int, first_timestamp: int) ->
     length, at = read_varint(data, at)
     raw, end = take(data, at, length, "a record")
     _, place = take(raw, 0, 1, "attributes")
-    time, place = read_varlong(raw, place)
+    time, place = read_varint(raw, place, 10)
     offset, place = read_varint(raw, place)
     key, place = _blob(raw, place)
     value, place = _blob(raw, place)

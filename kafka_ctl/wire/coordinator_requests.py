@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.wire.codec import Message, answered, errors_by_topic, named, numbered, parts_of
-from kafka_ctl.wire.groups import STABLE, Group, NameGiven, Offsets, coordinator_id, offsets_partition
+from kafka_ctl.wire.groups import INTERNAL, STABLE, Group, NameGiven, Offsets, coordinator_id, offsets_partition
 from kafka_ctl.wire.listeners import HOST
-from kafka_ctl.wire.metadata import INTERNAL, endpoint
+from kafka_ctl.wire.metadata import endpoint
 from kafka_ctl.wire.schema import Refusal, number_of
 from kafka_ctl.wire.service import Handler, Service
 

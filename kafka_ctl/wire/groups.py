@@ -29,6 +29,8 @@ SHORTEST, LONGEST = 1.0, 300.0
 OFFSETS_TOPIC, OFFSETS_PARTITIONS = "__consumer_offsets", 50
 """The topic in which Kafka keeps groups, and `offsets.topic.num.partitions`; here they only name what a transaction
 writes to."""
+INTERNAL = (OFFSETS_TOPIC, "__transaction_state")
+"""The topics that no client writes to."""
 
 
 def coordinator_id(live_brokers: Collection[int]) -> int | None:

@@ -18,7 +18,7 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.requests import PartitionState
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.groups import OFFSETS_TOPIC
+from kafka_ctl.wire.groups import INTERNAL
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
@@ -28,7 +28,6 @@ from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 UNKNOWN_OPERATIONS = -(2**31)
 NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
-INTERNAL = (OFFSETS_TOPIC, "__transaction_state")
 
 
 async def api_versions(service: Service, version: int, request: Message) -> Message:
