@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from kafka_ctl.brokers import config_keys
 from kafka_ctl.brokers.config_keys import PER_BROKER, ConfigKey, check_values, dynamic_keys, keys
@@ -40,9 +40,6 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 LEVELS = ("TRACE", "ERROR", "INFO", "FATAL", "DEBUG", "WARN")
 """The levels of loggers, in the order of a Java set of them."""
 ROOT_LOGGER = "root"
-
-Problem = tuple[str, str | None] | None
-"""Kafka's error for one resource, and its text."""
 
 
 class Setting(NamedTuple):
@@ -112,15 +109,15 @@ async def describe_configs(service: Service, version: int, request: Message) -> 
     asked = {(one["resource_type"], one["resource_name"]): one["configuration_keys"] for one in request["resources"]}
     for (number, name), wanted in asked.items():
         kind = _kind(service, number)
-        problem, found = None, list[Message]()
+        error, found = None, list[Message]()
         try:
             found = await _described(service, kind, name)
         except ApiException as refused:
-            problem = refused.code, str(refused) or None
+            error = refused
         listed = [
             one if synonyms else one | {"synonyms": []} for one in found if wanted is None or one["name"] in wanted
         ]
-        results.append(_answer(kind, name, problem) | {"configs": listed})
+        results.append(_answer(kind, name, error) | {"configs": listed})
     return {"results": results}
 
 
@@ -129,7 +126,7 @@ async def _described(service: Service, kind: int, name: str) -> list[Message]:
     match kind:
         case 2:
             if name not in topics_of(service):
-                raise ApiException("UNKNOWN_TOPIC_OR_PARTITION", "")
+                _refuse("", "UNKNOWN_TOPIC_OR_PARTITION")
             own = await read_config(KafkaZkClient(service.broker.zk), TOPICS, name)
             return _of_topic(settings, own)
         case 4 if not name:
@@ -160,8 +157,8 @@ def _check_broker(service: Service, name: str, alternative: str = "") -> None:
         _refuse(f"Unexpected broker id, expected {service.broker.id}{alternative}, but received {name}")
 
 
-def _refuse(text: str) -> None:
-    raise ApiException("INVALID_REQUEST", text)
+def _refuse(text: str, error: str = "INVALID_REQUEST") -> NoReturn:
+    raise ApiException(error, text)
 
 
 def _of_topic(settings: BrokerSettings, own: Mapping[str, str]) -> list[Message]:
@@ -222,13 +219,13 @@ def _entry(shown: Setting, sources: Sequence[Setting], read_only: bool = False, 
 async def alter_configs(service: Service, version: int, request: Message) -> Message:
     """Give topics or this broker other settings, instead of all that they had."""
 
-    async def alter(kind: int, name: str, configs: Sequence[Message]) -> Problem:
+    async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
         wanted = {one["name"]: one["value"] for one in configs}
         if kind == LOGGER:
             _refuse("AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER")
         if None in wanted.values():
-            return "UNKNOWN_SERVER_ERROR", None  # a NullPointerException of java.util.Properties
-        return await _altered(service, kind, name, wanted, request["validate_only"])
+            _refuse("", "UNKNOWN_SERVER_ERROR")  # a NullPointerException of java.util.Properties
+        await _altered(service, kind, name, wanted, request["validate_only"])
 
     return {"responses": await _each(service, request, alter)}
 
@@ -236,64 +233,63 @@ async def alter_configs(service: Service, version: int, request: Message) -> Mes
 async def incremental_alter_configs(service: Service, version: int, request: Message) -> Message:
     """Set, remove, or lengthen and shorten the lists of single settings (KIP-339)."""
 
-    async def alter(kind: int, name: str, configs: Sequence[Message]) -> Problem:
+    async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
         twice = [key for key, number in Counter(one["name"] for one in configs).items() if number > 1]
         if twice:
             _refuse(f"Error due to duplicate config keys : {','.join(twice)}")
         if kind == LOGGER:
-            return _alter_loggers(service, name, configs, request["validate_only"])
+            _alter_loggers(service, name, configs, request["validate_only"])
+            return
         own = await read_config(KafkaZkClient(service.broker.zk), *await _place(service, kind, name))
         scope = config_keys.TOPIC if kind == TOPIC else config_keys.BROKER
         wanted = _changed(own, configs, keys(scope, service.broker.generation.name))
-        return await _altered(service, kind, name, wanted, request["validate_only"])
+        await _altered(service, kind, name, wanted, request["validate_only"])
 
     return {"responses": await _each(service, request, alter)}
 
 
 async def _each(
-    service: Service, request: Message, alter: Callable[[int, str, Sequence[Message]], Awaitable[Problem]]
+    service: Service, request: Message, alter: Callable[[int, str, Sequence[Message]], Awaitable[None]]
 ) -> list[Message]:
     """The answer for every resource of a request; what Kafka refuses is its error."""
     answers = []
     resources = {(one["resource_type"], one["resource_name"]): one["configs"] for one in request["resources"]}
     for (number, name), configs in resources.items():
         kind = _kind(service, number)
+        error: KafkaCtlError | None = None
         try:
-            problem = await alter(kind, name, configs)
-        except ApiException as refused:
-            problem = refused.code, str(refused)
-        except KafkaCtlError as error:
-            problem = "UNKNOWN_SERVER_ERROR", str(error)
-        answers.append(_answer(kind, name, problem))
+            await alter(kind, name, configs)
+        except KafkaCtlError as refused:
+            error = refused
+        answers.append(_answer(kind, name, error))
     return answers
 
 
-def _answer(kind: int, name: str, problem: Problem) -> Message:
-    error, text = problem or (None, None)
-    return {"error_code": number_of(error), "error_message": text, "resource_type": kind, "resource_name": name}
+def _answer(kind: int, name: str, error: KafkaCtlError | None) -> Message:
+    code = error.code if isinstance(error, ApiException) else "UNKNOWN_SERVER_ERROR" if error else None
+    text = str(error or "") or None
+    return {"error_code": number_of(code), "error_message": text, "resource_type": kind, "resource_name": name}
 
 
-async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> Problem:
+async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> None:
     """Check the settings of a topic or broker as a whole, and write them unless only their check was asked for."""
     place = await _place(service, kind, name)
     if kind == TOPIC:
         known = keys(config_keys.TOPIC, service.broker.generation.name)
-        for key in wanted:
-            if key not in known:
-                return "INVALID_CONFIG", f"Unknown topic config name: {key}"
+        if unknown := [key for key in wanted if key not in known]:
+            _refuse(f"Unknown topic config name: {unknown[0]}", "INVALID_CONFIG")
     else:
         known = dynamic_keys(service.broker.generation.name)
         if wrong := _not_dynamic(service, wanted, bool(name)):
-            return _invalid(kind, name, wrong)
+            _refuse_values(kind, name, wrong)
     try:
         check_values(wanted, known, service.broker.generation)
     except ApiException as refused:
         if str(refused).startswith("conflict"):
             raise
-        return _invalid(kind, name, refused)
+        _refuse_values(kind, name, refused)
     if not only:
         await _write(service, place, wanted)
-    return None
 
 
 async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
@@ -303,7 +299,7 @@ async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
     """
     if kind == TOPIC:
         if name not in await KafkaZkClient(service.broker.zk).read_children("/brokers/topics"):
-            raise ApiException("UNKNOWN_SERVER_ERROR", f'Topic "{name}" does not exist.')
+            _refuse(f'Topic "{name}" does not exist.', "UNKNOWN_SERVER_ERROR")
         return TOPICS, name
     if kind != BROKER:
         _refuse(f"Unexpected resource type {KINDS[kind]}")
@@ -366,13 +362,13 @@ def _changed(own: Mapping[str, str], changes: Sequence[Message], known: Mapping[
     return wanted
 
 
-def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> Problem:
+def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> None:
     """Other levels for loggers of this process. Kafka 2.4.1: server/AdminManager.scala, validateLogLevelConfigs"""
     _check_broker(service, name)
     changes = [(one["name"], one["config_operation"], one["value"]) for one in configs]
     for logger, operation, level in changes:
         if logger not in service.loggers:
-            return _invalid(LOGGER, name, f"Logger {logger} does not exist!")
+            _refuse_values(LOGGER, name, f"Logger {logger} does not exist!")
         if operation not in (SET, DELETE):
             word = "APPEND" if operation == APPEND else "SUBTRACT"
             _refuse(f"{word} operation is not allowed for the BROKER_LOGGER resource")
@@ -380,13 +376,10 @@ def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only
             _refuse(f"Removing the log level of the {ROOT_LOGGER} logger is not allowed")
         if operation == SET and level not in LEVELS:
             text = f"Cannot set the log level of {logger} to {level} as it is not a supported log level. "
-            return _invalid(LOGGER, name, f"{text}Valid log levels are {', '.join(LEVELS)}")
+            _refuse_values(LOGGER, name, f"{text}Valid log levels are {', '.join(LEVELS)}")
     for logger, operation, level in () if only else changes:
         service.loggers[logger] = level if operation == SET else service.loggers[ROOT_LOGGER]
-    return None
 
 
-def _invalid(kind: int, name: str, text: object) -> Problem:
-    """The problem of values that a resource cannot have."""
-    resource = f"ConfigResource(type={KINDS.get(kind)}, name='{name}')"
-    return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {text}"
+def _refuse_values(kind: int, name: str, text: object) -> NoReturn:
+    _refuse(f"Invalid config value for resource ConfigResource(type={KINDS.get(kind)}, name='{name}'): {text}")

@@ -9,13 +9,12 @@ Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, GroupMetadata.scala
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.scala_order import text_hash
-from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.codec import Malformed, Message, read_int16, read_int32, take
 from kafka_ctl.wire.schema import Refusal
 
 EMPTY, JOINING, SYNCING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
@@ -102,15 +101,12 @@ class Group:
         for member in self.members.values():
             try:
                 metadata = member.protocols[self.protocol]
-                number, at = struct.unpack_from(">i", metadata, 2)[0], 6
+                number, at = read_int32(metadata, 2)
                 for _ in range(number):
-                    size = struct.unpack_from(">h", metadata, at)[0]
-                    raw = metadata[at + 2 : at + 2 + size]
-                    if size < 0 or len(raw) < size:
-                        return None
-                    found.add(raw.decode())
-                    at += 2 + size
-            except (KeyError, struct.error, UnicodeDecodeError):
+                    size, at = read_int16(metadata, at)
+                    topic, at = take(metadata, at, size, "a topic")
+                    found.add(topic.decode())
+            except (KeyError, Malformed, UnicodeDecodeError):
                 return None
         return frozenset(found)
 
