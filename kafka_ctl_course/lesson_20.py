@@ -40,7 +40,7 @@ MARKER = 6
 def ends(lab: Lab) -> Ends:
     """The offsets up to which a follower, a consumer and a consumer of committed records may read."""
     from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
-    from kafka_ctl.wire.transactions import marker, transactions
+    from kafka_ctl.wire.contents import marker, transactions
 
     log = Log([Entry(0, number) for number in range(END)], min(END, FETCHED))
     written = {

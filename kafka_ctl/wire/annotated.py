@@ -15,9 +15,17 @@ from typing import NamedTuple
 
 from kafka_ctl.display import Table
 from kafka_ctl.errors import BadInput
-from kafka_ctl.wire import batches, message_sets
-from kafka_ctl.wire.codec import check_array
-from kafka_ctl.wire.primitives import Malformed, primitive, read_length, read_uvarint, read_varint, read_varlong, take
+from kafka_ctl.wire import batches
+from kafka_ctl.wire.codec import (
+    Malformed,
+    check_array,
+    primitive,
+    read_length,
+    read_uvarint,
+    read_varint,
+    read_varlong,
+    take,
+)
 from kafka_ctl.wire.schema import (
     REQUEST,
     RESPONSE,
@@ -239,7 +247,7 @@ def annotate_records(data: bytes, start: int = 0, path: str = "") -> Iterator[Pa
     """The batches, or messages of older magic, that these bytes consist of; offsets count from `start`."""
     end = 0
     for at, raw in batches.split(data):
-        old = message_sets.magic_of(raw) < batches.MAGIC
+        old = batches.magic_of(raw) < batches.MAGIC
         for part in (_message if old else _batch)(raw):
             yield part._replace(offset=part.offset + start + at, field=path + part.field)
         end = at + len(raw)
@@ -311,7 +319,7 @@ def _blob(name: str, data: bytes, at: int) -> Part:
 
 
 def _message(data: bytes) -> Iterator[Part]:
-    magic = message_sets.magic_of(data)
+    magic = batches.magic_of(data)
     yield from _plain(f"{MESSAGE_FIELDS} {'timestamp:int64 ' * magic}key:bytes value:bytes", data)
 
 

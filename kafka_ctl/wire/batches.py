@@ -1,8 +1,13 @@
-"""Records on the wire: batches (magic 2), as producers send them, logs keep them and consumers get them.
+"""Records on the wire: batches (magic 2), as producers send them, logs keep them and consumers get them; and messages.
 
 A leader changes two fields of a batch: the offset of its first record, and its own leader epoch. Both stand before what
 the checksum covers, so the rest is passed on as it came, also when it is compressed.
+
+Before batches there were messages: magic 0, and magic 1 with a timestamp (0.10.0, KIP-32). Each has an offset and a
+checksum of its own. Compressed ones lie in the value of a wrapping message, whose offset is that of the last one
+inside; with magic 1, those inside count from 0.
 Kafka 2.0.1: common/record/DefaultRecordBatch.java, DefaultRecord.java (KIP-98)
+Kafka 0.10.2.2: common/record/Record.java, LogEntry.java
 """
 
 from __future__ import annotations
@@ -15,7 +20,15 @@ from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.extras import needed_for
-from kafka_ctl.wire.primitives import Malformed, read_int32, read_uvarint, read_varint, read_varlong, take, write_varint
+from kafka_ctl.wire.codec import (
+    Malformed,
+    Reader,
+    read_int32,
+    read_uvarint,
+    read_varint,
+    take,
+    write_varint,
+)
 
 MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -218,7 +231,7 @@ def read_record(data: bytes, at: int, base_offset: int, first_timestamp: int) ->
     length, at = read_varint(data, at)
     raw, end = take(data, at, length, "a record")
     _, place = take(raw, 0, 1, "attributes")
-    time, place = read_varlong(raw, place)
+    time, place = read_varint(raw, place, 10)
     offset, place = read_varint(raw, place)
     key, place = _blob(raw, place)
     value, place = _blob(raw, place)
@@ -234,8 +247,8 @@ def read_record(data: bytes, at: int, base_offset: int, first_timestamp: int) ->
     return Record(base_offset + offset, first_timestamp + time, key, value, tuple(headers)), end
 
 
-def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:
-    length, at = read_varint(data, at)
+def _blob(data: bytes, at: int, read_length: Reader = read_varint) -> tuple[bytes | None, int]:
+    length, at = read_length(data, at)
     return (None, at) if length == -1 else take(data, at, length, "bytes")
 
 
@@ -275,3 +288,80 @@ def write_batch(
     header = attributes, last, first, newest, producer, producer_epoch, sequence, len(records)
     covered = struct.pack(">hiqqqhii", *header) + packed
     return FIRST.pack(base, len(covered) + 9, leader_epoch) + struct.pack(">bI", MAGIC, checksum(covered)) + covered
+
+
+# Messages
+
+OLD_COMPRESSION = ("none", "gzip", "snappy", "lz4")
+"""The codecs by the lowest three bits of a message's attributes."""
+CODEC_AT, TIME_AT = MAGIC_AT + 1, MAGIC_AT + 2
+
+
+def magic_of(data: bytes) -> int:
+    """The magic byte of the batch or message that these bytes begin with."""
+    if len(data) <= MAGIC_AT:
+        raise Malformed(f"a batch of {len(data)} bytes has no magic byte")
+    return data[MAGIC_AT]
+
+
+def read_messages(data: bytes, nested: bool = False) -> list[Record]:
+    """The messages of a set, those inside of compressed ones as well. Raises Malformed if a checksum is wrong.
+
+    What is compressed is unpacked to LARGEST bytes in all.
+    """
+    found: list[Record] = []
+    room = LARGEST
+    for _, raw in split(data):
+        record, codec = _read_message(raw)
+        if codec == "none":
+            found.append(record)
+        elif codec not in OLD_COMPRESSION:
+            raise BadInput(f"codec {codec}: messages are compressed with {', '.join(OLD_COMPRESSION[1:])}, or not")
+        elif nested:
+            raise Malformed("a compressed message inside another compressed message")
+        else:
+            unpacked = unpack(codec, record.value or b"", room)
+            room -= len(unpacked)
+            inner = read_messages(unpacked, nested=True)
+            shift = record.offset - inner[-1].offset if inner and magic_of(raw) == 1 else 0
+            found += [one._replace(offset=one.offset + shift) for one in inner]
+    return found
+
+
+def _read_message(raw: bytes) -> tuple[Record, str]:
+    """One message, and how its value is compressed."""
+    offset, _, crc, magic, attributes = struct.unpack_from(">qiIbb", raw)
+    if magic not in (0, 1):
+        raise Malformed(f"a message of magic {magic}, not 0 or 1")
+    if zlib.crc32(raw[MAGIC_AT:]) != crc:
+        raise Malformed(
+            f"a message has the checksum {crc:#010x}, but its bytes give {zlib.crc32(raw[MAGIC_AT:]):#010x}"
+        )
+    at, time = TIME_AT, NO_TIMESTAMP
+    if magic == 1:
+        head, at = take(raw, at, 8, "a timestamp")
+        time = int.from_bytes(head, "big", signed=True)
+    key, at = _blob(raw, at, read_int32)
+    value, at = _blob(raw, at, read_int32)
+    return Record(offset, time, key, value), COMPRESSION.get(attributes & 7, "unknown")
+
+
+def write_messages(records: Sequence[Record], magic: int = 1, codec: str = "none") -> bytes:
+    """A set of these messages, without their headers, which only batches have; `codec` is none or gzip."""
+    if magic not in (0, 1):
+        raise BadInput(f"magic {magic}: the magic of a message must be 0 or 1")
+    if codec == "none":
+        return b"".join(_write_message(record, magic, 0) for record in records)
+    if codec != "gzip":
+        raise BadInput(f"codec {codec}: the codec must be none or gzip")
+    numbered = [r._replace(offset=i) for i, r in enumerate(records)] if magic else records
+    inner = b"".join(_write_message(record, magic, 0) for record in numbered)
+    newest = max(record.timestamp for record in records)
+    return _write_message(Record(records[-1].offset, newest, None, gzip.compress(inner, mtime=0)), magic, 1)
+
+
+def _write_message(record: Record, magic: int, attributes: int) -> bytes:
+    covered = struct.pack(">bb", magic, attributes) + (struct.pack(">q", record.timestamp) if magic else b"")
+    for part in (record.key, record.value):
+        covered += struct.pack(">i", -1) if part is None else struct.pack(">i", len(part)) + part
+    return struct.pack(">qiI", record.offset, len(covered) + 4, zlib.crc32(covered)) + covered

@@ -32,10 +32,8 @@ from kafka_ctl.requests import (
     LogDirsRequest,
     Response,
 )
-from kafka_ctl.wire.codec import Message, decode_message, encode_message
-from kafka_ctl.wire.control import grouped, parts_of
-from kafka_ctl.wire.error_codes import name_of
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, apis, message_type
+from kafka_ctl.wire.codec import Message, decode_message, encode_message, grouped, numbered, parts_of
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, apis, message_type, name_of
 
 PATIENCE = 10.0
 """Seconds that an answer may take."""
@@ -183,18 +181,18 @@ class AdminClient:
             address = self._metadata()[0].get(broker)
             if address is None:
                 raise ConnectionRefusedError(f"broker {broker} is not in the metadata of the cluster")
-            return read_answer(asked, ask(address, asked.name, 0, write_body(asked), self.client_id))
+            return self._ask(address, asked)
         except Unavailable as error:
             raise ConnectionResetError(str(error)) from None
 
-    def _ask_controller(
-        self, asked: AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest
-    ) -> Response:
+    def _ask(self, address: str, asked: Asked) -> Response:
+        return read_answer(asked, ask(address, asked.name, 0, write_body(asked), self.client_id))
+
+    def _ask_controller(self, asked: Asked) -> Response:
         brokers, controller = self._metadata()
         if controller not in brokers:
             raise Unavailable("the cluster has no controller now")
-        answered = ask(brokers[controller], asked.name, 0, write_body(asked), self.client_id)
-        response = read_answer(asked, answered)
+        response = self._ask(brokers[controller], asked)
         if response.error is not None:
             raise ApiException(response.error, response.text or response.error)
         return response
@@ -211,18 +209,13 @@ def write_body(asked: Asked) -> Message:
             paths = {
                 path: [tp for tp, wanted in dirs.items() if wanted == path] for path in dict.fromkeys(dirs.values())
             }
-            return {"dirs": [{"path": path, "topics": _numbers(tps, "name")} for path, tps in paths.items()]}
+            return {"dirs": [{"path": path, "topics": numbered(tps)} for path, tps in paths.items()]}
         case DescribeLogDirsRequest(partitions):
-            return {"topics": _numbers(partitions, "topic")}
+            return {"topics": numbered(partitions, "topic")}
         case AlterPartitionReassignmentsRequest(targets):
-            entries = [(tp, {"partition_index": tp.partition, "replicas": to}) for tp, to in targets.items()]
-            return {"timeout": int(1000 * PATIENCE), "topics": grouped(entries, "name", "partitions")}
+            entries = [(tp, {"replicas": to}) for tp, to in targets.items()]
+            return {"timeout": int(1000 * PATIENCE), "topics": grouped(entries)}
     return {"timeout": int(1000 * PATIENCE), "topics": None}
-
-
-def _numbers(partitions: Iterable[TopicPartition], name: str) -> list[Message]:
-    topics = dict.fromkeys(tp.topic for tp in partitions)
-    return [{name: topic, "partitions": [tp.partition for tp in partitions if tp.topic == topic]} for topic in topics]
 
 
 def read_answer(asked: Asked, message: Message) -> Response:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.error_codes import number_of
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, message_type
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, message_type, number_of
 
 KINDS = (
     *("Produce", "Fetch", "ListOffsets", "Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat"),
@@ -22,6 +21,8 @@ KINDS = (
     *("TxnOffsetCommit", "EndTxn", "CreateTopics", "DeleteTopics", "CreatePartitions", "DeleteRecords"),
 )
 """The requests that can be answered with an error on demand."""
+INDEXES = ("index", "partition_index")
+"""The names that messages have for the number of a partition."""
 
 
 @dataclass
@@ -106,7 +107,8 @@ def _topic(field: Field, given: object, code: int) -> Message:
     message = _failed(field.kind, code) | {"name": topic["name"]}
     partitions = _array(field.kind, ("partition",))
     if partitions is not None and isinstance(partitions.kind, Schema):
-        key = next(name for name in ("index", "partition_index") if name in _names(partitions.kind))
+        names = [one.name for one in partitions.kind.fields]
+        key = next(name for name in INDEXES if name in names)
         asked = next(value for name, value in topic.items() if "partition" in name)
         message[partitions.name] = [_failed(partitions.kind, code) | {key: _number(one)} for one in _elements(asked)]
     return message
@@ -115,12 +117,8 @@ def _topic(field: Field, given: object, code: int) -> Message:
 def _number(partition: object) -> int:
     """The number of a partition, which a request names alone or in a structure."""
     if isinstance(partition, dict):
-        return int(partition[next(name for name in ("index", "partition_index") if name in partition)])
+        return int(partition[next(name for name in INDEXES if name in partition)])
     return int(str(partition))
-
-
-def _names(schema: Schema) -> list[str]:
-    return [field.name for field in schema.fields]
 
 
 def _array(schema: Schema, words: Iterable[str]) -> Field | None:

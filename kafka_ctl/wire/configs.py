@@ -13,16 +13,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from kafka_ctl.brokers import config_keys
 from kafka_ctl.brokers.config_keys import PER_BROKER, ConfigKey, check_values, dynamic_keys, keys
 from kafka_ctl.brokers.disk import PATHS
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.metadata import topics_of
+from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
 from kafka_ctl.zookeeper.configs import change_config, read_config
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
@@ -40,9 +40,6 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 LEVELS = ("TRACE", "ERROR", "INFO", "FATAL", "DEBUG", "WARN")
 """The levels of loggers, in the order of a Java set of them."""
 ROOT_LOGGER = "root"
-
-Problem = tuple[str, str | None] | None
-"""Kafka's error for one resource, and its text."""
 
 
 class Setting(NamedTuple):
@@ -82,12 +79,8 @@ class BrokerSettings(NamedTuple):
         names = known.synonyms if known and known.synonyms else (key,)
         defaults = {name: k.default for name in names if (k := self.known(name)) is not None and k.default is not None}
         sources = {OF_BROKER: self.own, OF_ALL_BROKERS: self.all_brokers, STATIC: self.static, DEFAULT: defaults}
-        found = [
-            Setting(name, values[name], source)
-            for source, values in sources.items()
-            for name in names
-            if name in values
-        ]
+        places = [(name, source) for source, values in sources.items() for name in names if name in values]
+        found = [Setting(name, sources[source][name], source) for name, source in places]
         first = next((place for place, one in enumerate(found) if one.name == key), len(found))
         return found[first:]
 
@@ -116,15 +109,15 @@ async def describe_configs(service: Service, version: int, request: Message) -> 
     asked = {(one["resource_type"], one["resource_name"]): one["configuration_keys"] for one in request["resources"]}
     for (number, name), wanted in asked.items():
         kind = _kind(service, number)
-        problem, found = None, list[Message]()
+        error, found = None, list[Message]()
         try:
             found = await _described(service, kind, name)
         except ApiException as refused:
-            problem = refused.code, str(refused) or None
+            error = refused
         listed = [
             one if synonyms else one | {"synonyms": []} for one in found if wanted is None or one["name"] in wanted
         ]
-        results.append(_answer(kind, name, problem) | {"configs": listed})
+        results.append(_answer(kind, name, error) | {"configs": listed})
     return {"results": results}
 
 
@@ -133,7 +126,7 @@ async def _described(service: Service, kind: int, name: str) -> list[Message]:
     match kind:
         case 2:
             if name not in topics_of(service):
-                raise ApiException("UNKNOWN_TOPIC_OR_PARTITION", "")
+                _refuse("", "UNKNOWN_TOPIC_OR_PARTITION")
             own = await read_config(KafkaZkClient(service.broker.zk), TOPICS, name)
             return _of_topic(settings, own)
         case 4 if not name:
@@ -152,12 +145,8 @@ async def _described(service: Service, kind: int, name: str) -> list[Message]:
 
 def _kind(service: Service, number: int) -> int:
     """The kind of settings that a number means in this release, and in its answers."""
-    return number if number in KINDS and (number != LOGGER or _has_loggers(service)) else UNKNOWN
-
-
-def _has_loggers(service: Service) -> bool:
-    """True if levels of loggers are settings, too (KIP-412): they are changed by IncrementalAlterConfigs alone."""
-    return "IncrementalAlterConfigs" in service.versions
+    has_loggers = "IncrementalAlterConfigs" in service.versions  # alone this changes their levels (KIP-412)
+    return number if number in KINDS and (number != LOGGER or has_loggers) else UNKNOWN
 
 
 def _check_broker(service: Service, name: str, alternative: str = "") -> None:
@@ -168,8 +157,8 @@ def _check_broker(service: Service, name: str, alternative: str = "") -> None:
         _refuse(f"Unexpected broker id, expected {service.broker.id}{alternative}, but received {name}")
 
 
-def _refuse(text: str) -> None:
-    raise ApiException("INVALID_REQUEST", text)
+def _refuse(text: str, error: str = "INVALID_REQUEST") -> NoReturn:
+    raise ApiException(error, text)
 
 
 def _of_topic(settings: BrokerSettings, own: Mapping[str, str]) -> list[Message]:
@@ -230,13 +219,13 @@ def _entry(shown: Setting, sources: Sequence[Setting], read_only: bool = False, 
 async def alter_configs(service: Service, version: int, request: Message) -> Message:
     """Give topics or this broker other settings, instead of all that they had."""
 
-    async def alter(kind: int, name: str, configs: Sequence[Message]) -> Problem:
+    async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
         wanted = {one["name"]: one["value"] for one in configs}
         if kind == LOGGER:
             _refuse("AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER")
         if None in wanted.values():
-            return "UNKNOWN_SERVER_ERROR", None  # a NullPointerException of java.util.Properties
-        return await _altered(service, kind, name, wanted, request["validate_only"])
+            _refuse("", "UNKNOWN_SERVER_ERROR")  # a NullPointerException of java.util.Properties
+        await _altered(service, kind, name, wanted, request["validate_only"])
 
     return {"responses": await _each(service, request, alter)}
 
@@ -244,65 +233,63 @@ async def alter_configs(service: Service, version: int, request: Message) -> Mes
 async def incremental_alter_configs(service: Service, version: int, request: Message) -> Message:
     """Set, remove, or lengthen and shorten the lists of single settings (KIP-339)."""
 
-    async def alter(kind: int, name: str, configs: Sequence[Message]) -> Problem:
+    async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
         twice = [key for key, number in Counter(one["name"] for one in configs).items() if number > 1]
         if twice:
             _refuse(f"Error due to duplicate config keys : {','.join(twice)}")
         if kind == LOGGER:
-            return _alter_loggers(service, name, configs, request["validate_only"])
+            _alter_loggers(service, name, configs, request["validate_only"])
+            return
         own = await read_config(KafkaZkClient(service.broker.zk), *await _place(service, kind, name))
         scope = config_keys.TOPIC if kind == TOPIC else config_keys.BROKER
         wanted = _changed(own, configs, keys(scope, service.broker.generation.name))
-        return await _altered(service, kind, name, wanted, request["validate_only"])
+        await _altered(service, kind, name, wanted, request["validate_only"])
 
     return {"responses": await _each(service, request, alter)}
 
 
 async def _each(
-    service: Service, request: Message, alter: Callable[[int, str, Sequence[Message]], Awaitable[Problem]]
+    service: Service, request: Message, alter: Callable[[int, str, Sequence[Message]], Awaitable[None]]
 ) -> list[Message]:
     """The answer for every resource of a request; what Kafka refuses is its error."""
     answers = []
     resources = {(one["resource_type"], one["resource_name"]): one["configs"] for one in request["resources"]}
     for (number, name), configs in resources.items():
         kind = _kind(service, number)
+        error: KafkaCtlError | None = None
         try:
-            problem = await alter(kind, name, configs)
-        except ApiException as refused:
-            problem = refused.code, str(refused)
-        except KafkaCtlError as error:
-            problem = "UNKNOWN_SERVER_ERROR", str(error)
-        answers.append(_answer(kind, name, problem))
+            await alter(kind, name, configs)
+        except KafkaCtlError as refused:
+            error = refused
+        answers.append(_answer(kind, name, error))
     return answers
 
 
-def _answer(kind: int, name: str, problem: Problem) -> Message:
-    error, text = problem or (None, None)
-    return {"error_code": number_of(error), "error_message": text, "resource_type": kind, "resource_name": name}
+def _answer(kind: int, name: str, error: KafkaCtlError | None) -> Message:
+    code = error.code if isinstance(error, ApiException) else "UNKNOWN_SERVER_ERROR" if error else None
+    text = str(error or "") or None
+    return {"error_code": number_of(code), "error_message": text, "resource_type": kind, "resource_name": name}
 
 
-async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> Problem:
+async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> None:
     """Check the settings of a topic or broker as a whole, and write them unless only their check was asked for."""
-    zk, resource = KafkaZkClient(service.broker.zk), f"ConfigResource(type={KINDS.get(kind)}, name='{name}')"
     place = await _place(service, kind, name)
     if kind == TOPIC:
         known = keys(config_keys.TOPIC, service.broker.generation.name)
-        for key in wanted:
-            if key not in known:
-                return "INVALID_CONFIG", f"Unknown topic config name: {key}"
+        if unknown := [key for key in wanted if key not in known]:
+            _refuse(f"Unknown topic config name: {unknown[0]}", "INVALID_CONFIG")
     else:
         known = dynamic_keys(service.broker.generation.name)
         if wrong := _not_dynamic(service, wanted, bool(name)):
-            return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {wrong}"
+            _refuse_values(kind, name, wrong)
     try:
         check_values(wanted, known, service.broker.generation)
     except ApiException as refused:
         if str(refused).startswith("conflict"):
             raise
-        return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {refused}"
+        _refuse_values(kind, name, refused)
     if not only:
-        await _write(service, zk, place, wanted)
-    return None
+        await _write(service, place, wanted)
 
 
 async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
@@ -312,7 +299,7 @@ async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
     """
     if kind == TOPIC:
         if name not in await KafkaZkClient(service.broker.zk).read_children("/brokers/topics"):
-            raise ApiException("UNKNOWN_SERVER_ERROR", f'Topic "{name}" does not exist.')
+            _refuse(f'Topic "{name}" does not exist.', "UNKNOWN_SERVER_ERROR")
         return TOPICS, name
     if kind != BROKER:
         _refuse(f"Unexpected resource type {KINDS[kind]}")
@@ -327,23 +314,22 @@ def _not_dynamic(service: Service, wanted: Mapping[str, str], of_one: bool) -> s
     Kafka 2.4.1: server/DynamicBrokerConfig.scala, validateConfigs
     """
     generation = service.broker.generation.name
-    dynamic = dynamic_keys(generation)
-    fixed = [key for key in wanted if key in keys(config_keys.BROKER, generation) and key not in dynamic]
-    if fixed:
-        return f"Cannot update these configs dynamically: Set({', '.join(fixed)})"
+    dynamic, known = dynamic_keys(generation), keys(config_keys.BROKER, generation)
+    fixed = [key for key in wanted if key in known and key not in dynamic]
     security = [key for key in wanted if key.startswith("ssl.") and key in dynamic]
-    if security:
-        text = "These security configs can be dynamically updated only per-listener using the listener prefix"
-        return f"{text}: Set({', '.join(security)})"
-    own = [key for key in wanted if key in keys(config_keys.BROKER, generation) and dynamic[key].mode == PER_BROKER]
-    if own and not of_one:
-        text = "Cannot update these configs at default cluster level, broker id must be specified"
-        return f"{text}: Set({', '.join(own)})"
+    own = [key for key in wanted if key in known and key in dynamic and dynamic[key].mode == PER_BROKER]
+    for found, text in (
+        (fixed, "Cannot update these configs dynamically"),
+        (security, "These security configs can be dynamically updated only per-listener using the listener prefix"),
+        ([] if of_one else own, "Cannot update these configs at default cluster level, broker id must be specified"),
+    ):
+        if found:
+            return f"{text}: Set({', '.join(found)})"
     return None
 
 
-async def _write(service: Service, zk: KafkaZkClient, place: tuple[str, str], wanted: Mapping[str, str]) -> None:
-    kind, name = place
+async def _write(service: Service, place: tuple[str, str], wanted: Mapping[str, str]) -> None:
+    (kind, name), zk = place, KafkaZkClient(service.broker.zk)
     before = await read_config(zk, kind, name)
     changes: dict[str, str | None] = dict.fromkeys(key for key in before if key not in wanted) | dict(wanted)
     written = json.dumps(changes, separators=(",", ":"))
@@ -376,25 +362,24 @@ def _changed(own: Mapping[str, str], changes: Sequence[Message], known: Mapping[
     return wanted
 
 
-def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> Problem:
+def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> None:
     """Other levels for loggers of this process. Kafka 2.4.1: server/AdminManager.scala, validateLogLevelConfigs"""
     _check_broker(service, name)
-    resource = f"ConfigResource(type=BROKER_LOGGER, name='{name}')"
-    for one in configs:
-        logger, level = one["name"], one["value"]
+    changes = [(one["name"], one["config_operation"], one["value"]) for one in configs]
+    for logger, operation, level in changes:
         if logger not in service.loggers:
-            text = f"Logger {logger} does not exist!"
-            return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {text}"
-        if one["config_operation"] not in (SET, DELETE):
-            word = "APPEND" if one["config_operation"] == APPEND else "SUBTRACT"
+            _refuse_values(LOGGER, name, f"Logger {logger} does not exist!")
+        if operation not in (SET, DELETE):
+            word = "APPEND" if operation == APPEND else "SUBTRACT"
             _refuse(f"{word} operation is not allowed for the BROKER_LOGGER resource")
-        if one["config_operation"] == DELETE and logger == ROOT_LOGGER:
+        if operation == DELETE and logger == ROOT_LOGGER:
             _refuse(f"Removing the log level of the {ROOT_LOGGER} logger is not allowed")
-        if one["config_operation"] == SET and level not in LEVELS:
+        if operation == SET and level not in LEVELS:
             text = f"Cannot set the log level of {logger} to {level} as it is not a supported log level. "
-            text += f"Valid log levels are {', '.join(LEVELS)}"
-            return "INVALID_REQUEST", f"Invalid config value for resource {resource}: {text}"
-    for one in () if only else configs:
-        level = one["value"] if one["config_operation"] == SET else service.loggers[ROOT_LOGGER]
-        service.loggers[one["name"]] = level
-    return None
+            _refuse_values(LOGGER, name, f"{text}Valid log levels are {', '.join(LEVELS)}")
+    for logger, operation, level in () if only else changes:
+        service.loggers[logger] = level if operation == SET else service.loggers[ROOT_LOGGER]
+
+
+def _refuse_values(kind: int, name: str, text: object) -> NoReturn:
+    _refuse(f"Invalid config value for resource ConfigResource(type={KINDS.get(kind)}, name='{name}'): {text}")

@@ -1,30 +1,44 @@
-"""Requests that brokers send each other: as messages, and as the values that the actors use.
+"""The requests of controllers and brokers to each other, and of administrators: as bytes, as values, and their answers.
 
 Each `write_` makes a message of a request or response, each `read_` the reverse; versions that group by topic and those
-that do not are both served.
+that do not are both served. The handlers let the broker do what is asked.
 Kafka 2.0.1: common/requests/LeaderAndIsrRequest.java, UpdateMetadataRequest.java, StopReplicaRequest.java,
-ControlledShutdownRequest.java; 2.4.1: LeaderAndIsrRequest.json ...
+ControlledShutdownRequest.java; server/KafkaApis.scala, handleLeaderAndIsrRequest ... handleControlledShutdownRequest;
+2.4.1: LeaderAndIsrRequest.json ...; handleElectReplicaLeader, handleAlterPartitionReassignmentsRequest,
+handleListPartitionReassignmentsRequest, handleDeleteRecordsRequest, handleDescribeLogDirsRequest,
+handleAlterReplicaLogDirsRequest; server/ReplicaManager.scala, describeLogDirs (KIP-107, KIP-113)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
+from kafka_ctl.brokers.delayed_operations import NO_LOW_WATERMARK
+from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import BadInput
 from kafka_ctl.requests import (
     UNKNOWN_EPOCH,
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
+    ApiError,
     ControlledShutdownRequest,
+    DeleteRecordsRequest,
+    ElectLeadersRequest,
     LeaderAndIsrRequest,
+    ListPartitionReassignmentsRequest,
     PartitionState,
+    Request,
     Response,
     StopReplicaRequest,
     UpdateMetadataRequest,
     WriteTxnMarkersRequest,
 )
-from kafka_ctl.wire.codec import Message, encode_message
-from kafka_ctl.wire.error_codes import name_of, number_of
-from kafka_ctl.wire.schema import REQUEST, api_key, message_type
+from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.wire.codec import Message, encode_message, errors_by_topic, grouped, named, numbered, parts_of
+from kafka_ctl.wire.schema import REQUEST, api_key, message_type, name_of, number_of
+from kafka_ctl.wire.service import Handler, Service
 
 Sent = (
     LeaderAndIsrRequest
@@ -39,36 +53,20 @@ Endpoint = tuple[str, int, str | None]
 LISTENER, PLAINTEXT = "PLAINTEXT", 0
 GROUPED = {"LeaderAndIsr": 2, "UpdateMetadata": 5, "StopReplica": 1}
 """The versions from which on partitions are grouped by topic."""
+KINDS = (ElectionType.PREFERRED, ElectionType.UNCLEAN)
+"""The election types by number (`ElectionType`)."""
 
 
-def grouped(partitions: Iterable[tuple[TopicPartition, Message]], name: str, of: str) -> list[Message]:
-    """Partitions by topic, in the order in which the topics come first."""
-    topics: dict[str, list[Message]] = {}
-    for tp, sent in partitions:
-        topics.setdefault(tp.topic, []).append(sent)
-    return [{name: topic, of: listed} for topic, listed in topics.items()]
+# Requests between brokers
 
 
-def errors_by_topic(
-    errors: Mapping[TopicPartition, str | None], name: str = "name", of: str = "partitions", code: str = "error_code"
-) -> list[Message]:
-    """The outcome of each partition, by topic."""
-    parts = ((tp, {"partition_index": tp.partition, code: number_of(error)}) for tp, error in errors.items())
-    return grouped(parts, name, of)
-
-
-def parts_of(
-    topics: Iterable[Message], name: str = "name", of: str = "partitions", number: str = "partition_index"
-) -> Iterator[tuple[TopicPartition, Message]]:
-    """The other way: every partition under its topic, with its part of the message."""
-    for topic in topics:
-        for part in topic[of]:
-            yield TopicPartition(topic[name], part[number]), part
-
-
-def named(topics: Iterable[Message], name: str = "name", of: str = "partitions") -> tuple[TopicPartition, ...]:
-    """The partitions that are named by their numbers under their topics, each once."""
-    return tuple(dict.fromkeys(TopicPartition(topic[name], number) for topic in topics for number in topic[of]))
+def request_bytes(
+    request: Sent, version: int, endpoints: Mapping[int, Endpoint], correlation_id: int = 1, client_id: str = ""
+) -> bytes:
+    """A request as it travels, its length in front."""
+    kind = message_type(api_key(request.name), version, REQUEST)
+    header = {"correlation_id": correlation_id, "client_id": client_id}
+    return encode_message(kind, header, write_request(request, version, endpoints))
 
 
 def write_request(request: Sent, version: int, endpoints: Mapping[int, Endpoint]) -> Message:
@@ -87,62 +85,37 @@ def write_request(request: Sent, version: int, endpoints: Mapping[int, Endpoint]
         case StopReplicaRequest(partitions=partitions, delete=delete):
             message["delete_partitions"] = delete
             if groups:
-                topics: dict[str, list[int]] = {}
-                for tp in partitions:
-                    topics.setdefault(tp.topic, []).append(tp.partition)
-                return message | {"topics": [{"name": n, "partition_indexes": p} for n, p in topics.items()]}
-            listed = [{"topic_name": tp.topic, "partition_index": tp.partition} for tp in partitions]
-            return message | {"ungrouped_partitions": listed}
-        case LeaderAndIsrRequest():
-            message["live_leaders"] = [
-                {"broker_id": id, "host_name": endpoints[id][0], "port": endpoints[id][1]}
-                for id in request.live_leaders
-            ]
-        case UpdateMetadataRequest():
-            message["live_brokers"] = [_live(id, *endpoints[id]) for id in request.live_brokers]
-    states = [(tp, _state(tp, sent)) for tp, sent in request.partitions.items()]
+                return message | {"topics": numbered(partitions, of="partition_indexes")}
+            return message | {"ungrouped_partitions": [_place(tp) for tp in partitions]}
+        case LeaderAndIsrRequest(live_leaders=live):
+            there = [(id, *endpoints[id][:2]) for id in live]
+            message["live_leaders"] = [{"broker_id": id, "host_name": host, "port": port} for id, host, port in there]
+        case UpdateMetadataRequest(live_brokers=live):
+            message["live_brokers"] = [_live(id, *endpoints[id]) for id in live]
+    states = [(tp, _place(tp) | _state(sent)) for tp, sent in request.partitions.items()]
     if groups:
         return message | {"topic_states": grouped(states, "topic_name", "partition_states")}
     return message | {"ungrouped_partition_states": [sent for _, sent in states]}
 
 
 def _marker(request: WriteTxnMarkersRequest) -> Message:
-    topics: dict[str, list[int]] = {}
-    for tp in request.partitions:
-        topics.setdefault(tp.topic, []).append(tp.partition)
     return {
         "producer_id": request.producer,
         "producer_epoch": request.producer_epoch,
         "transaction_result": request.commits,
         "coordinator_epoch": request.coordinator_epoch,
-        "topics": [{"name": name, "partition_indexes": numbers} for name, numbers in topics.items()],
+        "topics": numbered(request.partitions, of="partition_indexes"),
     }
 
 
-def read_endpoints(message: Message) -> dict[int, tuple[str, int]]:
-    """The addresses of the live brokers of an UpdateMetadata request."""
-    found = {}
-    for one in message.get("live_brokers", ()):
-        there = (
-            one["endpoints"][0]
-            if one.get("endpoints")
-            else {"host": one.get("v0_host", ""), "port": one.get("v0_port", -1)}
-        )
-        found[one["id"]] = there["host"], there["port"]
-    return found
+def _place(tp: TopicPartition) -> Message:
+    """A partition where none are grouped by topic."""
+    return {"topic_name": tp.topic, "partition_index": tp.partition}
 
 
-def request_bytes(
-    request: Sent,
-    version: int,
-    endpoints: Mapping[int, tuple[str, int, str | None]],
-    correlation_id: int = 1,
-    client_id: str = "",
-) -> bytes:
-    """A request as it travels, its length in front."""
-    kind = message_type(api_key(request.name), version, REQUEST)
-    header = {"correlation_id": correlation_id, "client_id": client_id}
-    return encode_message(kind, header, write_request(request, version, endpoints))
+def _placed(message: Message) -> TopicPartition:
+    """The other way."""
+    return TopicPartition(message["topic_name"], message["partition_index"])
 
 
 def _live(id: int, host: str, port: int, rack: str | None) -> Message:
@@ -150,11 +123,19 @@ def _live(id: int, host: str, port: int, rack: str | None) -> Message:
     return {"id": id, "endpoints": [there], "rack": rack, "v0_host": host, "v0_port": port}
 
 
-def _state(tp: TopicPartition, sent: PartitionState) -> Message:
+def read_endpoints(message: Message) -> dict[int, tuple[str, int]]:
+    """The addresses of the live brokers of an UpdateMetadata request."""
+    found = {}
+    for one in message.get("live_brokers", ()):
+        old = {"host": one.get("v0_host", ""), "port": one.get("v0_port", -1)}
+        there = one["endpoints"][0] if one.get("endpoints") else old
+        found[one["id"]] = there["host"], there["port"]
+    return found
+
+
+def _state(sent: PartitionState) -> Message:
     state = sent.state
     return {
-        "topic_name": tp.topic,
-        "partition_index": tp.partition,
         "controller_epoch": state.controller_epoch,
         "leader": state.leader,
         "leader_epoch": state.leader_epoch,
@@ -169,6 +150,13 @@ def _state(tp: TopicPartition, sent: PartitionState) -> Message:
     }
 
 
+def _read_state(sent: Message) -> PartitionState:
+    version: int = sent["partition_epoch"] if "partition_epoch" in sent else sent["zk_version"]
+    state = LeaderAndIsr(sent["leader"], tuple(sent["isr"]), sent["leader_epoch"], version, sent["controller_epoch"])
+    lists = [tuple(sent.get(name, ())) for name in ("offline_replicas", "adding_replicas", "removing_replicas")]
+    return PartitionState(state, tuple(sent["replicas"]), sent.get("is_new", False), *lists)
+
+
 def read_request(name: str, message: Message) -> Sent:
     """The request that a message is. Raises BadInput for one with impossible partitions."""
     epoch = message.get("broker_epoch", UNKNOWN_EPOCH)
@@ -177,12 +165,12 @@ def read_request(name: str, message: Message) -> Sent:
     controller = message["controller_id"], message["controller_epoch"]
     if name == "StopReplica":
         plain, topics = message.get("ungrouped_partitions", ()), message.get("topics", ())
-        listed = [TopicPartition(one["topic_name"], one["partition_index"]) for one in plain]
+        listed = [_placed(one) for one in plain]
         listed += [TopicPartition(topic["name"], number) for topic in topics for number in topic["partition_indexes"]]
         return StopReplicaRequest(*controller, tuple(listed), message["delete_partitions"], epoch)
-    states = dict(_read_state(one["topic_name"], one) for one in message.get("ungrouped_partition_states", ()))
-    for topic in message.get("topic_states", ()):
-        states.update(_read_state(topic["topic_name"], one) for one in topic["partition_states"])
+    states = {_placed(one): _read_state(one) for one in message.get("ungrouped_partition_states", ())}
+    by_topic = parts_of(message.get("topic_states", ()), "topic_name", "partition_states")
+    states |= {tp: _read_state(one) for tp, one in by_topic}
     if name == "LeaderAndIsr":
         leaders = tuple(one["broker_id"] for one in message["live_leaders"])
         return LeaderAndIsrRequest(*controller, states, leaders, epoch)
@@ -191,26 +179,12 @@ def read_request(name: str, message: Message) -> Sent:
     return UpdateMetadataRequest(*controller, states, tuple(one["id"] for one in message["live_brokers"]), epoch)
 
 
-def _read_state(topic: str, sent: Message) -> tuple[TopicPartition, PartitionState]:
-    version: int = sent["partition_epoch"] if "partition_epoch" in sent else sent["zk_version"]
-    state = LeaderAndIsr(sent["leader"], tuple(sent["isr"]), sent["leader_epoch"], version, sent["controller_epoch"])
-    lists = [tuple(sent.get(name, ())) for name in ("offline_replicas", "adding_replicas", "removing_replicas")]
-    of = PartitionState(state, tuple(sent["replicas"]), sent.get("is_new", False), *lists)
-    return TopicPartition(topic, sent["partition_index"]), of
-
-
 def write_response(response: Response) -> Message:
     """The answer to any of them."""
-    named = response.errors.items()
     return {
         "error_code": number_of(response.error),
-        "partition_errors": [
-            {"topic_name": tp.topic, "partition_index": tp.partition, "error_code": number_of(error)}
-            for tp, error in named
-        ],
-        "remaining_partitions": [
-            {"topic_name": tp.topic, "partition_index": tp.partition} for tp in response.remaining
-        ],
+        "partition_errors": [_place(tp) | {"error_code": number_of(error)} for tp, error in response.errors.items()],
+        "remaining_partitions": [_place(tp) for tp in response.remaining],
     }
 
 
@@ -219,11 +193,112 @@ def read_response(message: Message) -> Response:
     if "markers" in message:
         topics = [topic for marker in message["markers"] for topic in marker["topics"]]
         return Response(errors={tp: name_of(part["error_code"]) for tp, part in parts_of(topics)})
-    errors = {
-        TopicPartition(one["topic_name"], one["partition_index"]): name_of(one["error_code"])
-        for one in message.get("partition_errors", ())
-    }
-    remaining = tuple(
-        TopicPartition(one["topic_name"], one["partition_index"]) for one in message.get("remaining_partitions", ())
-    )
+    errors = {_placed(one): name_of(one["error_code"]) for one in message.get("partition_errors", ())}
+    remaining = tuple(_placed(one) for one in message.get("remaining_partitions", ()))
     return Response(name_of(message["error_code"]), errors, remaining)
+
+
+# Handlers
+
+
+async def _received(service: Service, request: Request, number: int = -1) -> Response:
+    """Let the broker handle it; a broker of this lab that has asked learns of the record of the answer."""
+    response, seq = await service.broker.receive(request, CAUSE.get())
+    if number in service.shared.answered:
+        service.shared.answered[number] = seq
+    return response
+
+
+def between_brokers(name: str) -> Handler:
+    """The handler of a request that brokers send each other."""
+
+    async def handle(service: Service, version: int, request: Message) -> Message:
+        if name == "UpdateMetadata":
+            service.shared.endpoints |= read_endpoints(request)
+        response = await _received(service, read_request(name, request), request["correlation_id"])
+        if name == "UpdateMetadata":
+            service.coordinator.metadata_changed()
+        return write_response(response)
+
+    return handle
+
+
+async def elect_leaders(service: Service, version: int, request: Message) -> Message:
+    """Elect the preferred leaders, or unclean ones, of some partitions or of all (KIP-460)."""
+    asked = request["topic_partitions"]
+    partitions = None if asked is None else named(asked, "topic")
+    number = request.get("election_type", 0)
+    if number not in range(len(KINDS)):
+        return {"error_code": number_of("INVALID_REQUEST")}
+    response = await _received(service, ElectLeadersRequest(KINDS[number], partitions, request["timeout"] / 1000))
+    results = [(tp, _error_fields(error)) for tp, error in response.elections.items()]
+    return {
+        "error_code": number_of(response.error),
+        "replica_election_results": grouped(results, "topic", "partition_result", "partition_id"),
+    }
+
+
+async def alter_reassignments(service: Service, version: int, request: Message) -> Message:
+    """Move partitions, or with null replicas take that back (KIP-455)."""
+    targets = {
+        tp: None if part["replicas"] is None else tuple(part["replicas"]) for tp, part in parts_of(request["topics"])
+    }
+    response = await _received(service, AlterPartitionReassignmentsRequest(targets))
+    results = [(tp, _error_fields(response.refused.get(tp))) for tp in targets]
+    return {
+        "error_code": number_of(response.error),
+        "error_message": response.text,
+        "responses": grouped(results) if response.error is None else [],
+    }
+
+
+async def list_reassignments(service: Service, version: int, request: Message) -> Message:
+    """The partitions that are being moved (KIP-455)."""
+    asked = request["topics"]
+    partitions = None if asked is None else named(asked, "name", "partition_indexes")
+    response = await _received(service, ListPartitionReassignmentsRequest(partitions))
+    moving = [
+        (tp, {"replicas": found.replicas, "adding_replicas": found.adding, "removing_replicas": found.removing})
+        for tp, found in response.moving.items()
+    ]
+    return {"error_code": number_of(response.error), "error_message": response.text, "topics": grouped(moving)}
+
+
+def _error_fields(error: ApiError | None) -> Message:
+    return {"error_code": number_of(error.code if error else None), "error_message": error.text if error else None}
+
+
+async def delete_records(service: Service, version: int, request: Message) -> Message:
+    """Let logs begin at other offsets; answered when all live replicas have done so, or the time is over."""
+    asked = {tp: part["offset"] for tp, part in parts_of(request["topics"])}
+    known = {tp: offset for tp, offset in asked.items() if tp in service.broker.metadata}
+    response = await _received(service, DeleteRecordsRequest(known, max(0, request["timeout"]) / 1000))
+    marks = {tp: response.low_watermarks.get(tp, NO_LOW_WATERMARK) for tp in asked}
+    errors = {tp: response.errors.get(tp, "UNKNOWN_TOPIC_OR_PARTITION") for tp in asked}
+    parts = [(tp, {"low_watermark": marks[tp], "error_code": number_of(errors[tp])}) for tp in asked]
+    return {"topics": grouped(parts)}
+
+
+async def describe_log_dirs(service: Service, version: int, request: Message) -> Message:
+    """Every log directory with its copies, those that are asked for or all, and their sizes.
+
+    The bytes of deleted records count: the segment that they are in is still there.
+    """
+    asked = request["topics"]
+    wanted = None if asked is None else named(asked, "topic")
+    results = []
+    for directory in service.broker.log_dirs.directories(wanted):
+        parts = [
+            (one.partition, {"partition_size": one.size, "offset_lag": one.lag, "is_future_key": one.is_future})
+            for one in directory.copies
+        ]
+        error = number_of(STORAGE_ERROR if directory.failed else None)
+        results.append({"error_code": error, "log_dir": directory.path, "topics": grouped(parts)})
+    return {"results": results}
+
+
+async def alter_replica_log_dirs(service: Service, version: int, request: Message) -> Message:
+    """Bring copies of this broker into other log directories."""
+    dirs = {tp: path["path"] for path in request["dirs"] for tp in named(path["topics"])}
+    response = await _received(service, AlterReplicaLogDirsRequest(dirs))
+    return {"results": errors_by_topic(response.errors, "topic_name")}

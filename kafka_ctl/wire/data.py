@@ -9,7 +9,8 @@ log/LogValidator.scala, validateBatch; common/record/DefaultRecordBatch.java, Re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
@@ -18,29 +19,13 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.requests import ALL, PRODUCE_TIMEOUT, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.wire.batches import (
-    COMPRESSION,
-    CONTROL,
-    LAST_DELTA,
-    MAGIC,
-    MOST_RECORDS,
-    Batch,
-    TooLarge,
-    end_of,
-    read_batch,
-    read_records,
-    split,
-    write_batch,
-)
-from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.contents import Kept
-from kafka_ctl.wire.control import parts_of
-from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire import batches
+from kafka_ctl.wire.batches import MAGIC, Batch, TooLarge, magic_of
+from kafka_ctl.wire.codec import Malformed, Message, answered, parts_of
+from kafka_ctl.wire.contents import Kept, marker
 from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
-from kafka_ctl.wire.message_sets import CODEC_AT, magic_of, read_messages
-from kafka_ctl.wire.primitives import Malformed
+from kafka_ctl.wire.schema import Refusal, number_of
 from kafka_ctl.wire.service import RefusedFrame, Service
-from kafka_ctl.wire.transactions import marker
 from kafka_ctl.wire.versions import announced
 
 MOST_BYTES = 1_000_012
@@ -48,14 +33,7 @@ MOST_BYTES = 1_000_012
 ONE_BATCH, ZSTD = 3, 7
 """The versions of Produce from which on a partition has one batch, of magic 2, and this may be compressed with zstd."""
 CORRUPT, INVALID, TOO_LARGE = "CORRUPT_MESSAGE", "INVALID_RECORD", "MESSAGE_TOO_LARGE"
-
-
-class RefusedRecords(Exception):
-    """Records that are not appended: `error` is Kafka's name for that."""
-
-    def __init__(self, error: str, text: str) -> None:
-        self.error = error
-        super().__init__(text)
+UNSUPPORTED = "UNSUPPORTED_COMPRESSION_TYPE"
 
 
 def invalid(generation: Generation) -> str:
@@ -64,68 +42,68 @@ def invalid(generation: Generation) -> str:
 
 
 def check_batches(generation: Generation, version: int, data: bytes) -> None:
-    """From version 3 on there is one batch for each partition; RefusedRecords where that is not so."""
+    """From version 3 on there is one batch for each partition. Raises Refusal where that is not so."""
     if version < ONE_BATCH:
         return
-    wrong = invalid(generation)
-    found = _split(data)
+    wrong, found = invalid(generation), _split(data)
     if not found:
-        raise RefusedRecords(wrong, f"Produce requests with version {version} must have at least one record batch")
-    if magic_of(found[0]) != MAGIC:
-        only = "are only allowed to contain record batches with magic version 2"
-        raise RefusedRecords(wrong, f"Produce requests with version {version} {only}")
-    if version < ZSTD and _codec(found[0]) == "zstd" and generation.requests.answers_invalid_batches:
-        text = f"Produce requests with version {version} are not allowed to use ZStandard compression"
-        raise RefusedRecords("UNSUPPORTED_COMPRESSION_TYPE", text)
-    if len(found) > 1:
-        only = "are only allowed to contain exactly one record batch"
-        raise RefusedRecords(wrong, f"Produce requests with version {version} {only}")
+        text = "must have at least one record batch"
+    elif magic_of(found[0]) != MAGIC:
+        text = "are only allowed to contain record batches with magic version 2"
+    elif version < ZSTD and _codec(found[0]) == "zstd" and generation.requests.answers_invalid_batches:
+        wrong, text = UNSUPPORTED, "are not allowed to use ZStandard compression"
+    elif len(found) > 1:
+        text = "are only allowed to contain exactly one record batch"
+    else:
+        return
+    raise Refusal(wrong, f"Produce requests with version {version} {text}")
+
+
+@contextmanager
+def _refusing(malformed: str = CORRUPT) -> Iterator[None]:
+    """Refuse records that cannot be read."""
+    try:
+        yield
+    except BadInput as error:
+        name = TOO_LARGE if isinstance(error, TooLarge) else malformed if isinstance(error, Malformed) else UNSUPPORTED
+        raise Refusal(name, str(error)) from None
 
 
 def _split(data: bytes) -> list[bytes]:
-    try:
-        found = [raw for _, raw in split(data)]
+    with _refusing():
+        found = [raw for _, raw in batches.split(data)]
         if any(magic_of(raw) not in (0, 1, MAGIC) for raw in found):
             raise Malformed(f"Invalid magic found in record: {magic_of(data)}")
-    except Malformed as error:
-        raise RefusedRecords(CORRUPT, str(error)) from None
     return found
 
 
 def _codec(raw: bytes) -> str:
-    return COMPRESSION.get(raw[LAST_DELTA - 1] & 7, "unknown")
+    return batches.COMPRESSION.get(raw[batches.LAST_DELTA - 1] & 7, "unknown")
 
 
 def received(generation: Generation, data: bytes, from_client: bool = True) -> Batch | None:
-    """The records to append, as one batch; None where no whole batch came. Raises RefusedRecords.
+    """The records to append, as one batch; None where no whole batch came. Raises Refusal.
 
     Messages of magic 0 and 1 become a batch. `from_client`: it may not end a transaction.
     """
     found = _split(data)
     if not found:
         return None
-    newest = MAGIC if announced(generation)["Produce"][1] >= ONE_BATCH else 1
-    if (magic := magic_of(found[0])) > newest:
-        raise RefusedRecords(CORRUPT, f"Invalid magic found in record: {magic}")
+    _, newest = announced(generation)["Produce"]
+    if (magic := magic_of(found[0])) == MAGIC and newest < ONE_BATCH:
+        raise Refusal(CORRUPT, f"Invalid magic found in record: {magic}")
     if (largest := max(map(len, found))) > MOST_BYTES:
         which = f"{largest} bytes which exceeds the maximum configured value of {MOST_BYTES}"
-        raise RefusedRecords(TOO_LARGE, f"The record batch size in the append is {which}")
-    try:
+        raise Refusal(TOO_LARGE, f"The record batch size in the append is {which}")
+    with _refusing():
         if magic < MAGIC:
-            records = [record._replace(offset=number) for number, record in enumerate(read_messages(data))]
-            codec = "gzip" if any(raw[CODEC_AT] & 7 for raw in found) else "none"
+            records = [record._replace(offset=number) for number, record in enumerate(batches.read_messages(data))]
+            codec = "gzip" if any(raw[batches.CODEC_AT] & 7 for raw in found) else "none"
             _check_number(codec, len(records))
-            return read_batch(write_batch(records, codec=codec)) if records else None
-        batch = read_batch(data)
-    except TooLarge as error:
-        raise RefusedRecords(TOO_LARGE, str(error)) from None
-    except Malformed as error:
-        raise RefusedRecords(CORRUPT, str(error)) from None
-    except BadInput as error:
-        raise RefusedRecords("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
-    known = [codec for codec in COMPRESSION.values() if codec != "zstd" or announced(generation)["Produce"][1] >= ZSTD]
-    if batch.codec not in known:
-        raise RefusedRecords("UNKNOWN_SERVER_ERROR", f"Unknown compression type id: {batch.attributes & 7}")
+            return batches.read_batch(batches.write_batch(records, codec=codec)) if records else None
+        batch = batches.read_batch(data)
+    if batch.codec == "unknown" or (batch.codec == "zstd" and newest < ZSTD):
+        raise Refusal("UNKNOWN_SERVER_ERROR", f"Unknown compression type id: {batch.attributes & 7}")
     if from_client:
         _check_batch(batch, invalid(generation))
     return batch
@@ -133,13 +111,13 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
 
 def _check_number(codec: str, records: int) -> None:
     """However small it is, what is compressed may have any number of records, or say so."""
-    if codec != "none" and records > MOST_RECORDS:
-        raise TooLarge(f"{records} records in a batch; {MOST_RECORDS} are kept at most")
+    if codec != "none" and records > batches.MOST_RECORDS:
+        raise TooLarge(f"{records} records in a batch; {batches.MOST_RECORDS} are kept at most")
 
 
 def _check_batch(batch: Batch, wrong: str) -> None:
-    """True if header and records fit together."""
-    last = end_of(0, batch.data) - 1
+    """Refuse a batch whose header and records do not fit together."""
+    last = batches.end_of(0, batch.data) - 1
     if batch.base_offset:
         text = f"The baseOffset of the record batch in the append should be 0, but it is {batch.base_offset}"
     elif last < 0:
@@ -150,18 +128,14 @@ def _check_batch(batch: Batch, wrong: str) -> None:
         text = f"Inconsistent batch offset range [0, {last}] and count of records {batch.records}"
     elif batch.producer >= 0 and batch.sequence < 0:
         text = f"Invalid sequence number {batch.sequence} in record batch with producerId {batch.producer}"
-    elif batch.attributes & CONTROL:
+    elif batch.attributes & batches.CONTROL:
         text = "Clients are not allowed to write control records"
     else:
-        try:
+        with _refusing(wrong):
             _check_number(batch.codec, batch.records)
-            read_records(batch)
-            return
-        except TooLarge as error:
-            raise RefusedRecords(TOO_LARGE, str(error)) from None
-        except Malformed as error:
-            text = str(error)
-    raise RefusedRecords(wrong, text)
+            batches.read_records(batch)
+        return
+    raise Refusal(wrong, text)
 
 
 PRODUCER = "producer"
@@ -180,37 +154,27 @@ async def produce(service: Service, version: int, request: Message) -> Message |
     parts = parts_of(request["topic_data"], of="partition_data", number="index")
     given = [(tp, part["records"] or b"") for tp, part in parts]
     if not generation.requests.answers_invalid_batches:
-        for _, data in given:
-            _check_or_close(generation, version, data)
+        try:
+            for _, data in given:
+                check_batches(generation, version, data)
+        except Refusal as refused:
+            raise RefusedFrame("INVALID_REQUEST", str(refused)) from None
     answers = await _all_appended(service, dict(given), acks, seconds, version)
     if acks == 0:
         _close_after_errors(answers)
         return None
-    responses = [
-        {
-            "name": topic["name"],
-            "partition_responses": [
-                {
-                    "index": part["index"],
-                    "error_code": number_of(answer.error),
-                    "base_offset": -1 if answer.offset is None else answer.offset,
-                    "log_start_offset": service.log_start(topic["name"], part["index"]) if answer.error is None else -1,
-                    "log_append_time": -1,
-                }
-                for part in topic["partition_data"]
-                for answer in [answers[TopicPartition(topic["name"], part["index"])]]
-            ],
+
+    def outcome(tp: TopicPartition, _: Message) -> Message:
+        answer, log = answers[tp], service.broker.disk.logs.get(tp, Log())
+        return {
+            "error_code": number_of(answer.error),
+            "base_offset": -1 if answer.offset is None else answer.offset,
+            "log_start_offset": log.start if answer.error is None else -1,
+            "log_append_time": -1,
         }
-        for topic in request["topic_data"]
-    ]
-    return {"responses": responses}
 
-
-def _check_or_close(generation: Generation, version: int, data: bytes) -> None:
-    try:
-        check_batches(generation, version, data)
-    except RefusedRecords as refused:
-        raise RefusedFrame("INVALID_REQUEST", str(refused)) from None
+    topics = answered(request["topic_data"], outcome, "partition_data", "index", "partition_responses")
+    return {"responses": topics}
 
 
 def _close_after_errors(answers: Mapping[TopicPartition, Response]) -> None:
@@ -243,7 +207,7 @@ async def _append(
     try:
         check_batches(broker.generation, version, data)
         batch = received(broker.generation, data, from_client=version != MARKS)
-    except RefusedRecords as refused:
+    except Refusal as refused:
         service.refused(refused.error, f"{tp}: {refused}", "refused-records")
         return Response(refused.error)
     if batch is None:
@@ -314,8 +278,8 @@ async def write_txn_markers(service: Service, version: int, request: Message) ->
                 done = {tp: _offsets_ended(service, tp, given) for tp in named}
             else:
                 done = await _all_appended(service, named, ALL, PRODUCE_TIMEOUT)
-            errors = {tp.partition: number_of(answer.error) for tp, answer in done.items()}
-            parts = [{"partition_index": partition, "error_code": error} for partition, error in errors.items()]
+            errors = [(tp.partition, number_of(answer.error)) for tp, answer in done.items()]
+            parts = [{"partition_index": partition, "error_code": error} for partition, error in errors]
             topics.append({"name": topic["name"], "partitions": parts})
         markers.append({"producer_id": given["producer_id"], "topics": topics})
     return {"markers": markers}

@@ -83,48 +83,46 @@ class FetchSession:
         return len(self.partitions), self.id
 
 
-class Context:
-    """The form of an answer: the partitions that a request means, and those of them that the answer has."""
-
-    def __init__(self, partitions: Wanted, error: str | None = None) -> None:
-        self.partitions, self.error = partitions, error
-
-    def answer(self, found: Found) -> tuple[str | None, int, Found]:
-        """An error of the whole request, the session's id, and the partitions of the answer."""
-        return self.error, NO_SESSION, {} if self.error else found
+Answered = tuple[str | None, int, Found]
+"""An error of the whole request, the session's id, and the partitions of the answer."""
 
 
-class FullContext(Context):
-    """The answer makes a session, if there is room for one."""
+class Context(NamedTuple):
+    """The partitions that a request means, and the form of its answer, given what was found of them."""
 
-    def __init__(self, partitions: Wanted, create: Callable[[Found], int]) -> None:
-        super().__init__(partitions)
-        self._create = create
-
-    def answer(self, found: Found) -> tuple[str | None, int, Found]:
-        return None, self._create(found), found
+    partitions: Wanted
+    answer: Callable[[Found], Answered]
+    error: str | None = None
 
 
-class IncrementalContext(Context):
+def _refused(error: str) -> Context:
+    return Context({}, lambda _: (error, NO_SESSION, {}), error)
+
+
+def _whole(partitions: Wanted) -> Context:
+    """An answer without a session, which has all that was found."""
+    return Context(partitions, lambda found: (None, NO_SESSION, found))
+
+
+def _incremental(session: FetchSession) -> Context:
     """The answer has what is new, unless another request of the session has come meanwhile.
 
     The leader epoch that a reader knows is lost, until KAFKA-9338 (2.5.0).
     Kafka 2.4.1: server/FetchSession.scala, CachedPartition.reqData
     """
+    epoch, cache = session.epoch, session.partitions
 
-    def __init__(self, session: FetchSession) -> None:
-        super().__init__({tp: cached.asked._replace(leader_epoch=-1) for tp, cached in session.partitions.items()})
-        self.session, self.epoch = session, session.epoch
-
-    def answer(self, found: Found) -> tuple[str | None, int, Found]:
-        if self.session.epoch != self.epoch:
-            return WRONG_EPOCH, self.session.id, {}
-        cache, news = self.session.partitions, Found()
+    def answer(found: Found) -> Answered:
+        if session.epoch != epoch:
+            return WRONG_EPOCH, session.id, {}
+        news = Found()
         for tp, part in found.items():
             if cache[tp].news(part):
                 news[tp] = part
                 cache[tp] = cache.pop(tp)
-        return None, self.session.id, news
+        return None, session.id, news
+
+    return Context({tp: cached.asked._replace(leader_epoch=-1) for tp, cached in cache.items()}, answer)
 
 
 class FetchSessions:
@@ -146,13 +144,13 @@ class FetchSessions:
         if epoch in (INITIAL, FINAL):
             self.sessions.pop(id, None)
             if epoch == FINAL:
-                return Context(wanted)
-            return FullContext(wanted, lambda found: self._create(wanted, found, is_follower))
+                return _whole(wanted)
+            return Context(wanted, lambda found: (None, self._create(wanted, found, is_follower), found))
         session = self.sessions.get(id)
         if session is None:
-            return Context({}, NOT_FOUND)
+            return _refused(NOT_FOUND)
         if session.epoch != epoch:
-            return Context({}, WRONG_EPOCH)
+            return _refused(WRONG_EPOCH)
         for tp, asked in wanted.items():
             if tp in session.partitions:
                 session.partitions[tp].asked = asked
@@ -162,9 +160,9 @@ class FetchSessions:
             session.partitions.pop(tp, None)
         if not session.partitions:
             del self.sessions[id]
-            return Context(wanted)
+            return _whole(wanted)
         session.epoch = next_epoch(session.epoch)
-        return IncrementalContext(session)
+        return _incremental(session)
 
     def _create(self, wanted: Wanted, found: Found, privileged: bool) -> int:
         """The id of a new session, `NO_SESSION` where all places are taken by more valuable ones."""

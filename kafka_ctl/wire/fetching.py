@@ -18,13 +18,11 @@ from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.wire.batches import end_of
-from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.contents import lowered
-from kafka_ctl.wire.control import grouped, named, parts_of
-from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.codec import Message, answered, grouped, named, parts_of
+from kafka_ctl.wire.contents import Transactions, lowered
 from kafka_ctl.wire.fetch_sessions import FINAL, NO_SESSION, Asked, Found, Wanted
+from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Holding, Service
-from kafka_ctl.wire.transactions import Transactions
 
 FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 """The versions of Fetch from which on a reader knows these."""
@@ -55,10 +53,8 @@ class Reading:
 
     def operation(self, milliseconds: int) -> DelayedFetch:
         """A fetch that waits for more bytes."""
-        partitions = {
-            tp: FetchPartition(LogOffset(asked.offset), asked.most, asked.leader_epoch)
-            for tp, asked in self.asked.items()
-        }
+        wanted = self.asked.items()
+        partitions = {tp: FetchPartition(LogOffset(one.offset), one.most, one.leader_epoch) for tp, one in wanted}
         return DelayedFetch(
             milliseconds,
             self.min_bytes,
@@ -76,7 +72,7 @@ class Reading:
         log, error = readable(self.service, tp, leader_epoch)
         if error is not None:
             return error
-        ends = log.end, log.high_watermark, self._transactions(tp, log).last_stable(log.high_watermark)
+        ends = log.end, log.high_watermark, self.contents.transactions(tp, log).last_stable(log.high_watermark)
         places = {end: self._place(tp, log, end) for end in set(ends)}
         return LogOffsets(*(places[end] for end in ends))
 
@@ -123,9 +119,6 @@ class Reading:
 
     # Reading
 
-    def _transactions(self, tp: TopicPartition, log: Log) -> Transactions:
-        return self.contents.transactions(tp, log)
-
     def _end(self, log: Log, known: Transactions) -> int:
         """The offset up to which the requester may read."""
         if self.is_follower:
@@ -139,8 +132,8 @@ class Reading:
         if error is None and not log.start <= asked.offset <= log.end:
             error = "OFFSET_OUT_OF_RANGE"
         if error is not None:
-            return nothing(tp, error)
-        known = self._transactions(tp, log)
+            return nothing(error)
+        known = self.contents.transactions(tp, log)
         batches: list[tuple[int, bytes]] = []
         try:
             if (most > 0 or first) and not self.is_throttled(tp, self.replica):
@@ -150,14 +143,13 @@ class Reading:
             magic = 2 if self.version >= FIRST_MAGIC_2 else int(self.version >= FIRST_MAGIC_1)
             data = lowered(batches, magic, most)
         except BadInput:
-            return nothing(tp, "UNSUPPORTED_COMPRESSION_TYPE")
+            return nothing("UNSUPPORTED_COMPRESSION_TYPE")
         aborted, stable = None, -1
         if self.read_committed and not self.is_follower:
             stable = known.last_stable(log.high_watermark)
             read_to = end_of(*batches[-1]) if batches else asked.offset
             aborted = known.aborted_between(asked.offset, read_to)
         return {
-            "partition_index": tp.partition,
             "error_code": 0,
             "high_watermark": log.high_watermark,
             "last_stable_offset": stable,
@@ -169,18 +161,10 @@ class Reading:
         }
 
 
-def nothing(tp: TopicPartition, error: str) -> Message:
+def nothing(error: str) -> Message:
     """The answer for a partition that cannot be read."""
-    return {
-        "partition_index": tp.partition,
-        "error_code": number_of(error),
-        "high_watermark": -1,
-        "last_stable_offset": -1,
-        "log_start_offset": -1,
-        "aborted_transactions": None,
-        "preferred_read_replica": -1,
-        "records": b"",
-    }
+    numbers = dict.fromkeys(("high_watermark", "last_stable_offset", "log_start_offset", "preferred_read_replica"), -1)
+    return numbers | {"error_code": number_of(error), "aborted_transactions": None, "records": b""}
 
 
 def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tuple[Log, str | None]:
@@ -217,14 +201,14 @@ async def fetch(service: Service, version: int, request: Message) -> Message:
     return {
         "error_code": number_of(error),
         "session_id": id,
-        "responses": grouped(parts.items(), "topic", "partitions"),
+        "responses": grouped(parts.items(), "topic"),
     }
 
 
 async def _found(service: Service, version: int, request: Message, asked: Wanted) -> Found:
     """The data, when there is enough or time is up; unknown partitions come last."""
     known = {tp: one for tp, one in asked.items() if tp in service.broker.metadata}
-    unknown = {tp: nothing(tp, UNKNOWN) for tp in asked if tp not in known}
+    unknown = {tp: nothing(UNKNOWN) for tp in asked if tp not in known}
     if not known:
         return unknown
     reading = Reading(service, version, request, known)
@@ -250,18 +234,11 @@ UNDEFINED = -1
 async def list_offsets(service: Service, version: int, request: Message) -> Message:
     """The first offset, the one behind the last that may be read, or the first of a time."""
     committed = request.get("isolation_level", 0) == READ_COMMITTED
-    topics = [
-        {
-            "name": topic["name"],
-            "partitions": [_listed(service, topic["name"], part, committed) for part in topic["partitions"]],
-        }
-        for topic in request["topics"]
-    ]
-    return {"topics": topics}
+    return {"topics": answered(request["topics"], lambda tp, asked: _listed(service, tp, asked, committed))}
 
 
-def _listed(service: Service, topic: str, asked: Message, committed: bool) -> Message:
-    tp, timestamp = TopicPartition(topic, asked["partition_index"]), asked["timestamp"]
+def _listed(service: Service, tp: TopicPartition, asked: Message, committed: bool) -> Message:
+    timestamp = asked["timestamp"]
     log, error = readable(service, tp, asked.get("current_leader_epoch", -1))
     offset, time, epoch = -1, -1, UNDEFINED
     if error is None:
@@ -275,7 +252,6 @@ def _listed(service: Service, topic: str, asked: Message, committed: bool) -> Me
         if timestamp != LATEST and log.entries:
             epoch = log.entries[offset].leader_epoch if 0 <= offset < log.end else UNDEFINED
     return {
-        "partition_index": tp.partition,
         "error_code": number_of(error),
         "timestamp": time,
         "offset": offset,
@@ -288,7 +264,7 @@ async def offset_for_leader_epoch(service: Service, version: int, request: Messa
     """The last epoch up to the one that is asked for, and the offset at which it ends."""
     asked = parts_of(request["topics"], "topic", number="partition")
     parts = {tp: _epoch_end(service, tp, part) for tp, part in asked}
-    return {"topics": grouped(parts.items(), "topic", "partitions")}
+    return {"topics": grouped(parts.items(), "topic", number="partition")}
 
 
 def _epoch_end(service: Service, tp: TopicPartition, asked: Message) -> Message:
@@ -301,4 +277,4 @@ def _epoch_end(service: Service, tp: TopicPartition, asked: Message) -> Message:
             epoch, end = wanted, log.end
         elif 0 <= wanted < current:
             epoch, end = log.end_of(wanted)
-    return {"partition": tp.partition, "error_code": number_of(error), "leader_epoch": epoch, "end_offset": end}
+    return {"error_code": number_of(error), "leader_epoch": epoch, "end_offset": end}

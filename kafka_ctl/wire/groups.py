@@ -9,13 +9,13 @@ Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, GroupMetadata.scala
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.scala_order import text_hash
-from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.codec import Malformed, Message, read_int16, read_int32, take
+from kafka_ctl.wire.schema import Refusal
 
 EMPTY, JOINING, SYNCING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
 CONSUMER = "consumer"
@@ -28,6 +28,8 @@ SHORTEST, LONGEST = 1.0, 300.0
 OFFSETS_TOPIC, OFFSETS_PARTITIONS = "__consumer_offsets", 50
 """The topic in which Kafka keeps groups, and `offsets.topic.num.partitions`; here they only name what a transaction
 writes to."""
+INTERNAL = (OFFSETS_TOPIC, "__transaction_state")
+"""The topics that no client writes to."""
 
 
 def coordinator_id(live_brokers: Collection[int]) -> int | None:
@@ -43,8 +45,8 @@ def offsets_partition(group: str) -> TopicPartition:
     return TopicPartition(OFFSETS_TOPIC, (text_hash(group) & 0x7FFFFFFF) % OFFSETS_PARTITIONS)
 
 
-class GroupError(Exception):
-    """Kafka's name of the error that a member is answered."""
+Offsets = Mapping[TopicPartition, tuple[int, str | None]]
+"""Offsets to commit, each with the text that the consumer keeps beside it."""
 
 
 @dataclass
@@ -99,15 +101,12 @@ class Group:
         for member in self.members.values():
             try:
                 metadata = member.protocols[self.protocol]
-                number, at = struct.unpack_from(">i", metadata, 2)[0], 6
+                number, at = read_int32(metadata, 2)
                 for _ in range(number):
-                    size = struct.unpack_from(">h", metadata, at)[0]
-                    raw = metadata[at + 2 : at + 2 + size]
-                    if size < 0 or len(raw) < size:
-                        return None
-                    found.add(raw.decode())
-                    at += 2 + size
-            except (KeyError, struct.error, UnicodeDecodeError):
+                    size, at = read_int16(metadata, at)
+                    topic, at = take(metadata, at, size, "a topic")
+                    found.add(topic.decode())
+            except (KeyError, Malformed, UnicodeDecodeError):
                 return None
         return frozenset(found)
 
@@ -123,16 +122,16 @@ class Groups:
     def group(self, name: str) -> Group:
         """The group of this name, from now on if there was none."""
         if not name:
-            raise GroupError("INVALID_GROUP_ID")
+            raise Refusal("INVALID_GROUP_ID")
         return self.groups.setdefault(name, Group(name))
 
     def _member(self, name: str, member: str, generation: int | None = None) -> tuple[Group, Member]:
-        """A member of the group. Raises GroupError if it is not a member, or belongs to another generation."""
+        """A member of the group. Raises Refusal if it is not a member, or belongs to another generation."""
         group = self.groups.get(name)
         if group is None or member not in group.members:
-            raise GroupError("UNKNOWN_MEMBER_ID")
+            raise Refusal("UNKNOWN_MEMBER_ID")
         if generation is not None and generation != group.generation:
-            raise GroupError("ILLEGAL_GENERATION")
+            raise Refusal("ILLEGAL_GENERATION")
         return group, group.members[member]
 
     # Joining
@@ -143,7 +142,7 @@ class Groups:
         group = self.group(request["group_id"])
         session = request["session_timeout"] / 1000
         if not SHORTEST <= session <= LONGEST:
-            raise GroupError("INVALID_SESSION_TIMEOUT")
+            raise Refusal("INVALID_SESSION_TIMEOUT")
         protocols = {one["name"]: one["metadata"] for one in request["protocols"]}
         self._check_protocols(group, request["protocol_type"], protocols)
         id = request["member_id"]
@@ -155,12 +154,10 @@ class Groups:
                 asyncio.get_running_loop().call_later(session, group.pending.discard, id)
                 raise NameGiven(id)
         elif id not in group.members and id not in group.pending:
-            raise GroupError("UNKNOWN_MEMBER_ID")
+            raise Refusal("UNKNOWN_MEMBER_ID")
         group.pending.discard(id)
         group.protocol_type = request["protocol_type"]
-        rebalance = (
-            request["rebalance_timeout"] if "rebalance_timeout" in request else request["session_timeout"]
-        ) / 1000
+        rebalance = request["rebalance_timeout" if "rebalance_timeout" in request else "session_timeout"] / 1000
         member = group.members.setdefault(id, Member(id, session, rebalance, protocols))
         member.session, member.rebalance, member.protocols = session, rebalance, protocols
         member.client, member.instance = client, request.get("group_instance_id")
@@ -170,7 +167,7 @@ class Groups:
     def _check_protocols(self, group: Group, kind: str, protocols: dict[str, bytes]) -> None:
         common = set(protocols).intersection(*(member.protocols for member in group.members.values()))
         if not protocols or (group.members and (kind != group.protocol_type or not common)):
-            raise GroupError("INCONSISTENT_GROUP_PROTOCOL")
+            raise Refusal("INCONSISTENT_GROUP_PROTOCOL")
 
     async def _joined(self, group: Group, member: Member) -> None:
         """Wait until all members have joined or timed out."""
@@ -187,9 +184,7 @@ class Groups:
         """All members are to join again."""
         first = group.state == EMPTY
         for member in group.members.values():
-            if member.synced is not None and not member.synced.done():
-                member.synced.set_exception(GroupError("REBALANCE_IN_PROGRESS"))
-                member.synced.exception()
+            _refuse(member.synced, "REBALANCE_IN_PROGRESS")
         group.state = JOINING
         longest = max((member.rebalance for member in group.members.values()), default=0.0)
         seconds = FIRST_DELAY if first else longest
@@ -197,7 +192,7 @@ class Groups:
         group.gathers = first
 
     def _complete_if_all(self, group: Group) -> None:
-        all_there = all(m.joined is not None and not m.joined.done() for m in group.members.values())
+        all_there = all(_waits(member.joined) for member in group.members.values())
         if group.state == JOINING and all_there and not group.gathers:
             self._complete(group)
 
@@ -206,7 +201,7 @@ class Groups:
         if group.timer is not None:
             group.timer.cancel()
         group.gathers = False
-        for id in [id for id, m in group.members.items() if m.joined is None or m.joined.done()]:
+        for id in [id for id, m in group.members.items() if not _waits(m.joined)]:
             self._stop_expiry(group.members.pop(id))
         group.generation += 1
         if not group.members:
@@ -229,7 +224,7 @@ class Groups:
         """The member's part of the assignment, which the leader brings; waits for it."""
         group, member = self._member(name, member_id, generation)
         if group.state == JOINING:
-            raise GroupError("REBALANCE_IN_PROGRESS")
+            raise Refusal("REBALANCE_IN_PROGRESS")
         if group.state == STABLE:
             return member.assignment
         self._heard(group, member)
@@ -249,7 +244,7 @@ class Groups:
         group, member = self._member(name, member_id, generation)
         self._heard(group, member)
         if group.state == JOINING:
-            raise GroupError("REBALANCE_IN_PROGRESS")
+            raise Refusal("REBALANCE_IN_PROGRESS")
 
     def _heard(self, group: Group, member: Member) -> None:
         """Restart the session timeout."""
@@ -272,27 +267,20 @@ class Groups:
         self._stop_expiry(member)
         del group.members[member.id]
         for waiting in (member.joined, member.synced):
-            if waiting is not None and not waiting.done():
-                waiting.set_exception(GroupError("UNKNOWN_MEMBER_ID"))
-                waiting.exception()
+            _refuse(waiting, "UNKNOWN_MEMBER_ID")
         if group.state in (STABLE, SYNCING):
             self._rebalance(group)
         self._complete_if_all(group)
 
     # Offsets
 
-    def offsets(self, name: str) -> Mapping[TopicPartition, tuple[int, str | None]]:
+    def offsets(self, name: str) -> Offsets:
         """The committed offsets of a group, with the consumer's metadata."""
         group = self.groups.get(name)
         return {} if group is None else group.offsets
 
     def commit(
-        self,
-        name: str,
-        member_id: str,
-        generation: int,
-        offsets: Mapping[TopicPartition, tuple[int, str | None]],
-        checks_members_first: bool = True,
+        self, name: str, member_id: str, generation: int, offsets: Offsets, checks_members_first: bool = True
     ) -> None:
         """Remember offsets; a consumer without a group's membership has generation -1.
 
@@ -301,22 +289,20 @@ class Groups:
         Kafka 2.0.1, 2.4.1: coordinator/group/GroupCoordinator.scala, handleCommitOffsets, doCommitOffsets
         """
         if generation >= 0 and name not in self.groups:
-            raise GroupError("ILLEGAL_GENERATION")
+            raise Refusal("ILLEGAL_GENERATION")
         group = self.group(name)
         if generation >= 0 or group.state != EMPTY:
             if group.state == SYNCING and not checks_members_first:
-                raise GroupError("REBALANCE_IN_PROGRESS")
+                raise Refusal("REBALANCE_IN_PROGRESS")
             _, member = self._member(name, member_id, generation)
             if group.state == SYNCING:
-                raise GroupError("REBALANCE_IN_PROGRESS")
+                raise Refusal("REBALANCE_IN_PROGRESS")
             self._heard(group, member)
         self._commits += 1
         group.offsets.update(offsets)
         group.committed.update(dict.fromkeys(offsets, self._commits))
 
-    def commit_in_transaction(
-        self, name: str, producer: int, offsets: Mapping[TopicPartition, tuple[int, str | None]]
-    ) -> None:
+    def commit_in_transaction(self, name: str, producer: int, offsets: Offsets) -> None:
         """Keep offsets until the producer's transaction ends; its members and generation do not matter."""
         group = self.group(name)
         self._commits += 1
@@ -344,7 +330,7 @@ class Groups:
         """
         group = self._known(name)
         if group.state != EMPTY:
-            raise GroupError("NON_EMPTY_GROUP")
+            raise Refusal("NON_EMPTY_GROUP")
         if group.timer is not None:
             group.timer.cancel()
         del self.groups[name]
@@ -355,10 +341,10 @@ class Groups:
         Kafka 2.4.1: coordinator/group/GroupCoordinator.scala, handleDeleteOffsets
         """
         if not name:
-            raise GroupError("INVALID_GROUP_ID")
+            raise Refusal("INVALID_GROUP_ID")
         group = self._known(name)
         if group.state != EMPTY and group.protocol_type != CONSUMER:
-            raise GroupError("NON_EMPTY_GROUP")
+            raise Refusal("NON_EMPTY_GROUP")
         read = frozenset[str]() if group.state == EMPTY else group.subscribed_topics()
         errors: dict[TopicPartition, str | None] = {}
         for tp in partitions:
@@ -375,11 +361,26 @@ class Groups:
 
     def _known(self, name: str) -> Group:
         if name not in self.groups:
-            raise GroupError("GROUP_ID_NOT_FOUND")
+            raise Refusal("GROUP_ID_NOT_FOUND")
         return self.groups[name]
 
 
-class NameGiven(GroupError):
+Waiting = asyncio.Future[None] | asyncio.Future[bytes] | None
+"""The answer to a member that waits, has waited, or has never done so."""
+
+
+def _waits(future: Waiting) -> bool:
+    return future is not None and not future.done()
+
+
+def _refuse(future: Waiting, error: str) -> None:
+    """Let one who waits go with an error; nobody need look at it."""
+    if future is not None and not future.done():
+        future.set_exception(Refusal(error))
+        future.exception()
+
+
+class NameGiven(Refusal):
     """A consumer has been given an id to join with."""
 
     def __init__(self, id: str) -> None:

@@ -1,29 +1,33 @@
-"""The cluster as a broker tells it: versions, live brokers and leaders, settings, and the coordinators.
+"""The cluster as a broker tells it, and its topics: creating, growing and deleting them.
 
-All of it is from this broker's own cache, which the controller's UpdateMetadata requests fill.
-Kafka 2.0.1: server/KafkaApis.scala, handleTopicMetadataRequest, handleFindCoordinatorRequest;
-server/MetadataCache.scala, getTopicMetadata
+Versions, live brokers and leaders are from this broker's own cache, which the controller's UpdateMetadata requests
+fill. The controller's broker changes topics, and waits for what comes of it.
+Kafka 2.0.1: server/KafkaApis.scala, handleTopicMetadataRequest, handleCreateTopicsRequest, handleDeleteTopicsRequest;
+server/MetadataCache.scala, getTopicMetadata; server/AdminManager.scala, createTopics, createPartitions;
+server/DelayedCreatePartitions.scala (KIP-4, KIP-195); zk/AdminZkClient.scala, validateReplicaAssignment
 """
 
 from __future__ import annotations
 
+import functools
 import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
+from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.requests import PartitionState
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.error_codes import number_of
-from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.groups import INTERNAL
 from kafka_ctl.wire.listeners import HOST
+from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 UNKNOWN_OPERATIONS = -(2**31)
 NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
-INTERNAL = (OFFSETS_TOPIC, "__transaction_state")
-GROUP, TRANSACTION = 0, 1
-"""The kinds of coordinators (`FindCoordinatorRequest.CoordinatorType`)."""
 
 
 async def api_versions(service: Service, version: int, request: Message) -> Message:
@@ -37,8 +41,7 @@ async def api_versions(service: Service, version: int, request: Message) -> Mess
 async def metadata(service: Service, version: int, request: Message) -> Message:
     """The brokers that are alive, and who leads the partitions of some topics or of all."""
     broker = service.broker
-    known = topics_of(service)
-    asked = request["topics"]
+    known, asked = topics_of(service), request["topics"]
     every = asked is None or (version == 0 and not asked)
     names = sorted(known) if every else dict.fromkeys(topic["name"] for topic in asked or ())
     found = []
@@ -46,7 +49,8 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
         if request.get("error"):  # a test asked for it
             found.append({"name": name, "error_code": number_of(request["error"])})
         elif name in known:
-            partitions = _partitions(service, known[name])
+            listed = sorted(known[name], key=lambda tp: tp.partition)
+            partitions = [_partition(tp, broker.assigned[tp], broker.live_brokers) for tp in listed]
             found.append({"name": name, "is_internal": name in INTERNAL, "partitions": partitions})
         else:
             creates = version < 4 or request["allow_auto_topic_creation"]
@@ -90,13 +94,6 @@ def _rack(service: Service, id: int) -> str | None:
     return None if broker is None else broker.rack
 
 
-def _partitions(service: Service, partitions: list[TopicPartition]) -> list[Message]:
-    cache = service.broker
-    return [
-        _partition(tp, cache.assigned[tp], cache.live_brokers) for tp in sorted(partitions, key=lambda tp: tp.partition)
-    ]
-
-
 def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...]) -> Message:
     state = sent.state
     led = state.leader in live
@@ -113,17 +110,9 @@ def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...]) 
 
 async def _auto_create(service: Service, topic: str) -> str:
     """Create a topic that a client asked for, as `auto.create.topics.enable` has it by default; the error to answer."""
-    world, admin = service.shared.world, service.shared.admin
+    config = service.shared.world.config
     try:
-        admin.record_request("create_topic", topic=topic)
-        await admin.create_topic(
-            topic,
-            world.config["num.partitions"],
-            world.config["default.replication.factor"],
-            None,
-            None,
-            {id: broker.rack for id, broker in world.brokers.items()},
-        )
+        await _create(service, topic, config["num.partitions"], config["default.replication.factor"], None, None)
     except ApiException as refused:
         return "LEADER_NOT_AVAILABLE" if refused.code == "TOPIC_ALREADY_EXISTS" else refused.code
     except BadInput:
@@ -133,14 +122,6 @@ async def _auto_create(service: Service, topic: str) -> str:
     return "LEADER_NOT_AVAILABLE"
 
 
-async def find_coordinator(service: Service, version: int, request: Message) -> Message:
-    """The broker that keeps a group, or a transactional id: the same for all."""
-    found, error = coordinator_id(service.broker.live_brokers), "COORDINATOR_NOT_AVAILABLE"
-    if (known := request.get("key_type", GROUP) in (GROUP, TRANSACTION)) and found is not None:
-        return {"error_code": 0, "error_message": None, "node_id": found} | endpoint(service, found)
-    return {"error_code": number_of(error if known else "INVALID_REQUEST"), "node_id": -1, "host": "", "port": -1}
-
-
 async def describe_acls(service: Service, version: int, request: Message) -> Message:
     """The ACLs of a broker without an authorizer.
 
@@ -148,3 +129,227 @@ async def describe_acls(service: Service, version: int, request: Message) -> Mes
     """
     text = "No Authorizer is configured on the broker"
     return {"error_code": number_of("SECURITY_DISABLED"), "error_message": text, "resources": []}
+
+
+# Changing topics
+
+Outcome = tuple[str | None, str | None]
+"""The error of one topic, and its text."""
+DONE: Outcome = (None, None)
+MOST_PARTITIONS = 100_000
+"""Partitions of one topic. With more its znode is larger than a ZooKeeper server takes (`jute.maxbuffer`, 1 MiB)."""
+REPEATED = ("INVALID_REQUEST", "Found multiple entries for this topic.")
+TOO_MANY = ("INVALID_PARTITIONS", f"A topic has {MOST_PARTITIONS} partitions at most here.")
+GONE: Outcome = ("UNKNOWN_TOPIC_OR_PARTITION", None)
+NOT_CONTROLLER: Outcome = ("NOT_CONTROLLER", "This is not the correct controller for this cluster.")
+
+
+async def _attempt(service: Service, work: Callable[[], Awaitable[None]], otherwise: str) -> Outcome:
+    """Do something about one topic as the controller; what an administrator refuses is Kafka's error."""
+    if not service.broker.acts:
+        return NOT_CONTROLLER
+    try:
+        await work()
+    except ApiException as refused:
+        return refused.code, str(refused)
+    except UnknownName as unknown:
+        missing = unknown.what == "topic"
+        return ("UNKNOWN_TOPIC_OR_PARTITION" if missing else "INVALID_CONFIG"), str(unknown)
+    except BadInput as error:
+        return otherwise, str(error)
+    except KafkaCtlError as error:
+        return "UNKNOWN_SERVER_ERROR", str(error)
+    return DONE
+
+
+def _racks(service: Service) -> dict[int, str | None]:
+    return {id: broker.rack for id, broker in service.shared.world.brokers.items()}
+
+
+def _led(service: Service, topic: str, partitions: int) -> bool:
+    """True if this number of partitions of a topic have leaders in this broker's memory."""
+    cache = service.broker
+    known = topics_of(service).get(topic, [])
+    return len(known) >= partitions and all(cache.metadata[tp].leader in cache.live_brokers for tp in known)
+
+
+async def create_topics(service: Service, version: int, request: Message) -> Message:
+    """Create topics, or with `validate_only` say whether they could be created; the answer waits for their leaders."""
+    seconds, config, only = request["timeout"] / 1000, service.broker.config, request.get("validate_only", False)
+    answers, twice = [], _twice(request["topics"])
+    for topic in request["topics"]:
+        name = topic["name"]
+        assignment = {one["partition_index"]: tuple(one["broker_ids"]) for one in topic["assignments"]} or None
+        wanted, copies = topic["num_partitions"], topic["replication_factor"]
+        if assignment is None and version >= 4:  # KIP-464
+            wanted = config["num.partitions"] if wanted == -1 else wanted
+            copies = config["default.replication.factor"] if copies == -1 else copies
+        outcome = _unfit(assignment, topic) if name not in twice else REPEATED
+        if outcome == DONE:
+            settings = {one["name"]: one["value"] for one in topic["configs"]}
+            numbers, copies_each = (None, None) if assignment else (wanted, copies)
+            create = functools.partial(_create, service, name, numbers, copies_each, assignment, settings, only)
+            outcome = await _attempt(service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST")
+        answers.append((name, outcome, len(assignment or ()) or wanted))
+    results = []
+    for name, outcome, partitions in {answer[0]: answer for answer in answers}.values():
+        if outcome == DONE and not only:
+            outcome = await _awaited(service, name, partitions, seconds)
+        results.append(_answer(name, outcome) | {"num_partitions": -1, "replication_factor": -1, "configs": None})
+    return {"topics": results}
+
+
+async def _create(
+    service: Service,
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: Mapping[int, Sequence[int]] | None,
+    settings: Mapping[str, str] | None,
+    only: bool = False,
+) -> None:
+    """Create a topic, or with `only` find out whether it could be."""
+    admin = service.shared.admin
+    if not only:
+        admin.record_request("create_topic", topic=name)
+    await admin.create_topic(name, partitions, replication_factor, assignment, settings, _racks(service), only)
+
+
+async def _awaited(service: Service, topic: str, partitions: int, seconds: float) -> Outcome:
+    """Wait until so many partitions have leaders; who does not want to wait is answered with a timeout, too."""
+    shown = functools.partial(_led, service, topic, partitions)
+    in_time = seconds > 0 and await service.broker.metadata_shows(shown, seconds)
+    return DONE if in_time else ("REQUEST_TIMED_OUT", None)
+
+
+def _unfit(assignment: dict[int, tuple[int, ...]] | None, topic: Message) -> Outcome:
+    if assignment is not None and (topic["num_partitions"] != -1 or topic["replication_factor"] != -1):
+        text = "Both numPartitions or replicationFactor and replicasAssignments were set. "
+        return "INVALID_REQUEST", text + "Both cannot be used at the same time."
+    return DONE if topic["num_partitions"] <= MOST_PARTITIONS else TOO_MANY
+
+
+def _twice(topics: Sequence[Message]) -> set[str]:
+    """The names of topics that stand in a request more than once."""
+    return {name for name, number in Counter(topic["name"] for topic in topics).items() if number > 1}
+
+
+def _answer(name: str, outcome: Outcome) -> Message:
+    return {"name": name, "error_code": number_of(outcome[0]), "error_message": outcome[1]}
+
+
+async def delete_topics(service: Service, version: int, request: Message) -> Message:
+    """Delete topics; answered when this broker knows nothing of them any more."""
+    results = []
+    for name in dict.fromkeys(request["topic_names"]):
+
+        async def delete(name: str = name) -> None:
+            service.shared.admin.record_request("delete_topic", topic=name)
+            await service.shared.admin.delete_topic(name)
+
+        if service.broker.acts and not _any(service, [name]):
+            outcome = GONE
+        elif service.broker.config["delete.topic.enable"]:
+            outcome = await _attempt(service, delete, "INVALID_TOPIC_EXCEPTION")
+        else:
+            outcome = ("TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"), None
+        results.append((name, outcome))
+    gone = [name for name, outcome in results if outcome == DONE]
+    await service.broker.metadata_shows(lambda: not _any(service, gone), request["timeout"] / 1000)
+    for name in gone:
+        if not _any(service, [name]):
+            for tp in list(service.shared.contents.partitions(name)):
+                service.shared.contents.forget(tp)
+    return {"responses": [_answer(name, outcome) for name, outcome in results]}
+
+
+def _any(service: Service, topics: Iterable[str]) -> bool:
+    return bool(set(topics) & topics_of(service).keys())
+
+
+async def create_partitions(service: Service, version: int, request: Message) -> Message:
+    """Give topics more partitions, or only say whether they could be; answered when these have leaders."""
+    results, only, twice = {}, request["validate_only"], _twice(request["topics"])
+    for topic in request["topics"]:
+        name, count = topic["name"], topic["count"]
+
+        async def grow(name: str = name, count: int = count, given: Message = topic) -> None:
+            assignments = given["assignments"]
+            chosen = None if assignments is None else [one["broker_ids"] for one in assignments]
+            new = await check_growth(service, name, count, chosen)
+            if not only:
+                service.shared.admin.record_request("add_partitions", topic=name, total=count)
+            await service.shared.admin.add_partitions(name, count, _racks(service), new, only)
+
+        outcome = REPEATED if name in twice else await _attempt(service, grow, "INVALID_PARTITIONS")
+        if outcome == DONE and not only:
+            outcome = await _awaited(service, name, count, request["timeout"] / 1000)
+        results[name] = _answer(name, outcome)
+    return {"results": list(results.values())}
+
+
+Assignments = Sequence[Sequence[int]] | None
+"""The replicas of each new partition, in order; None where the broker is to choose."""
+
+
+async def check_growth(
+    service: Service, topic: str, count: int, given: Assignments
+) -> dict[int, tuple[int, ...]] | None:
+    """The new partitions as they were given, None where nothing was. Raises ApiException if they are not possible."""
+    zk = KafkaZkClient(service.broker.zk)
+    per_topic = service.broker.generation.reassignment.incremental_reassignment
+    if not per_topic and await zk.exists(ReassignPartitionsZNode.path()):
+        raise ApiException("REASSIGNMENT_IN_PROGRESS", "A partition reassignment is in progress.")
+    known = (await zk.assignments([topic])).get(topic, {})
+    if per_topic and any(assignment.is_being_reassigned for assignment in known.values()):
+        text = f"A partition reassignment is in progress for the topic '{topic}'."
+        raise ApiException("REASSIGNMENT_IN_PROGRESS", text)
+    _check_count(topic, known, count)
+    if given is None:
+        return None
+    brokers = await zk.broker_ids()
+    new = {len(known) + place: tuple(replicas) for place, replicas in enumerate(given)}
+    unknown = sorted({broker for replicas in given for broker in replicas} - set(brokers))
+    if unknown:
+        _refuse(f"Unknown broker(s) in replica assignment: {_listed(unknown)}.")
+    if len(given) != count - len(known):
+        more = count - len(known)
+        _refuse(f"Increasing the number of partitions by {more} but {len(given)} assignments provided.")
+    _check_replicas(new, len(known[0].replicas) if 0 in known else 0)
+    return new
+
+
+def _check_count(topic: str, known: Collection[int], count: int) -> None:
+    if not known:
+        raise ApiException("UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{topic}' does not exist.")
+    if count < len(known):
+        text = f"Topic currently has {len(known)} partitions, which is higher than the requested {count}."
+        raise ApiException("INVALID_PARTITIONS", text)
+    if count == len(known):
+        raise ApiException("INVALID_PARTITIONS", f"Topic already has {len(known)} partitions.")
+    if count > MOST_PARTITIONS:
+        raise ApiException(*TOO_MANY)
+
+
+def _check_replicas(new: Mapping[int, Sequence[int]], factor: int) -> None:
+    """Each new partition has replicas, none twice, as many as partition 0."""
+    for number, replicas in new.items():
+        if not replicas:
+            _refuse(f"Cannot have replication factor of 0 for partition id {number}.")
+        if len(set(replicas)) != len(replicas):
+            twice = f"Duplicate brokers not allowed in replica assignment: {_listed(replicas)}"
+            _refuse(f"{twice} for partition id {number}.")
+    bad = {number: len(replicas) for number, replicas in new.items() if len(replicas) != factor}
+    if bad:
+        _refuse(
+            f"Inconsistent replication factor between partitions, partition 0 has {factor} while partitions "
+            f"[{_listed(bad)}] have replication factors [{_listed(bad.values())}], respectively."
+        )
+
+
+def _refuse(text: str) -> None:
+    raise ApiException("INVALID_REPLICA_ASSIGNMENT", text)
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))

@@ -1,4 +1,4 @@
-"""The fields of every message, version by version: Kafka's own schemas, as the package kio has them.
+"""The fields of every message, version by version, and the numbers of errors: Kafka's own, as the package kio has them.
 
 kio 0.5.0 is generated from Kafka's message files of the last release that still had the four requests between
 controller and brokers. Only its tables are used; `codec.py` says why.
@@ -171,3 +171,43 @@ def _without_none(kind: object) -> tuple[object, bool]:
     if NoneType not in given:
         return kind, False
     return next(one for one in given if one is not NoneType), True
+
+
+# Errors
+
+RENAMED = {"NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER", "INVALID_TOPIC": "INVALID_TOPIC_EXCEPTION"}
+"""Names that Kafka has changed since, numbers that it has not."""
+
+
+class Refusal(Exception):
+    """A request that is refused, or a part of it: `error` is Kafka's name for that, the text is for the trace."""
+
+    def __init__(self, error: str, text: str = "") -> None:
+        self.error = error
+        super().__init__(text or error)
+
+
+@cache
+def codes() -> dict[str, int]:
+    """The number of every error; NONE is 0."""
+    from kio.schema.errors import ErrorCode
+
+    numbers = {error.name.upper(): int(error) for error in ErrorCode}
+    return numbers | {old: numbers[new] for old, new in RENAMED.items() if new in numbers}
+
+
+def number_of(error: str | None) -> int:
+    """The number of an error by Kafka's name for it, 0 for None."""
+    if error is None:
+        return 0
+    if error not in codes():
+        raise UnknownName("error of Kafka", error, codes())
+    return codes()[error]
+
+
+def name_of(number: int) -> str | None:
+    """Kafka's name of an error, of 2.4's time; None for 0."""
+    if number == 0:
+        return None
+    found = next((name for name, known in codes().items() if known == number), f"error {number}")
+    return next((old for old, new in RENAMED.items() if new == found), found)

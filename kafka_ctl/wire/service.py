@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.client_faults import ClientFaults, error_response
-from kafka_ctl.wire.codec import Message, decode_message, encode_message
+from kafka_ctl.wire.codec import Malformed, Message, decode_message, encode_message
 from kafka_ctl.wire.contents import Contents
-from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.fetch_sessions import FetchSessions
-from kafka_ctl.wire.primitives import Malformed
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, api_key, apis, message_type
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, Refusal, api_key, apis, message_type, number_of
 from kafka_ctl.wire.transaction_coordinator import TransactionCoordinator, TransactionLog
 from kafka_ctl.wire.versions import announced
 
@@ -46,12 +44,8 @@ LOGGERS: dict[str, str] = dict(re.findall(r"(\S+)=(\S+)", LEVELS))
 """The loggers of a broker and their levels. Kafka 2.4.1: config/log4j.properties"""
 
 
-class RefusedFrame(Exception):
-    """A request that this broker does not understand: `error` is Kafka's name for that."""
-
-    def __init__(self, error: str, text: str) -> None:
-        self.error = error
-        super().__init__(text)
+class RefusedFrame(Refusal):
+    """A request that this broker does not understand: its connection is closed."""
 
 
 class Unsent:
@@ -208,11 +202,6 @@ class Service:
         named = known if self.broker.generation.requests.names_supported_versions else []
         body = {"error_code": number_of("UNSUPPORTED_VERSION"), "api_keys": named}
         return encode_message(message_type(API_VERSIONS, 0, RESPONSE), {"correlation_id": number}, body)
-
-    def log_start(self, topic: str, partition: int) -> int:
-        """The log start of a partition here."""
-        log = self.broker.disk.logs.get(TopicPartition(topic, partition))
-        return 0 if log is None else log.start
 
     def api_keys(self) -> list[Message]:
         """The versions that this broker announces."""

@@ -1,5 +1,6 @@
 """The coordinator of transactions: the producer of each transactional id, and the state of its transaction.
 
+Separate from `service.py` because that serves every client, and this only producers with a transactional id.
 A transaction is empty, goes on, is being ended (its markers are on their way to the leaders of its partitions), or is
 complete. When a producer asks for an id again, or a transaction takes too long, the id gets the next epoch, which
 fences the producer that has the old one.
@@ -15,7 +16,7 @@ TransactionStateManager.scala, TransactionMarkerChannelManager.scala, ProducerId
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -25,6 +26,7 @@ from kafka_ctl.requests import WriteTxnMarkersRequest
 from kafka_ctl.table import Move, TransitionTable
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.schema import Refusal
 
 LONGEST = 900.0
 """Seconds that a transaction may take at most: Kafka's `transaction.max.timeout.ms`."""
@@ -94,10 +96,6 @@ Kafka 2.0.1: coordinator/transaction/TransactionMarkerRequestCompletionHandler.s
 """
 
 
-class TransactionError(Exception):
-    """Kafka's name of the error that a producer is answered."""
-
-
 @dataclass
 class Transaction:
     """One transactional id: its producer, and its transaction."""
@@ -143,7 +141,7 @@ class TransactionLog:
 class TransactionCoordinator:
     """A broker process as the coordinator of transactions, if it is.
 
-    Each method raises TransactionError with what the producer is to be answered.
+    Each method raises Refusal with what the producer is to be answered.
     """
 
     def __init__(self, broker: BrokerProcess, log: TransactionLog) -> None:
@@ -178,23 +176,23 @@ class TransactionCoordinator:
         for transaction in self.log.ids.values():
             self._watch_times()
             if transaction.state in COMPLETED:
-                self._write_markers(transaction)
+                self.broker.spawn(self._written(transaction))
 
     def _check_current(self) -> None:
         """A broker whose metadata is old goes on only if the one that took over has resigned."""
         if self._elected and not self.is_current and self.log.resigned:
             self._take_over()
         if not self._elected or not self.is_current:
-            raise TransactionError("NOT_COORDINATOR")
+            raise Refusal("NOT_COORDINATOR")
 
     # Requests
 
     def init_producer_id(self, id: str, timeout: float) -> tuple[int, int]:
         """The producer's id and its next epoch, which fences the one before; `timeout` in seconds."""
         if not id:
-            raise TransactionError("INVALID_REQUEST")
+            raise Refusal("INVALID_REQUEST")
         if not 0 < timeout <= LONGEST:
-            raise TransactionError("INVALID_TRANSACTION_TIMEOUT")
+            raise Refusal("INVALID_TRANSACTION_TIMEOUT")
         self._check_current()
         if id not in self.log.ids:
             self.log.ids[id] = Transaction(id, self.log.next_producer())
@@ -203,7 +201,7 @@ class TransactionCoordinator:
         if transaction.state == ONGOING:
             self._fence(transaction)
         if transaction.state in COMPLETED:
-            raise TransactionError("CONCURRENT_TRANSACTIONS")
+            raise Refusal("CONCURRENT_TRANSACTIONS")
         self._initialize(transaction, timeout)
         return transaction.producer, transaction.epoch
 
@@ -235,19 +233,19 @@ class TransactionCoordinator:
         if transaction.state == ONGOING:
             self._end(transaction, commits)
         elif transaction.state != (COMPLETE_COMMIT if commits else COMPLETE_ABORT):
-            raise TransactionError("INVALID_TXN_STATE")
+            raise Refusal("INVALID_TXN_STATE")
 
     def _transaction(self, id: str, producer: int, epoch: int) -> Transaction:
         if not id:
-            raise TransactionError("INVALID_REQUEST")
+            raise Refusal("INVALID_REQUEST")
         self._check_current()
         transaction = self.log.ids.get(id)
         if transaction is None or transaction.producer != producer:
-            raise TransactionError("INVALID_PRODUCER_ID_MAPPING")
+            raise Refusal("INVALID_PRODUCER_ID_MAPPING")
         if epoch != transaction.epoch:
-            raise TransactionError("INVALID_PRODUCER_EPOCH")
+            raise Refusal("INVALID_PRODUCER_EPOCH")
         if transaction.state in COMPLETED:
-            raise TransactionError("CONCURRENT_TRANSACTIONS")
+            raise Refusal("CONCURRENT_TRANSACTIONS")
         return transaction
 
     # Ending
@@ -260,7 +258,7 @@ class TransactionCoordinator:
 
     def _end(self, transaction: Transaction, commits: bool) -> None:
         transaction.move(PREPARE_COMMIT if commits else PREPARE_ABORT, self._now())
-        self._write_markers(transaction)
+        self.broker.spawn(self._written(transaction))
 
     def _complete(self, transaction: Transaction) -> None:
         transaction.move(COMPLETED[transaction.state], self._now())
@@ -268,9 +266,6 @@ class TransactionCoordinator:
     def _expire(self, transaction: Transaction) -> None:
         transaction.move(DEAD, self._now())
         del self.log.ids[transaction.id]
-
-    def _write_markers(self, transaction: Transaction) -> None:
-        self.broker.spawn(self._written(transaction))
 
     async def _written(self, transaction: Transaction) -> None:
         """Send the markers until every partition has its own, or another broker has taken over."""
@@ -325,19 +320,18 @@ class TransactionCoordinator:
     async def _checked(self) -> None:
         """Abort transactions that take too long, and forget ids that are not used, every `CHECK_INTERVAL`."""
         while self.is_current:
-            for transaction in list(self._timed_out()):
+            for transaction in self._timed_out():
                 self._fence(transaction)
-            for transaction in list(self._expired()):
+            for transaction in self._expired():
                 self._expire(transaction)
             await self.broker.clock.sleep(CHECK_INTERVAL, background=True)
 
-    def _timed_out(self) -> Iterator[Transaction]:
+    def _timed_out(self) -> list[Transaction]:
         """Kafka 2.0.1: coordinator/transaction/TransactionStateManager.scala, timedOutTransactions"""
-        return (
-            one for one in self.log.ids.values() if one.state == ONGOING and one.started + one.timeout < self._now()
-        )
+        going_on = [one for one in self.log.ids.values() if one.state == ONGOING]
+        return [one for one in going_on if one.started + one.timeout < self._now()]
 
-    def _expired(self) -> Iterator[Transaction]:
+    def _expired(self) -> list[Transaction]:
         """Kafka 2.0.1: coordinator/transaction/TransactionStateManager.scala, enableTransactionalIdExpiration"""
         idle = (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
-        return (one for one in self.log.ids.values() if one.state in idle and one.updated + EXPIRY <= self._now())
+        return [one for one in self.log.ids.values() if one.state in idle and one.updated + EXPIRY <= self._now()]

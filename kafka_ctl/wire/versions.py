@@ -61,25 +61,20 @@ def _span(text: str) -> tuple[int, int] | None:
 
 VERSIONS = {name: tuple(map(_span, spans)) for name, *spans in map(str.split, TABLE.strip().splitlines())}
 """By API: the lowest and highest version in each of GENERATIONS; None before there was such a request."""
-
-SENT = {
-    "LeaderAndIsr": (0, 1, 4),
-    "StopReplica": (0, 0, 2),
-    "UpdateMetadata": (3, 4, 6),
-    "ControlledShutdown": (1, 1, 3),
+ANNOUNCED = {
+    generation: {name: span for name, spans in VERSIONS.items() if (span := spans[column]) is not None}
+    for column, generation in enumerate(GENERATIONS)
 }
-"""The versions in which brokers of each generation send these to each other (`inter.broker.protocol.version`)."""
 
 
 def announced(generation: Generation) -> dict[str, tuple[int, int]]:
     """The versions that this generation's brokers announce, by API."""
-    column = list(GENERATIONS).index(generation.name)
-    return {name: span for name, spans in VERSIONS.items() if (span := spans[column]) is not None}
+    return ANNOUNCED[generation.name]
 
 
 def sent_version(name: str, generation: Generation) -> int:
-    """The version in which a broker of this generation sends this request to another."""
-    column = list(GENERATIONS).index(generation.name)
-    if name in SENT:
-        return SENT[name][column]
+    """The version in which a broker of this generation sends this request to another: the highest that it knows.
+
+    That is the default of `inter.broker.protocol.version`.
+    """
     return announced(generation)[name][1]

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.wire.batches import CONTROL, TRANSACTIONAL, Batch, Record, read_batch, read_records, split, write_batch
-from kafka_ctl.wire.error_codes import name_of
-from kafka_ctl.wire.transactions import COMMIT, coordinator_epoch
+from kafka_ctl.wire.contents import COMMIT, coordinator_epoch
+from kafka_ctl.wire.schema import name_of
 from tests.wire_clients import COMMITTED, Asking, eventually, fetch_of, listening
 from tools.recorder.release import RECORDINGS
 

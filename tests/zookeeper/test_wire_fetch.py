@@ -10,7 +10,7 @@ from wire_clients import Asking, closed_connections, eventually, fetch_of, liste
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.leader import FollowerFetch
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, read_records, split, write_batch
-from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.schema import name_of
 
 kafka = pytest.importorskip("kafka", reason="needs kafka-python")
 confluent = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
@@ -290,7 +290,7 @@ def test_real_consumers_read_what_was_committed() -> None:
 
 
 def test_a_producer_cannot_end_a_transaction_itself() -> None:
-    from kafka_ctl.wire.transactions import marker
+    from kafka_ctl.wire.contents import marker
 
     with listening() as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1]})

@@ -12,7 +12,7 @@ from tables import tabled
 from wire_clients import Asking, eventually, listening
 
 from kafka_ctl import Lab
-from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.schema import name_of
 
 kafka = pytest.importorskip("kafka", reason="needs kafka-python")
 

@@ -15,8 +15,7 @@ from kafka_ctl.wire.batches import Record, write_batch
 from kafka_ctl.wire.client import ask
 from kafka_ctl.wire.client_faults import KINDS, error_response
 from kafka_ctl.wire.codec import Message, decode_message, encode_message
-from kafka_ctl.wire.error_codes import number_of
-from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
+from kafka_ctl.wire.schema import RESPONSE, api_key, message_type, number_of
 from kafka_ctl.wire.versions import VERSIONS
 
 NOT_LEADER = "NOT_LEADER_FOR_PARTITION"

@@ -17,7 +17,7 @@ from kafka_ctl.brokers.config_keys import BROKER, TOPIC, keys
 from kafka_ctl.generation import Generation
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.configs import DEFAULT, OF_ALL_BROKERS, OF_BROKER, OF_TOPIC, STATIC
-from kafka_ctl.wire.error_codes import name_of
+from kafka_ctl.wire.schema import name_of
 from kafka_ctl.wire.versions import announced
 
 SUBSCRIPTION = struct.pack(">hih6si", 0, 1, 6, b"orders", 0)

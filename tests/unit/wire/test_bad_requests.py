@@ -15,8 +15,7 @@ from wire_fuzz import connect, fuzz
 from kafka_ctl import Lab
 from kafka_ctl.wire.batches import Record, write_batch
 from kafka_ctl.wire.codec import decode_message, encode, encode_message
-from kafka_ctl.wire.error_codes import name_of, number_of
-from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
+from kafka_ctl.wire.schema import RESPONSE, api_key, message_type, name_of, number_of
 from kafka_ctl.wire.versions import announced
 
 MANY = 1_100_000

@@ -10,8 +10,8 @@ from labs import until_quiet
 from wire_clients import Asking, fetch_of, listening
 
 from kafka_ctl import TopicPartition
-from kafka_ctl.wire.error_codes import name_of
 from kafka_ctl.wire.fetch_sessions import EVICTION, FINAL, INITIAL, LAST_EPOCH, Asked, FetchSessions, next_epoch
+from kafka_ctl.wire.schema import name_of
 
 FOO, BAR, BAZ = (TopicPartition(topic, 0) for topic in ("foo", "bar", "baz"))
 

@@ -9,20 +9,19 @@ from typing import Any, TypeVar
 import pytest
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.wire.error_codes import name_of
-from kafka_ctl.wire.group_requests import heartbeat
+from kafka_ctl.wire.coordinator_requests import heartbeat
 from kafka_ctl.wire.groups import (
     EMPTY,
     JOINING,
     STABLE,
     SYNCING,
     Group,
-    GroupError,
     Groups,
     Member,
     NameGiven,
     offsets_partition,
 )
+from kafka_ctl.wire.schema import Refusal, name_of
 
 T = TypeVar("T")
 
@@ -109,12 +108,12 @@ def test_a_newcomer_makes_all_join_again() -> None:
         ids = await stable(groups, 2)
         newcomer = asyncio.create_task(groups.join(asking(), "c", False))
         await asyncio.sleep(0)
-        with pytest.raises(GroupError, match="REBALANCE_IN_PROGRESS"):
+        with pytest.raises(Refusal, match="REBALANCE_IN_PROGRESS"):
             groups.heartbeat("g", ids[0], 1)
         await asyncio.gather(newcomer, *(groups.join(asking(id), "c", False) for id in ids))
         assert groups.groups["g"].generation == 2
         assert len(groups.groups["g"].members) == 3
-        with pytest.raises(GroupError, match="ILLEGAL_GENERATION"):
+        with pytest.raises(Refusal, match="ILLEGAL_GENERATION"):
             groups.heartbeat("g", ids[0], 1)
 
     run(play())
@@ -135,7 +134,7 @@ def test_who_is_silent_is_given_up() -> None:
         while group.state != EMPTY:
             await asyncio.sleep(0.05)
         assert groups.offsets("g") == {tp: (5, None)}
-        with pytest.raises(GroupError, match="UNKNOWN_MEMBER_ID"):
+        with pytest.raises(Refusal, match="UNKNOWN_MEMBER_ID"):
             groups.heartbeat("g", id, 1)
 
     run(play())
@@ -150,7 +149,7 @@ def test_a_consumer_is_given_its_name_first() -> None:
             await groups.join(asking(), "c", True)
         _, id = await groups.join(asking(given.value.id), "c", True)
         assert id == given.value.id
-        with pytest.raises(GroupError, match="UNKNOWN_MEMBER_ID"):
+        with pytest.raises(Refusal, match="UNKNOWN_MEMBER_ID"):
             await groups.join(asking("nobody"), "c", True)
 
     run(play())
@@ -169,7 +168,7 @@ def test_what_a_group_refuses() -> None:
             (asking(protocols=()), "INCONSISTENT_GROUP_PROTOCOL"),
             (asking() | {"protocol_type": "connect"}, "INCONSISTENT_GROUP_PROTOCOL"),
         ):
-            with pytest.raises(GroupError, match=error):
+            with pytest.raises(Refusal, match=error):
                 await groups.join(request, "c", False)
         tp = TopicPartition("orders", 0)
         for member, generation, error in (
@@ -177,7 +176,7 @@ def test_what_a_group_refuses() -> None:
             (ids[0], 9, "ILLEGAL_GENERATION"),
             ("", -1, "UNKNOWN_MEMBER_ID"),
         ):
-            with pytest.raises(GroupError, match=error):
+            with pytest.raises(Refusal, match=error):
                 groups.commit("g", member, generation, {tp: (1, None)})
         groups.commit("alone", "", -1, {tp: (1, None)})
         assert groups.offsets("alone") == {tp: (1, None)}
@@ -205,12 +204,12 @@ def test_no_offsets_while_a_group_waits_for_its_assignment() -> None:
             ("nobody", 1, False, "REBALANCE_IN_PROGRESS"),
             ("", -1, False, "REBALANCE_IN_PROGRESS"),
         ):
-            with pytest.raises(GroupError, match=error):
+            with pytest.raises(Refusal, match=error):
                 groups.commit("g", member, generation, {tp: (1, None)}, first)
         assert groups.offsets("g") == {}
         await groups.sync("g", id, 1, {id: b""})
         groups.commit("g", id, 1, {tp: (1, None)})
-        with pytest.raises(GroupError, match="ILLEGAL_GENERATION"):
+        with pytest.raises(Refusal, match="ILLEGAL_GENERATION"):
             groups.commit("never heard of", "", 0, {tp: (1, None)})
         assert "never heard of" not in groups.groups
         newcomer = asyncio.create_task(groups.join(asking(), "c", False))
@@ -270,7 +269,7 @@ def test_offsets_within_a_transaction_count_once_it_is_committed() -> None:
         groups.commit("g", "", -1, {one: (11, None)})
         groups.end_transaction(7, here, True)
         assert groups.offsets("g") == {one: (11, None), two: (10, None)}
-        with pytest.raises(GroupError, match="INVALID_GROUP_ID"):
+        with pytest.raises(Refusal, match="INVALID_GROUP_ID"):
             groups.commit_in_transaction("", 7, {one: (1, None)})
         ids = await stable(groups, 1)
         groups.commit_in_transaction("g", 7, {one: (12, None)})  # members and generations do not matter

@@ -18,13 +18,11 @@ from wire_fuzz import packed
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.wire import batches, codec
-from kafka_ctl.wire.batches import Record
-from kafka_ctl.wire.codec import decode, decode_message, encode, encode_message
+from kafka_ctl.wire.batches import Record, write_messages
+from kafka_ctl.wire.codec import Malformed, decode, decode_message, encode, encode_message
 from kafka_ctl.wire.fetch_sessions import Asked
 from kafka_ctl.wire.fetching import Reading
 from kafka_ctl.wire.listeners import Room
-from kafka_ctl.wire.message_sets import write_messages
-from kafka_ctl.wire.primitives import Malformed
 from kafka_ctl.wire.schema import Field, MessageType, Schema, api_key, message_type
 from kafka_ctl.wire.service import Holding, Service
 from kafka_ctl.wire.versions import VERSIONS, announced

@@ -11,9 +11,8 @@ from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
-from kafka_ctl.wire.contents import REMEMBERED, Contents
-from kafka_ctl.wire.error_codes import name_of
-from kafka_ctl.wire.transactions import Aborted, Transactions, marker
+from kafka_ctl.wire.contents import REMEMBERED, Aborted, Contents, Transactions, marker
+from kafka_ctl.wire.schema import name_of
 
 TP = TopicPartition("orders", 0)
 LARGEST_SEQUENCE = 2**31 - 1

@@ -16,7 +16,9 @@ from kafka_ctl.requests import Response, WriteTxnMarkersRequest
 from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.wire import transaction_coordinator
 from kafka_ctl.wire.batches import read_batch
+from kafka_ctl.wire.contents import ProducerEpochs, coordinator_epoch, marker
 from kafka_ctl.wire.groups import offsets_partition
+from kafka_ctl.wire.schema import Refusal
 from kafka_ctl.wire.transaction_coordinator import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
@@ -32,11 +34,9 @@ from kafka_ctl.wire.transaction_coordinator import (
     RETRY,
     TRANSACTION,
     TransactionCoordinator,
-    TransactionError,
     TransactionLog,
     TransactionState,
 )
-from kafka_ctl.wire.transactions import ProducerEpochs, coordinator_epoch, marker
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 Answer = Callable[[int, WriteTxnMarkersRequest], Response]
@@ -113,7 +113,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def refused(what: Callable[[], object]) -> str:
-    with pytest.raises(TransactionError) as error:
+    with pytest.raises(Refusal) as error:
         what()
     return str(error.value)
 

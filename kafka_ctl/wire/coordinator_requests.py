@@ -1,0 +1,307 @@
+"""The requests of consumer groups and of transactional producers, as their coordinator answers them.
+
+Separate from `attach.py` because that one only says which request has which handler.
+Kafka 2.0.1: server/KafkaApis.scala, handleFindCoordinatorRequest, handleJoinGroupRequest, handleSyncGroupRequest,
+handleOffsetCommitRequest ...; handleInitProducerIdRequest, handleAddPartitionToTxnRequest,
+handleAddOffsetsToTxnRequest, handleEndTxnRequest
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.wire.codec import Message, answered, errors_by_topic, named, numbered, parts_of
+from kafka_ctl.wire.groups import INTERNAL, STABLE, Group, NameGiven, Offsets, coordinator_id, offsets_partition
+from kafka_ctl.wire.listeners import HOST
+from kafka_ctl.wire.metadata import endpoint
+from kafka_ctl.wire.schema import Refusal, number_of
+from kafka_ctl.wire.service import Handler, Service
+
+DEAD = "Dead"
+"""The state of an unknown group."""
+MOST_METADATA = 4096
+"""Bytes that a commit may carry beside an offset: Kafka's `offset.metadata.max.bytes`."""
+
+
+GROUP, TRANSACTION = 0, 1
+"""The kinds of coordinators (`FindCoordinatorRequest.CoordinatorType`)."""
+
+
+async def find_coordinator(service: Service, version: int, request: Message) -> Message:
+    """The broker that keeps a group, or a transactional id: the same for all."""
+    found, error = coordinator_id(service.broker.live_brokers), "COORDINATOR_NOT_AVAILABLE"
+    if (known := request.get("key_type", GROUP) in (GROUP, TRANSACTION)) and found is not None:
+        return {"error_code": 0, "error_message": None, "node_id": found} | endpoint(service, found)
+    return {"error_code": number_of(error if known else "INVALID_REQUEST"), "node_id": -1, "host": "", "port": -1}
+
+
+def _check_coordinator(service: Service) -> None:
+    coordinator = coordinator_id(service.broker.live_brokers)
+    if coordinator is None:
+        raise Refusal("COORDINATOR_NOT_AVAILABLE")
+    if coordinator != service.broker.id:
+        raise Refusal("NOT_COORDINATOR")
+
+
+def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) -> Handler:
+    """Answer as a coordinator; what it refuses is an error for the whole request, and nothing has a number."""
+
+    @functools.wraps(answer)
+    async def checked(service: Service, version: int, request: Message) -> Message:
+        try:
+            return await answer(service, version, request)
+        except Refusal as refused:
+            none = {"generation_id": -1, "producer_id": -1, "producer_epoch": -1}
+            return none | {"error_code": number_of(refused.error)}
+
+    return checked
+
+
+def _refusal(work: Callable[[], object]) -> str | None:
+    """Do a part of what a request asks; the error where that is refused."""
+    try:
+        work()
+    except Refusal as refused:
+        return refused.error
+    return None
+
+
+# Groups
+
+
+@_refusable
+async def join_group(service: Service, version: int, request: Message) -> Message:
+    """Join; the leader is sent the list of members."""
+    _check_coordinator(service)
+    try:
+        group, id = await service.shared.groups.join(request, request.get("client_id") or "consumer", version >= 4)
+    except NameGiven as given:
+        return {"error_code": number_of(given.error), "generation_id": -1, "member_id": given.id}
+    members = group.members.values() if id == group.leader else ()
+    return {
+        "error_code": 0,
+        "generation_id": group.generation,
+        "protocol_name": group.protocol,
+        "leader": group.leader,
+        "member_id": id,
+        "members": [{"member_id": one.id, "metadata": one.protocols[group.protocol]} for one in members],
+    }
+
+
+@_refusable
+async def sync_group(service: Service, version: int, request: Message) -> Message:
+    """Bring the assignment, or wait for it."""
+    _check_coordinator(service)
+    given = {one["member_id"]: one["assignment"] for one in request["assignments"]}
+    groups = service.shared.groups
+    mine = await groups.sync(request["group_id"], request["member_id"], request["generation_id"], given)
+    return {"error_code": 0, "assignment": mine}
+
+
+@_refusable
+async def heartbeat(service: Service, version: int, request: Message) -> Message:
+    """A member says that it is there."""
+    _check_coordinator(service)
+    service.shared.groups.heartbeat(request["group_id"], request["member_id"], request["generation_id"])
+    return {"error_code": 0}
+
+
+@_refusable
+async def leave_group(service: Service, version: int, request: Message) -> Message:
+    """Members leave: one, or since 2.4 several (KIP-345)."""
+    _check_coordinator(service)
+    leave = functools.partial(service.shared.groups.leave, request["group_id"])
+    if "members" not in request:
+        leave(request["member_id"])
+        return {"error_code": 0}
+    answers = [
+        member | {"error_code": number_of(_refusal(functools.partial(leave, member["member_id"])))}
+        for member in request["members"]
+    ]
+    return {"error_code": 0, "members": answers}
+
+
+async def list_groups(service: Service, version: int, request: Message) -> Message:
+    """The groups that this broker coordinates."""
+    coordinates = coordinator_id(service.broker.live_brokers) == service.broker.id
+    groups = service.shared.groups.groups.values() if coordinates else ()
+    return {"error_code": 0, "groups": [{"group_id": g.name, "protocol_type": g.protocol_type} for g in groups]}
+
+
+async def describe_groups(service: Service, version: int, request: Message) -> Message:
+    """State and members of groups; one that there is not is dead."""
+    error, groups = _refusal(lambda: _check_coordinator(service)), service.shared.groups.groups
+    none = {"error_code": number_of(error), "group_state": "", "members": []}
+    names = dict.fromkeys(request["groups"])
+    return {"groups": [{"group_id": name} | (none if error else _described(groups.get(name))) for name in names]}
+
+
+def _described(group: Group | None) -> Message:
+    """Kafka 2.4.1: coordinator/group/GroupMetadata.scala, summary"""
+    if group is None:
+        return {"error_code": 0, "group_state": DEAD, "members": []}
+    stable = group.state == STABLE
+    members = [
+        {
+            "member_id": member.id,
+            "group_instance_id": member.instance,
+            "client_id": member.client,
+            "client_host": f"/{HOST}",
+            "member_metadata": member.protocols[group.protocol] if stable else b"",
+            "member_assignment": member.assignment if stable else b"",
+        }
+        for member in group.members.values()
+    ]
+    return {
+        "error_code": 0,
+        "group_state": group.state,
+        "protocol_type": group.protocol_type,
+        "protocol_data": group.protocol if stable else "",
+        "members": members,
+        "authorized_operations": 0,
+    }
+
+
+async def delete_groups(service: Service, version: int, request: Message) -> Message:
+    """Forget groups without members."""
+
+    def delete(name: str) -> None:
+        _check_coordinator(service)
+        service.shared.groups.delete(name)
+
+    errors = {name: _refusal(functools.partial(delete, name)) for name in dict.fromkeys(request["groups_names"])}
+    return {"results": [{"group_id": name, "error_code": number_of(error)} for name, error in errors.items()]}
+
+
+# Offsets of groups
+
+
+async def offset_commit(service: Service, version: int, request: Message) -> Message:
+    """Remember how far a group has come."""
+    group, member = request["group_id"], request.get("member_id", "")
+    generation = request.get("generation_id_or_member_epoch", -1)
+    first = service.broker.generation.requests.checks_members_first
+    return _committed(
+        service, request, lambda given: service.shared.groups.commit(group, member, generation, given, first)
+    )
+
+
+async def txn_offset_commit(service: Service, version: int, request: Message) -> Message:
+    """The same within a transaction: the offsets count once it is committed.
+
+    Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleTxnCommitOffsets
+    """
+    producer, epoch = request["producer_id"], request["producer_epoch"]
+
+    def commit(given: Offsets) -> None:
+        epochs = service.shared.contents.producer_epochs[offsets_partition(request["group_id"])]
+        fences = service.broker.generation.requests.fences_offset_commits
+        if fences and (error := epochs.fences(producer, epoch)):
+            raise Refusal(error)
+        service.shared.groups.commit_in_transaction(request["group_id"], producer, given)
+        epochs.note(producer, epoch)
+
+    return _committed(service, request, commit)
+
+
+def _committed(service: Service, request: Message, commit: Callable[[Offsets], None]) -> Message:
+    """Commit what can be; each partition is answered."""
+    given = {tp: (part["committed_offset"], part["committed_metadata"]) for tp, part in parts_of(request["topics"])}
+    unfit = {
+        tp: "OFFSET_METADATA_TOO_LARGE" for tp, (_, text) in given.items() if len((text or "").encode()) > MOST_METADATA
+    }
+    unfit |= {tp: "UNKNOWN_TOPIC_OR_PARTITION" for tp in given if tp not in service.broker.metadata}
+
+    def commit_fit() -> None:
+        _check_coordinator(service)
+        if fit := {tp: one for tp, one in given.items() if tp not in unfit}:
+            commit(fit)
+
+    error = _refusal(commit_fit)
+    topics = answered(request["topics"], lambda tp, _: {"error_code": number_of(unfit.get(tp, error))})
+    return {"topics": topics}
+
+
+async def offset_fetch(service: Service, version: int, request: Message) -> Message:
+    """The committed offset of a group; -1 where there is none."""
+    error = _refusal(lambda: _check_coordinator(service))
+    offsets: Offsets = {} if error else service.shared.groups.offsets(request["group_id"])
+    every = request["topics"] is None
+    named_topics = numbered(offsets, of="partition_indexes") if every else request["topics"]
+    asked = {topic["name"]: topic["partition_indexes"] for topic in named_topics}
+
+    def answer(tp: TopicPartition) -> Message:
+        offset, text = offsets.get(tp, (-1, ""))
+        code = number_of(error) if version < 2 else 0
+        return {"partition_index": tp.partition, "committed_offset": offset, "metadata": text, "error_code": code}
+
+    topics = [
+        {"name": name, "partitions": [answer(TopicPartition(name, number)) for number in numbers]}
+        for name, numbers in asked.items()
+    ]
+    return {"topics": topics, "error_code": number_of(error)}
+
+
+@_refusable
+async def offset_delete(service: Service, version: int, request: Message) -> Message:
+    """Forget how far a group has come in some partitions."""
+    _check_coordinator(service)
+    asked = [tp for tp, _ in parts_of(request["topics"])]
+    known = [tp for tp in asked if tp in service.broker.metadata]
+    errors: Mapping[TopicPartition, str | None] = dict.fromkeys(asked, "UNKNOWN_TOPIC_OR_PARTITION")
+    deleted = service.shared.groups.delete_offsets(request["group_id"], known)
+    return {"error_code": 0, "topics": errors_by_topic({**errors, **deleted})}
+
+
+# Transactions
+
+
+@_refusable
+async def init_producer_id(service: Service, version: int, request: Message) -> Message:
+    """An id by which a producer's batches are recognised when they are sent again; any broker gives it to a producer
+    without transactions, the coordinator to one with a transactional id."""
+    id, coordinator = request["transactional_id"], service.coordinator
+    if id is None:
+        producer, epoch = coordinator.log.next_producer(), 0
+    else:
+        producer, epoch = coordinator.init_producer_id(id, request["transaction_timeout"] / 1000)
+    return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
+
+
+async def add_partitions_to_txn(service: Service, version: int, request: Message) -> Message:
+    """A producer is about to write to partitions: to all of them, or to none where one cannot be."""
+    errors = {tp: _unfit(service, tp) for tp in named(request["v3_and_below_topics"])}
+    if any(errors.values()):
+        errors = {tp: error or "OPERATION_NOT_ATTEMPTED" for tp, error in errors.items()}
+    else:
+        names = ("transactional_id", "producer_id", "producer_epoch")
+        id, producer, epoch = (request[f"v3_and_below_{name}"] for name in names)
+        error = _refusal(lambda: service.coordinator.add_partitions(id, producer, epoch, errors.keys()))
+        errors = dict.fromkeys(errors, error)
+    results = errors_by_topic(errors, of="results_by_partition", code="partition_error_code")
+    return {"results_by_topic_v3_and_below": results}
+
+
+def _unfit(service: Service, tp: TopicPartition) -> str | None:
+    if tp.topic in INTERNAL:
+        return "TOPIC_AUTHORIZATION_FAILED"
+    return None if tp in service.broker.metadata else "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@_refusable
+async def add_offsets_to_txn(service: Service, version: int, request: Message) -> Message:
+    """A producer is about to commit offsets of a group: the partition that keeps them is one of the transaction's."""
+    partitions = [offsets_partition(request["group_id"])]
+    id, producer, epoch = request["transactional_id"], request["producer_id"], request["producer_epoch"]
+    service.coordinator.add_partitions(id, producer, epoch, partitions)
+    return {"error_code": 0}
+
+
+@_refusable
+async def end_txn(service: Service, version: int, request: Message) -> Message:
+    """Commit or abort."""
+    id, producer, epoch = request["transactional_id"], request["producer_id"], request["producer_epoch"]
+    service.coordinator.end(id, producer, epoch, request["committed"])
+    return {"error_code": 0}
