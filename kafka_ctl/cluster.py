@@ -66,7 +66,7 @@ class LeaderAndIsr(NamedTuple):
 
     def led_by(self, leader: int, isr: Iterable[int]) -> LeaderAndIsr:
         """The next state under a new leader and ISR: the leader epoch rises by one."""
-        return self._replace(leader=leader, isr=tuple(isr), leader_epoch=self.leader_epoch + 1)
+        return LeaderAndIsr(leader, tuple(isr), self.leader_epoch + 1, self.zk_version, self.controller_epoch)
 
 
 class ReplicaAssignment(NamedTuple):

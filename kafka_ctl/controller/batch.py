@@ -238,8 +238,9 @@ class RequestBatch:
         process, epoch = self.process, self.context.epoch
         for broker, states in self._taken_out(self._leader_and_isr):
             for tp, (state, replicas, is_new, _, adding, removing) in states.items():
-                moves = {"adding": details.listed(adding), "removing": details.listed(removing)}
-                detail = details.write("is_new" * is_new, **(moves if adding or removing else {}))
+                moved = adding or removing
+                moves = {"adding": details.listed(adding), "removing": details.listed(removing)} if moved else {}
+                detail = details.write("is_new" * is_new, **moves)
                 process.record_about("request", "LeaderAndIsr", tp, broker, state, replicas=replicas, detail=detail)
             leaders = {s.state.leader for s in states.values()}
             live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
@@ -251,7 +252,7 @@ class RequestBatch:
         process, brokers = self.process, tuple(sorted(self._metadata_to))
         receivers = details.listed(brokers)
         for tp, (state, replicas, _, offline, _, _) in self._metadata.items():
-            detail = details.write(brokers=receivers, offline=details.listed(offline) or None)
+            detail = details.write(brokers=receivers, offline=details.listed(offline) if offline else None)
             process.record_about("request", "UpdateMetadata", tp, None, state, replicas=replicas, detail=detail)
         live = tuple(self.context.live_or_shutting_down)
         request = UpdateMetadataRequest(process.id, self.context.epoch, dict(self._metadata), live)
