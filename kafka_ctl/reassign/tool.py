@@ -24,8 +24,7 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.reassign import plan as plans
 from kafka_ctl.reassign.log_dirs import LogDirs, replica_name
 from kafka_ctl.reassign.plan import COMPLETED, FAILED, IN_PROGRESS, Assignment, Plan, name
-from kafka_ctl.zookeeper.configs import change_config, read_config
-from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
 from kafka_ctl.zookeeper.store import Create
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
