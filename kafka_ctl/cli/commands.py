@@ -216,17 +216,18 @@ def museum(name: str | None, story: bool, check: bool) -> int:
 
     Without NAME, list all bugs. The exit status is 1 when an exhibit does not show what it should.
     """
-    from kafka_ctl.museum import EXHIBITS, find, report
+    from kafka_ctl.museum import EXHIBITS, find
+    from kafka_ctl.museum.exhibit import describe, index, verdict
 
     if story and (name is None or check):
         raise click.UsageError("--story goes with the NAME of an exhibit, and not with --check")
     if story or (name is None and not check):
-        echo((find(str(name)).story if story else report.index()).rstrip("\n"))
+        echo((find(str(name)).story if story else index()).rstrip("\n"))
         return 0
     failed = 0
     for exhibit in EXHIBITS if name is None else (find(name),):
         with exhibit.show() as run:
-            echo(report.verdict(run) if check else report.describe(run))
+            echo(verdict(run) if check else describe(run))
             failed += not (run.is_caught and run.is_sound)
     return int(failed > 0)
 
@@ -260,7 +261,7 @@ def exercises(reset: bool) -> int:
     The list is kept in the folder of the course, or in the folder that the environment variable KAFKA_CTL_DATA names.
     """
     from kafka_ctl.exercises import progress_file
-    from kafka_ctl.exercises.report import rows, summary
+    from kafka_ctl.exercises.checking import rows, summary
 
     if reset:
         progress_file.reset()
