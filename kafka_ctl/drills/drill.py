@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
 from kafka_ctl.display import Countdown, Shown, Table, table
 from kafka_ctl.drills.scenario import Outcome, Question, Scenario, baseline, numbered, play, scenarios
 from kafka_ctl.errors import BadInput, UnknownName, check_not_in_browser, short
-from kafka_ctl.explore.play import cores, processes
+from kafka_ctl.explore.workers import cores, processes
 from kafka_ctl.extras import needed_for
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.description import parse_description

@@ -28,9 +28,9 @@ from kafka_ctl.lab import story, validate, view
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.reassign.plan import check_exists, check_plan, read_plan
 from kafka_ctl.trace import details
-from kafka_ctl.trace.beliefs import Key
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import Key
 from kafka_ctl.trace.timing import OPERATIONS
 
 Question = int | str | Mapping[object, object]

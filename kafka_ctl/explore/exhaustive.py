@@ -30,8 +30,9 @@ from itertools import combinations, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.play import Failure, apply, defect, processes, violated
+from kafka_ctl.explore.play import Failure, apply, violated
 from kafka_ctl.explore.walk import Walk
+from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story
 from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.event_order import Choice, GivenOrder, connection

@@ -1,14 +1,9 @@
-"""Playing a walk, and what it broke; the processes that play walks, and the seeded defect that they play them with."""
+"""Playing a walk, and what it broke."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import re
-import signal
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from multiprocessing.pool import Pool
 from typing import NamedTuple
 
 from kafka_ctl.controller.rebalance import FIRST_CHECK
@@ -17,7 +12,6 @@ from kafka_ctl.explore.walk import Walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
-from kafka_ctl.paths import import_from_checkout
 from kafka_ctl.ports import Halted
 from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.trace import details
@@ -184,21 +178,3 @@ def _known(lab: Lab) -> str | None:
 def violated(lab: Lab) -> list[Failure]:
     """The invariants that a lab has broken so far."""
     return [Failure(f"{v.invariant} {v.name}", v.text, v.known) for v in lab.violations]
-
-
-def cores() -> int:
-    """The number of processes that can work at the same time."""
-    return os.cpu_count() or 1
-
-
-def processes(jobs: int | None) -> AbstractContextManager[Pool | None]:
-    """So many processes, one for each core if None; no pool where this process does all of the work."""
-    number = jobs or cores()
-    if number == 1:
-        return nullcontext()
-    return multiprocessing.get_context("spawn").Pool(number, signal.signal, (signal.SIGINT, signal.SIG_IGN))
-
-
-def defect(name: str | None) -> AbstractContextManager[object]:
-    """Switch a seeded defect of `tests/mutants` on for a while; none if there is no name."""
-    return nullcontext() if name is None else import_from_checkout("tests.mutants").mutant(name)

@@ -21,8 +21,9 @@ from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.explore.play import Failure, Outcome, cores, defect, play, processes
+from kafka_ctl.explore.play import Failure, Outcome, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, stories, walk, walk_near
+from kafka_ctl.explore.workers import cores, defect, processes
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.story import Command
 

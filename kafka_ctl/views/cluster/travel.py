@@ -21,9 +21,9 @@ from math import inf
 from kafka_ctl.generation import DEFAULTS, SOCKET_TIMEOUT, Generation
 from kafka_ctl.requests import API_TIMEOUT, PRODUCE_TIMEOUT
 from kafka_ctl.trace import details
-from kafka_ctl.trace.beliefs import Key
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import Key
 from kafka_ctl.views.frames import Token, pill_width
 from kafka_ctl.views.scene import Box, Part, Point, Scene, shorten, stroke
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from kafka_ctl.generation import Generation
 from kafka_ctl.kafka_log.write import KafkaLogs
-from kafka_ctl.trace.beliefs import Key
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.trace.seen import Key
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.why import is_offered
