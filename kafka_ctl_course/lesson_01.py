@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from kafka_ctl.controller.replica_machine import without_replica
-from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Implement
+from kafka_ctl.exercises.implement import Compute, Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab

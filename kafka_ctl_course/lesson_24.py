@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
+from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.answers import SECONDS
-from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 

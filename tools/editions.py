@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.jupyter.course_folder import renewed
+from kafka_ctl.jupyter.launch import renewed
 from kafka_ctl_course import EXERCISES
 from tools.notebooks import EXERCISE, INSTRUCTOR, NOTEBOOKS, START, lessons, read, tagged, tags
 

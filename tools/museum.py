@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from kafka_ctl.invariants import INVARIANTS
-from kafka_ctl.museum.exhibit import Exhibit
-from kafka_ctl.museum.exhibits import EXHIBITS
-from kafka_ctl.museum.questions import Question
+from kafka_ctl.museum.exhibit import EXHIBITS, Exhibit, Question
 from kafka_ctl_course.kraft import KRAFT, SHELVES
 from tools.page import Page
 

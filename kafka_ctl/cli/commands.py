@@ -10,8 +10,12 @@ What goes wrong is one sentence on standard error. Each command imports what it 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -21,12 +25,10 @@ from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.on_call import on_call
 from kafka_ctl.cli.reassign import reassign
-from kafka_ctl.cli.serve import serve
-from kafka_ctl.cli.site import site
 from kafka_ctl.cli.terminal import INT32, INT64, Commands, echo
 from kafka_ctl.cli.watch import watch
-from kafka_ctl.cli.wire import wire
 from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT, import_from_checkout
 
 SECTIONS = {
@@ -216,17 +218,18 @@ def museum(name: str | None, story: bool, check: bool) -> int:
 
     Without NAME, list all bugs. The exit status is 1 when an exhibit does not show what it should.
     """
-    from kafka_ctl.museum import EXHIBITS, find, report
+    from kafka_ctl.museum import EXHIBITS, find
+    from kafka_ctl.museum.exhibit import describe, index, verdict
 
     if story and (name is None or check):
         raise click.UsageError("--story goes with the NAME of an exhibit, and not with --check")
     if story or (name is None and not check):
-        echo((find(str(name)).story if story else report.index()).rstrip("\n"))
+        echo((find(str(name)).story if story else index()).rstrip("\n"))
         return 0
     failed = 0
     for exhibit in EXHIBITS if name is None else (find(name),):
         with exhibit.show() as run:
-            echo(report.verdict(run) if check else report.describe(run))
+            echo(verdict(run) if check else describe(run))
             failed += not (run.is_caught and run.is_sound)
     return int(failed > 0)
 
@@ -239,6 +242,110 @@ def zookeeper(port: int | None, data: str | None) -> None:
     from kafka_ctl.zookeeper.real.server import serve
 
     serve(port, data)
+
+
+SERVE_EXAMPLES = """\
+\b
+Examples:
+  kafka-ctl serve                         three brokers at 9092, 9093 and 9094
+  curl -X POST 'localhost:9099/kill?broker=1'
+                                          a fault; `curl localhost:9099` lists all
+  curl -X POST 'localhost:9099/errors?kind=Produce&error=NOT_LEADER_FOR_PARTITION&requests=3'
+                                          an error as the answer to the next three requests
+  curl localhost:9099/story               what has been done so far, as a story
+  kafka-ctl serve --port 0 --control 0    at free ports, which the line names
+"""
+PORT = click.IntRange(0, 65535)
+
+
+@app.command(epilog=SERVE_EXAMPLES)
+@click.option("--brokers", type=click.IntRange(1, 20), help="Number of brokers; 3 by default.")
+@click.option(
+    "--port",
+    type=PORT,
+    default=9092,
+    show_default=True,
+    help="Port of the first broker; the ports of the others follow; 0: free ports.",
+)
+@click.option("--generation", type=click.Choice(list(GENERATIONS)), help="Generation of Kafka; 2.4 by default.")
+@click.option("--control", type=PORT, default=9099, show_default=True, help="Port of HTTP control; 0: a free one.")
+@click.option("--story", metavar="FILE", help="Begin with the lab and the commands of this story.")
+def serve(brokers: int | None, port: int, generation: str | None, control: int, story: str | None) -> None:
+    """Run a small Kafka for tests on 127.0.0.1; Ctrl-C or a POST to /stop ends it.
+
+    It is not durable, not fast and not secure. It prints one line when clients can connect. The control endpoint takes
+    faults over HTTP: kill, start, shutdown, pause, cut, delay, throttle, errors, and every other command of a lab.
+    """
+    if story is not None and (brokers is not None or generation is not None):
+        raise BadInput("--story has the brokers and the generation in its first line; leave out the options for them")
+    count = brokers or 3
+    if story is None and port + count > 65536:
+        raise BadInput(f"--port {port} leaves no ports for {count} brokers; it must be {65536 - count} or less")
+    from kafka_ctl.testing.cluster import KafkaCluster
+    from kafka_ctl.testing.control import Server
+
+    began = time.monotonic()
+    with ExitStack() as stack:
+        server = Server(control)
+        stack.callback(server.server_close)
+        cluster = stack.enter_context(KafkaCluster(count, generation or "2.4", port or None, story))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: server.stopped.set())
+        address = server.begin(cluster)
+        stack.callback(server.shutdown)
+        kafka, seconds = f"Kafka {cluster.lab.generation.kafka}", time.monotonic() - began
+        echo(f"{kafka} listens on {cluster.bootstrap_servers}; control: {address}; ready after {seconds:.1f} s")
+        while not server.stopped.wait(0.5):
+            cluster.check()
+
+
+WIRE_EXAMPLES = """\
+\b
+Examples:
+  kafka-ctl wire                          the requests, and their versions in each generation
+  kafka-ctl wire 00000010 0007 0001 00000005 0002 6331 00000003
+                                          a broker that asks to leave, field by field
+  kafka-ctl wire 47455420                 "GET ": why a broker logs a receive of 1195725856 bytes
+  kafka-ctl wire --answers Metadata --version 1 00000007 00000000 ...
+                                          a response: it does not say what it answers
+  xxd -p segment.log | kafka-ctl wire --records -
+                                          record batches, as a log segment holds them
+"""
+
+
+@app.command(epilog=WIRE_EXAMPLES)
+@click.argument("digits", nargs=-1)
+@click.option("--answers", metavar="API", help="The bytes are a response to this API (name or key).")
+@click.option("--version", type=click.IntRange(0, 32767), help="The version of the request that was answered.")
+@click.option("--records", is_flag=True, help="The bytes are record batches or messages, without a request.")
+def wire(digits: Sequence[str], answers: str | None, version: int | None, records: bool) -> None:
+    """Decode a message of Kafka's protocol: offset, bytes, field, type, value.
+
+    DIGITS are hexadecimal, with spaces wherever you like; `-` reads them from standard input. A request is four bytes
+    of length (which may be missing), API key, version, a number that the answer repeats, the client's name, and what
+    is asked. Without DIGITS: which requests there are, in which versions.
+    """
+    if not digits:
+        echo(_requests())
+        return
+    text = sys.stdin.read() if list(digits) == ["-"] else " ".join(digits)
+    if version is not None and answers is None:
+        raise BadInput("--version goes with --answers: a request says its version itself")
+    from kafka_ctl.wire.annotated import annotate, show_records
+
+    echo(str(show_records(text) if records else annotate(text, answers, version)))
+
+
+def _requests() -> str:
+    """The APIs with their keys, and their versions by generation."""
+    from kafka_ctl.wire.schema import api_key
+    from kafka_ctl.wire.versions import VERSIONS
+
+    lines = [f"{'key':>3}  {'request':<28}" + "".join(f"{name:>7}" for name in GENERATIONS)]
+    for name in sorted(VERSIONS, key=api_key):
+        spans = ("-" if span is None else f"{span[0]}-{span[1]}" for span in VERSIONS[name])
+        lines.append(f"{api_key(name):>3}  {name:<28}" + "".join(f"{span:>7}" for span in spans))
+    return "\n".join(lines)
 
 
 @app.command()
@@ -260,7 +367,7 @@ def exercises(reset: bool) -> int:
     The list is kept in the folder of the course, or in the folder that the environment variable KAFKA_CTL_DATA names.
     """
     from kafka_ctl.exercises import progress_file
-    from kafka_ctl.exercises.report import rows, summary
+    from kafka_ctl.exercises.checking import rows, summary
 
     if reset:
         progress_file.reset()
@@ -291,14 +398,35 @@ def docs(check: bool) -> int:
     return 0
 
 
+OUT = ROOT / "build" / "site" / "public"
+
+
+@app.command()
+@click.option("--out", default=OUT, type=click.Path(file_okay=False, path_type=Path), help="Write it into this folder.")
+@click.option("--serve", is_flag=True, help="Then serve it on 127.0.0.1 until Ctrl-C.")
+@click.option("--port", type=click.IntRange(1, 65535), help="With --serve: listen here (default: a free one).")
+def site(out: Path, serve: bool, port: int | None) -> None:
+    """Build a static site: a living cluster, JupyterLab with every lesson that can run in a browser, the documentation.
+
+    What it is made of is downloaded with pip and npm once, and kept in build/site. The finished folder asks for
+    nothing outside itself; any static host can serve it (docs/browser.md). Without --out it is build/site/public.
+
+    \b
+    kafka-ctl site --serve
+    kafka-ctl site --out /tmp/course
+    """
+    if port is not None and not serve:
+        raise click.UsageError("--port goes with --serve")
+    import_from_checkout("tools.site.build").build(out, echo)
+    if serve:
+        import_from_checkout("tools.site.serve").forever(out, port, echo)
+
+
 app.add_command(reassign)
 app.add_command(explore)
 app.add_command(drill)
 app.add_command(on_call)
 app.add_command(history)
-app.add_command(wire)
-app.add_command(serve)
-app.add_command(site)
 app.add_command(watch)
 
 

@@ -27,7 +27,7 @@ def _checked(context: click.Context, option: click.Parameter, file: str | None) 
     """The file of a picture; the ending is checked before anything is played."""
     if file:
         with needed_for("a plot"):
-            from kafka_ctl.drills.plot import check_ending
+            from kafka_ctl.drills.drill import check_ending
         check_ending(file)
     return file
 

@@ -105,8 +105,7 @@ def _at_random(
     near: tuple[str, ...],
     out: Path,
 ) -> int:
-    from kafka_ctl.explore.report import summary
-    from kafka_ctl.explore.search import search
+    from kafka_ctl.explore.search import search, summary
 
     progress = Progress()
     findings = search(
@@ -134,7 +133,7 @@ def _every_order(
     out: Path,
 ) -> int:
     from kafka_ctl.explore.exhaustive import exhaust
-    from kafka_ctl.explore.report import account
+    from kafka_ctl.explore.search import account
 
     progress = Progress()
 
@@ -150,8 +149,7 @@ def _every_order(
 
 def _stories(findings: Findings | Search, progress: Progress, out: Path) -> int:
     """Print and write the shortest story of everything that is not declared; the exit status."""
-    from kafka_ctl.explore.report import story_text, write_story
-    from kafka_ctl.explore.search import shortest
+    from kafka_ctl.explore.search import shortest, story_text, write_story
 
     for found in shortest(findings, lambda runs, lines: progress(f"minimising: {lines} commands after {runs} runs")):
         click.echo(f"\n{story_text(found)}\n# written to {write_story(found, out)}")

@@ -391,8 +391,7 @@ def _with_tool(where: Where, name: str, work: Callable[[Tool], Awaitable[T]]) ->
 async def _connected(
     where: Where, generation: Generation, brokers: AdminClient | None, work: Callable[[Tool], Awaitable[T]]
 ) -> T:
-    from kafka_ctl.reassign.log_dirs import LogDirs
-    from kafka_ctl.reassign.tool import Tool
+    from kafka_ctl.reassign.tool import LogDirs, Tool
     from kafka_ctl.zookeeper.client import ZooKeeperClient
     from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
     from kafka_ctl.zookeeper.real.store import RemoteStore

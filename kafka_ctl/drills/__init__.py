@@ -1,7 +1,5 @@
 """Drills: failures, restarts and plans, each played in a copy of a cluster, and what becomes of it.
 
-scenario   the questions that can be asked, and the commands that each stands for
-outcome    one scenario played and measured
-drill      all of them, here, in processes or in Spark's tasks; the ranked table
-plot       the table as a picture
+scenario   the questions that can be asked, the commands that each stands for, one of them played and measured
+drill      all of them, here, in processes or in Spark's tasks; the ranked table, and its picture
 """

@@ -2,8 +2,6 @@
 
 Copies are made by replaying the cluster's story or, where a process may fork, by forking one that has replayed it.
 Both give the same outcomes, in this process, in others, and in Spark's tasks.
-
-Separate from `outcome.py` because it is about many outcomes.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
 
 from kafka_ctl.display import Countdown, Shown, Table, table
-from kafka_ctl.drills.outcome import Outcome, baseline, play
-from kafka_ctl.drills.scenario import Question, Scenario, numbered, scenarios
+from kafka_ctl.drills.scenario import Outcome, Question, Scenario, baseline, numbered, play, scenarios
 from kafka_ctl.errors import BadInput, UnknownName, check_not_in_browser, short
 from kafka_ctl.explore.workers import cores, processes
 from kafka_ctl.extras import needed_for
@@ -46,6 +43,8 @@ HOST = r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+"
 ADDRESS = re.compile(rf"{HOST}(,{HOST})*(/\S*)?")
 SMALL = 200_000
 """The most records to replay, for all scenarios together, for which no processes are started."""
+MOST_DRAWN = 40
+"""The most rows of a picture."""
 CONFIDENCE = 0.95
 HEAD = (
     *("what if", "unclean", "offline", "below min ISR", "interrupted", "longest s", "unclean elections"),
@@ -105,11 +104,36 @@ class Drill(Shown, Sequence[Outcome]):
         return f"{PAGE}#{Link(self.story(row)).fragment()}"
 
     def plot(self) -> Picture:
-        """The table as a picture: partitions offline, below `min.insync.replicas` and interrupted, row by row."""
-        with needed_for("a plot"):
-            from kafka_ctl.drills.plot import plot
+        """The table as a picture: partitions offline, below `min.insync.replicas` and interrupted, row by row.
 
-        return plot(self.outcomes)
+        It has the worst `MOST_DRAWN` rows.
+        """
+        with needed_for("a plot"):
+            from kafka_ctl.history.plots.picture import SERIES, legend, picture
+
+        rows = self.outcomes[:MOST_DRAWN]
+        title = "What each scenario does to the partitions"
+        figure, axes = picture(title, "partitions", "", max(2.5, 0.6 + 0.32 * len(rows)))
+        both = len({row.unclean for row in rows}) > 1
+        names = [row.scenario.name + (f", unclean {'on' if row.unclean else 'off'}" if both else "") for row in rows]
+        parts = {
+            "offline at the end": ([row.offline for row in rows], SERIES[5]),
+            "below min.insync.replicas": ([row.below_min_isr for row in rows], SERIES[1]),
+            "without a leader for some time": ([row.interrupted for row in rows], SERIES[4]),
+        }
+        for place, (label, (values, colour)) in enumerate(parts.items()):
+            axes.barh([n + 0.27 * (place - 1) for n in range(len(rows))], values, 0.26, color=colour, label=label)
+        axes.set_yticks(range(len(rows)), names, parse_math=False)
+        axes.margins(y=0.01)
+        axes.invert_yaxis()
+        axes.grid(False, axis="y")
+        legend(axes)
+        worst = rows[0]
+        figure.alt = (
+            f"{title}. {len(rows)} of {len(self)} scenarios. The worst: {worst.scenario.name}, {worst.offline} "
+            f"partitions offline, {worst.below_min_isr} below min.insync.replicas, {worst.interrupted} interrupted."
+        )
+        return figure
 
     def table(self) -> Table:
         """A row for each outcome; times in seconds of the lab's clock."""
@@ -142,6 +166,15 @@ def _cells(o: Outcome) -> list[object]:
     load = [f"{min(led)} to {max(led)}", f"{o.skew:.2f}", f"{o.requests:,}", f"{o.operations:,}"]
     times = [f"{o.seconds:.2f}", f"{o.session:.2f}"]
     return [o.scenario.name, "on" if o.unclean else "off", *counts, *load, *times, len(o.violations) or "", o.note]
+
+
+def check_ending(file: str) -> None:
+    """Raise UnknownName for a file whose ending is no format of a picture."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    ending = Path(file).suffix[1:].lower()
+    if ending and ending not in FigureCanvasBase.filetypes:
+        raise UnknownName("format of a picture", ending, sorted(FigureCanvasBase.filetypes))
 
 
 def drill(

@@ -1,4 +1,4 @@
-"""The questions of a drill, and the commands of a lab that each stands for.
+"""The questions of a drill, the commands of a lab that each stands for, and the outcome of one that was played.
 
     broker 3                  its process is killed
     rack b                    all running brokers of the rack are killed at once
@@ -8,7 +8,8 @@
     {"version":1, ...}        a reassignment plan: as text, as the file `plan.json`, or as {("orders", 0): [2, 3]}
     kill 3                    any other commands of a story, one a line
 
-Each scenario ends when the cluster is quiet again.
+Each scenario ends when the cluster is quiet again. Leaders and ISRs of an outcome are those in ZooKeeper; the time is
+the lab's clock, so that of its generation and its costs.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import combinations, count
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_ctl.cluster import TopicPartition, parse_int
-from kafka_ctl.errors import BadInput, UnknownName, short
-from kafka_ctl.lab import story, validate
+from kafka_ctl.cluster import NO_LEADER, TopicPartition, parse_int
+from kafka_ctl.errors import BadInput, ConditionNotMet, UnknownName, short
+from kafka_ctl.lab import story, validate, view
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.reassign.plan import check_exists, check_plan, read_plan
+from kafka_ctl.trace import details
+from kafka_ctl.trace.model import number_of
+from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import Key
+from kafka_ctl.trace.timing import OPERATIONS
 
 Question = int | str | Mapping[object, object]
 FORMS = ("broker 3", "rack b", "any one", "any two", "any rack", "rolling restart 3,1,2", "a plan", "a story's command")
@@ -141,3 +148,164 @@ def _commands(text: str) -> Scenario:
             raise UnknownName("drill", text, FORMS)
     given = tuple(map(str, lines))
     return Scenario("; ".join(given), given if given[-1] == SETTLE else (*given, SETTLE))
+
+
+class Outcome(NamedTuple):
+    """The state of the cluster after one scenario: numbers of partitions, seconds of the lab's clock, and counts."""
+
+    scenario: Scenario
+    unclean: bool
+    """`unclean.leader.election.enable` of the brokers; topics may have their own."""
+    offline: int
+    """Partitions without a leader at the end."""
+    below_min_isr: int
+    """The most partitions at once with a leader, and with fewer in sync than `min.insync.replicas`."""
+    interrupted: int
+    """Partitions that had no leader for some time, those that are offline at the end included."""
+    longest: float
+    """The longest time that one of them waited for its next leader, of those that got one."""
+    unclean_elections: int
+    leaders: dict[int, int]
+    """Partitions that each running broker leads at the end."""
+    requests: int
+    operations: int
+    """Reads and writes at ZooKeeper, of all clients."""
+    seconds: float
+    """From the first command to the last answer to a request or write of a leader or ISR."""
+    session: float
+    """The part of it in which a dead broker's session had not expired yet."""
+    violations: tuple[str, ...]
+    """Invariants that were broken."""
+    note: str = ""
+    """The reason why the cluster did not come to rest."""
+
+    @property
+    def skew(self) -> float:
+        """The leaders of the broker that leads most, divided by the average; 0 if no broker leads."""
+        led = self.leaders.values()
+        return max(led) * len(led) / sum(led) if any(led) else 0.0
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """The worst outcome is the greatest."""
+        return (self.offline, self.below_min_isr, self.unclean_elections, self.interrupted, self.longest, self.seconds)
+
+
+def play(lab: Lab, scenario: Scenario) -> Outcome:
+    """Play a scenario in this lab and measure it. Raises BadInput for a command that is refused."""
+    watched, start, began, broken = Watched(lab), len(lab.trace), lab.now * 1000, len(lab.violations)
+    note = ""
+    for line in scenario.commands:
+        try:
+            lab.do(line)
+        except ConditionNotMet as error:
+            note = str(error)
+    records = lab.trace.records[start:]
+    for record in records:
+        watched.take(record)
+    partitions, brokers = lab.partitions(), lab.world.brokers
+    led = Counter(p.leader for p in partitions)
+    ended = max((r.time_ms for r in records if _acts(r)), default=began)
+    return Outcome(
+        scenario,
+        bool(lab.config["unclean.leader.election.enable"]),
+        sum(p.leader not in brokers or brokers[p.leader].state == "down" for p in partitions),
+        watched.most_below,
+        len(watched.interrupted),
+        round(watched.longest / 1000, 3),
+        unclean_elections(records),
+        {id: led[id] for id, broker in sorted(brokers.items()) if broker.state == "running"},
+        sum(r.kind == "request" and r.target == "sent" for r in records),
+        sum(r.kind == "zk" and r.action in OPERATIONS and r.actor != "zookeeper" for r in records),
+        round((ended - began) / 1000, 3),
+        round(watched.silent / 1000, 3),
+        tuple(dict.fromkeys(v.name for v in lab.violations[broken:])),
+        note,
+    )
+
+
+def unclean_elections(records: Iterable[Record]) -> int:
+    """The number of leaders that were not in sync when they were elected."""
+    return sum(r.kind == "election" and r.target == "unclean" for r in records)
+
+
+def baseline(lab: Lab) -> str:
+    """A sentence on what is wrong before any scenario; empty where nothing is."""
+    watched, elected = Watched(lab), unclean_elections(lab.trace.records)
+    offline, below = len(watched.interrupted), len(watched.below)
+    unclean = "on" if lab.config["unclean.leader.election.enable"] else "off"
+    sentence = (
+        f"Before each scenario, unclean election {unclean}: partitions offline {offline:,}, below min.insync.replicas "
+        f"{below:,}, unclean elections {elected:,}."
+    )
+    return sentence if offline or below or elected else ""
+
+
+def _acts(record: Record) -> bool:
+    """True for an answer to a request, and for a write of a leader or ISR."""
+    return record.kind == "response" or (record.action == "set" and (record.path or "").endswith("/state"))
+
+
+class Watched:
+    """Partitions without a leader, or below `min.insync.replicas`, while records pass by."""
+
+    def __init__(self, lab: Lab) -> None:
+        partitions, znodes, usual = lab.partitions(), lab.znodes(), int(lab.config["min.insync.replicas"])
+        min_isr = cache(lambda topic: view.min_isr(znodes, topic, usual))
+        self.leaders: dict[Key, int] = {(p.topic, p.partition): p.leader for p in partitions}
+        self.least: dict[Key, int] = {(p.topic, p.partition): min_isr(p.topic) for p in partitions}
+        self.below = {(p.topic, p.partition) for p in partitions if self._is_below((p.topic, p.partition), p.isr)}
+        self.most_below = len(self.below)
+        self.down = {id for id, broker in lab.world.brokers.items() if broker.state == "down"}
+        self.since: dict[Key, float] = {}
+        """The partitions that wait for a leader, and since when."""
+        self.interrupted = {key for key, leader in self.leaders.items() if leader == NO_LEADER or leader in self.down}
+        self.longest = self.total = self.silent = 0.0
+        self.killed: dict[int, float] = {}
+
+    def _is_below(self, key: Key, isr: Iterable[int]) -> bool:
+        return self.leaders[key] != NO_LEADER and len(tuple(isr)) < self.least[key]
+
+    def take(self, record: Record) -> None:
+        """Take one record into account."""
+        action, broker = record.action, record.broker if record.broker is not None else number_of(record.actor)
+        ends = (record.kind, action) in (("fault", "kill"), ("broker", "stopped")) and record.topic is None
+        if broker is not None and ends:
+            self._ended(broker, record.time_ms, action)
+        elif broker is not None and record.kind == "broker" and action in ("start", "registered"):
+            self.down.discard(broker)
+        elif record.kind == "zk" and action == "expired":
+            owner = number_of(record.detail or "")
+            if owner in self.killed:
+                self.silent = max(self.silent, record.time_ms - self.killed.pop(owner))
+        elif record.kind == "zk" and action == "set" and (record.path or "").endswith("/state"):
+            self._written(record)
+        elif action == "become-leader" and not record.error and record.topic is not None:
+            began = self.since.pop((record.topic, record.partition or 0), None)
+            waited = 0.0 if began is None else record.time_ms - began
+            self.longest, self.total = max(self.longest, waited), self.total + waited
+
+    def _ended(self, broker: int, now: float, action: str) -> None:
+        """A process ended: its partitions wait for another leader."""
+        self.down.add(broker)
+        if action == "kill":
+            self.killed[broker] = now
+        waiting = [key for key, leader in self.leaders.items() if leader == broker]
+        self.interrupted.update(waiting)
+        self.since = dict.fromkeys(waiting, now) | self.since
+
+    def _written(self, record: Record) -> None:
+        """A leader and ISR were written."""
+        if record.error:
+            return
+        _, _, _, topic, _, number, _ = (record.path or "").split("/")[-7:]
+        key, fields = (topic, parse_int(number) or 0), details.json_object(record.detail)
+        leader, isr = fields.get("leader"), details.ids(fields.get("isr"))
+        if key not in self.leaders or not isinstance(leader, int):
+            return
+        if leader == NO_LEADER and self.leaders[key] not in self.down:
+            self.since.setdefault(key, record.time_ms)
+            self.interrupted.add(key)
+        self.leaders[key] = leader
+        (self.below.add if self._is_below(key, isr) else self.below.discard)(key)
+        self.most_below = max(self.most_below, len(self.below))

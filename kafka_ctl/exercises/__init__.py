@@ -1,6 +1,6 @@
 """Exercises: what a learner answers in a notebook, judged by running the kit.
 
-    checking.py      check an answer, ask for a hint, open what went wrong
+    checking.py      check an answer, ask for a hint, open what went wrong; the progress as rows of a table
     exercise.py      what an exercise is, and what is said of an answer
     predict.py       what will happen?
     implement.py     a function of one's own, plugged into a running lab, and the shortest story that shows a difference
@@ -8,7 +8,6 @@
     repair.py        a function of a museum controller: fix it
     own_controller.py  the functions of right answers together, in the stories of the museum
     progress_file.py which exercises have been solved, in a small file of the user's
-    report.py        the same as rows of a table
 
 Lessons belong to a course: a package of its own that registers them, such as `kafka_ctl_course`. No file holds the
 right answers: each is the result of running the kit. A lesson holds mistakes that people make, and a reply to each.

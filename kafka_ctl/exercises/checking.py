@@ -10,6 +10,7 @@ import re
 import textwrap
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, UnknownName, UnusableFunction, short
 from kafka_ctl.exercises import answers, progress_file
@@ -17,6 +18,7 @@ from kafka_ctl.exercises.answers import Unfit, judging
 from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, failed, is_open, source_of
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.progress_file import UNSEEN, Entry, progress
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.simulation.loop import RunTooLong
@@ -159,3 +161,41 @@ def _find(name: str) -> Exercise | None:
         print(f"There is no exercise {short(name)}; `kafka-ctl exercises` lists all of them.")
         return None
     return EXERCISES[name]
+
+
+class Row(NamedTuple):
+    """One exercise and what became of it."""
+
+    name: str
+    lesson: str
+    kind: str
+    title: str
+    state: str
+    solved: bool
+
+
+def rows() -> list[Row]:
+    """Every exercise in order."""
+    load_courses()
+    known = progress()
+    return [
+        Row(name, LESSONS[name[:2]].TITLE, each.kind, each.title, _state(entry), entry["solved"])
+        for name, each in EXERCISES.items()
+        for entry in (known.get(name, UNSEEN),)
+    ]
+
+
+def summary(rows: list[Row]) -> str:
+    """The number of solved exercises, in one sentence."""
+    return f"{sum(row.solved for row in rows)} of {len(rows)} exercises solved"
+
+
+def _state(entry: Entry) -> str:
+    if not entry["checks"] and not entry["hints"]:
+        return "not tried yet"
+    counts = [_counted(entry["checks"], "check")] + [_counted(entry["hints"], "hint")] * bool(entry["hints"])
+    return f"{'solved' if entry['solved'] else 'open'} ({', '.join(counts)})"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"

@@ -1,7 +1,9 @@
-"""Exercises of the kind *implement*: a function of one's own takes part in a running lab.
+"""Exercises of the kind *implement*: a function of one's own takes part in a running lab, or finds something in it.
 
 The answer is run in named stories, asked about hidden cases, and taken for random walks (`kafka_ctl/explore`), each
 time beside the kit's own function. The first call that the two answer differently says what went wrong.
+
+What a function finds in a lab is compared with what is there.
 """
 
 from __future__ import annotations
@@ -13,13 +15,24 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, TypeVarTuple, cast
 
 from kafka_ctl.election import Election
-from kafka_ctl.errors import KafkaCtlError, PluginFailed
+from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
 from kafka_ctl.exercises.answers import still_running
-from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
+from kafka_ctl.exercises.exercise import (
+    Exercise,
+    Verdict,
+    failed,
+    fitted,
+    kind_of,
+    not_callable,
+    plain,
+    returned_none,
+    same,
+)
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins, plain
+from kafka_ctl.plugins import Plugins
+from kafka_ctl.plugins import plain as typed
 
 WALKS, STEPS = 10, 15
 """Random walks that an answer is taken for, and their commands."""
@@ -28,6 +41,7 @@ _ends: dict[tuple[str, str], tuple[object, bool]] = {}
 Given = TypeVarTuple("Given")
 Answer = TypeVar("Answer")
 End = TypeVar("End")
+Truth = TypeVar("Truth")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +144,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
             return None
         values: tuple[object, ...] = case
         words = zip(self.arguments.split(", "), values, strict=True)
-        asked = ", ".join(f"{word}={plain(value)}" for word, value in words)
+        asked = ", ".join(f"{word}={typed(value)}" for word, value in words)
         try:
             why = self.explain(case, got, expected)
         except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):  # of another shape
@@ -219,3 +233,52 @@ def _still(differs: Callable[[str], bool], text: str) -> bool:
         return differs(text)
     except KafkaCtlError:
         return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compute(Exercise, Generic[*Given, Truth]):
+    """A function that is called after each of `stories`, with what `give` takes from the lab: tuples of arguments.
+
+    `truth` is the right answer to one of them, `explain` says what is wrong with another one. Where the arguments say
+    all, and a story would show nothing, `shows_story` is off. Where None may be right, `none` is on, so that a wrong
+    None is explained like any other answer.
+    """
+
+    kind: ClassVar[str] = "implement"
+    stories: Mapping[str, str]
+    give: Callable[[Lab], list[tuple[*Given]]]
+    truth: Callable[[*Given], Truth]
+    explain: Callable[[tuple[*Given], object, Truth], str]
+    why: str
+    shows_story: bool = True
+    none: bool = False
+
+    def judge(self, answer: object) -> Verdict:
+        """Call it after every story; the first difference is reported."""
+        if not callable(answer):
+            return not_callable(answer)
+        for title, text in self.stories.items():
+            with Lab.replay(text) as lab:
+                problem = next(
+                    (problem for given in self.give(lab) if (problem := self._wrong(answer, given)) is not None), None
+                )
+            if problem is not None and not self.shows_story:
+                return Verdict(False, problem[:1].upper() + problem[1:])
+            if problem is not None:
+                return Verdict(False, f'In the story "{title}": {problem}', text)
+        return Verdict(True, self.why)
+
+    def _wrong(self, answer: Callable[..., object], given: tuple[*Given]) -> str | None:
+        expected = plain(self.truth(*given))
+        try:
+            got = fitted(plain(answer(*given)), expected)
+        except Exception as error:  # whatever a learner's code can do
+            return f"your function {failed(error)}."
+        if got is None and expected is not None and not self.none:
+            return returned_none(answer)
+        if same(got, expected):
+            return None
+        try:
+            return self.explain(given, got, expected)
+        except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):  # of another shape
+            return f"your function returned {short(got)}; {kind_of(expected)} is asked for."

@@ -16,8 +16,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
 from kafka_ctl.museum import find
-from kafka_ctl.museum.exhibit import Exhibit
-from kafka_ctl.museum.questions import Question
+from kafka_ctl.museum.exhibit import Exhibit, Question
 from kafka_ctl.plugins import ELECTIONS, RULES, Plugins, plain
 
 BEGIN = """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}'; settle; """

@@ -2,8 +2,6 @@
 
 walk.py         a random walk, drawn from a seed
 play.py         plays a walk and says what it broke, or only kept busy
-minimise.py     the shortest walk that breaks the same
-search.py       walks of many seeds on all cores
+search.py       walks of many seeds on all cores, the shortest that break the same, and what was found as text
 exhaustive.py   every order of the pending events of a small cluster, up to a depth
-report.py       what was found, as text and as story files
 """

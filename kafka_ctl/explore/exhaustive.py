@@ -2,7 +2,15 @@
 
 Two commands are given at the same moment; then, wherever several messages or timers are pending, each of them is tried
 first, and so on, so many choices deep; what follows happens in its usual order until all is quiet
-(`lab/event_order.py` says what may come in any order, `tree.py` how it is tried).
+(`lab/event_order.py` says what may come in any order). These orders are a tree: at each point where several events are
+pending, it has one branch for each of them.
+
+A run cannot be copied, so every path is a run of its own from the beginning, by the same choices. (A process can be
+copied; but measured, a fork and the pages it then has to copy cost as much as the beginning of a run.)
+
+A state that was reached before with as many choices left is not gone into again: states are compared by a digest of
+everything that can make a difference (znodes, sessions, what brokers and controllers know, queues, what is pending, and
+where each task stands), without the time.
 
 Where the time is bounded, all pairs are tried one choice deep, then two choices deep, and so on: when it is over, it is
 known how deep every order was tried.
@@ -10,20 +18,252 @@ known how deep every order was tried.
 
 from __future__ import annotations
 
+import asyncio
 import math
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import combinations, permutations
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.play import Failure
-from kafka_ctl.explore.tree import Case, Kind, Seen, try_all
+from kafka_ctl.explore.play import Failure, apply, violated
+from kafka_ctl.explore.walk import Walk
 from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story
 from kafka_ctl.lab.commands import TOOLS
+from kafka_ctl.lab.event_order import Choice, GivenOrder, connection
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
+from kafka_ctl.requests import Response
+from kafka_ctl.simulation.loop import Timer, VirtualLoop
+from kafka_ctl.simulation.world import MemoryWorld
+
+if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
+    from kafka_ctl.zookeeper.memory.server import MemoryStore
+
+
+Kind = tuple[str, str, str | None]
+Path = tuple[int, ...]
+SETTLE = Command("settle", (), {"limit": 300})
+
+
+class Case(NamedTuple):
+    """The commands before, those that are given at the same moment, and the depth to which their orders are tried."""
+
+    opening: Command
+    before: tuple[Command, ...]
+    commands: tuple[Command, ...]
+    depth: int
+    end: float = math.inf
+    """The end of the time, as `time.monotonic` counts."""
+    mutant: str | None = None
+    """The seeded defect that is switched on."""
+    path: Path = ()
+    """One way down the tree: which event came first at each point."""
+
+    @property
+    def walk(self) -> Walk:
+        """The walk that goes the path."""
+        return Walk(self.opening, (*self.before, Command("order", (list(self.path),), {}), *self.commands, SETTLE))
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.commands))
+
+    def where(self, times: int) -> str:
+        """The place of a find."""
+        return f"on {times:,} paths, first after {self} in the order {','.join(map(str, self.path)) or 'of time'}"
+
+    @property
+    def label(self) -> str:
+        """The same in the name of a file."""
+        return "-".join(["order", *map(str, self.path)])
+
+
+@dataclass
+class Seen:
+    """The counts of an exhaustive search: whole cases, paths, different states, and states that came again."""
+
+    finished: int = 0
+    paths: int = 0
+    states: int = 0
+    again: int = 0
+    broken: dict[Kind, tuple[int, Case, Failure]] = field(default_factory=dict)
+    """By kind: how many paths broke it; the first of them, and what happened."""
+
+    def add(self, other: Seen) -> None:
+        """Count what another search has seen."""
+        self.finished += other.finished
+        self.paths += other.paths
+        self.states += other.states
+        self.again += other.again
+        for kind, (times, case, broken) in other.broken.items():
+            before, first, what = self.broken.get(kind, (0, case, broken))
+            self.broken[kind] = before + times, first, what
+
+
+def try_all(case: Case) -> Seen:
+    """Try every order of what is pending after the commands of a case, unless the time is over before."""
+    with defect(case.mutant):
+        tree = Tree(case)
+        paths: list[Path] = [()]
+        while paths and not tree.late:
+            path = paths.pop()
+            made = tree.go(path)
+            taken = tuple(choice.taken for choice in made)
+            for place in range(len(taken) - 1, len(path) - 1, -1):
+                paths += [(*taken[:place], other) for other in range(made[place].of - 1, 0, -1)]
+    tree.seen.finished, tree.seen.states = int(not tree.late), len(tree.visited)
+    return tree.seen
+
+
+class Tree:
+    """All orders of one case, as far as they have been tried."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.seen = case, Seen()
+        self.visited: dict[bytes, int] = {}
+        """By state: with how many choices left it was reached."""
+
+    @property
+    def late(self) -> bool:
+        return time.monotonic() > self.case.end
+
+    def go(self, path: Path) -> list[Choice]:
+        """Go one path: these choices, then the first of what is pending, then the usual order until all is quiet."""
+        with Lab(**story.opening(self.case.opening)) as lab:
+            for line in self.case.before:
+                lab.do(line)
+            loop = memory_of(lab).clock.loop
+            branches = loop.choose = Branches(
+                loop, path, self.case.depth, lambda left: self.late or self._known(lab, left)
+            )
+            lab.world.network.wake_leaders()
+            trouble: object = None
+            for line in (*self.case.commands, SETTLE):
+                if not isinstance(trouble, Failure) and not branches.stopped:
+                    trouble = apply(lab, line, lambda: branches.stopped)
+            loop.choose = None
+            case = self.case._replace(path=tuple(choice.taken for choice in branches.made))
+            broken = [*violated(lab), *([trouble] if isinstance(trouble, Failure) else [])]
+        self.seen.add(Seen(paths=1, broken={b.kind: (1, case, b) for b in reversed(broken)}))
+        return branches.made
+
+    def _known(self, lab: Lab, left: int) -> bool:
+        """True if the lab is in a state that was reached before with as many choices left."""
+        key = digest(lab)
+        before = self.visited.get(key, -1)
+        self.seen.again += before >= 0
+        self.visited[key] = max(before, left)
+        return before >= left
+
+
+class Branches(GivenOrder):
+    """The order of one path, so many choices deep; it stops where a state is known already."""
+
+    def __init__(self, loop: VirtualLoop, path: Path, depth: int, known: Callable[[int], bool]) -> None:
+        super().__init__(loop, path)
+        self.depth, self.known = depth, known
+        self.stopped = False
+
+    def number(self, ready: list[Timer]) -> int | None:
+        place = len(self.made)
+        if place < len(self.numbers):
+            return self.numbers[place]
+        self.stopped = self.known(self.depth - place)
+        return None if self.stopped or place == self.depth else 0
+
+
+UNSTABLE = re.compile(r'"timestamp":"?\d+"?| at 0x[0-9a-f]+|Task-\d+|\d+\.\d+')
+"""Times, addresses and the numbers of tasks."""
+RECORDS = frozenset(("cause", "sent", "started", "answered", "asked", "seq", "about", "fired", "since", "waited"))
+"""Variables that only order records of the trace."""
+
+
+def digest(lab: Lab) -> bytes:
+    """16 bytes that identify this state."""
+    world = memory_of(lab)
+    names = _names(world.store)
+    parts = [*_stored(world.store, names)]
+    for broker in world.brokers.values():
+        parts += _known(broker)
+    parts += sorted(_pending(world.clock.loop.pending, names))
+    parts += sorted(map(_task_state, world.clock.tasks))
+    return blake2b(UNSTABLE.sub("", "\n".join(parts)).encode(), digest_size=16).digest()
+
+
+def memory_of(lab: Lab) -> MemoryWorld:
+    """The world of a lab on virtual time. Raises BadInput for another."""
+    if not isinstance(lab.world, MemoryWorld):
+        raise BadInput("this needs a lab on virtual time")
+    return lab.world
+
+
+def _names(store: MemoryStore) -> dict[int, str]:
+    """Sessions by their clients, and which of them began earlier."""
+    return {number: f"{s.actor}/{n}" for n, (number, s) in enumerate(sorted(store.sessions.items()))}
+
+
+def _stored(store: MemoryStore, names: dict[int, str]) -> Iterator[str]:
+    """Znodes, watches and sessions."""
+    for path, (data, version, owner) in store.snapshot():
+        yield f"{path} {data!r} {version} {names.get(owner)}"
+    for watches in (store.data_watches, store.child_watches):
+        yield repr(sorted((path, sorted(names.get(n, "") for n in holders)) for path, holders in watches.items()))
+    for s in store.sessions.values():
+        flags = f"{s.connected} {s.sends} {s.receives} {s.running} {s.fails_next_write}"
+        yield f"{names[s.id]} {flags} {s.waiting} {s.missed}"
+
+
+def _known(broker: Broker) -> Iterator[str]:
+    """The memory of a broker and its controller."""
+    replicas, controller = broker.replicas, broker.controller
+    yield f"{broker.id} {broker.state} {sorted(broker.disk.clean)} {replicas.controller_epoch} {broker.live_brokers}"
+    yield repr({tp: (h.state, h.replicas) for tp, h in broker.hosted.items()})
+    yield repr(broker.metadata)
+    yield f"{broker.as_follower.state_key()} {broker.as_leader.state_key()}"
+    yield f"{controller.active_id} {controller.state} {controller.zk.fence} {controller.context}"
+    yield repr(list(controller.queue))
+    for id, requests in controller.channels.queued():
+        yield f"{id} {requests}"
+
+
+def _pending(pending: list[Timer], names: dict[int, str]) -> Iterator[str]:
+    """The messages on their way and the timers, a message with its connection and place there."""
+    ahead: Counter[tuple[int, bool]] = Counter()
+    for timer in pending:
+        name = getattr(timer.callback, "__qualname__", "")
+        where = ""
+        if (own := connection(timer)) is not None:
+            where = f"{names.get(own[0], 'gone')} {ahead[own]}"
+            ahead[own] += 1
+        yield f"{where} {name} {[a for a in timer.args if not isinstance(a, (asyncio.Future, int))]}"
+
+
+def _task_state(task: asyncio.Task) -> str:
+    """The place of a task in its code: each of its frames, with those of its variables that can be printed."""
+    frames: list[str] = []
+    awaited: object = task.get_coro()
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        texts = ((name, repr(_plain(value))) for name, value in frame.f_locals.items() if name not in RECORDS)
+        plain = {name: text for name, text in texts if "object at" not in text}
+        frames.append(f"{frame.f_code.co_qualname}:{frame.f_lasti} {plain}")
+        awaited = getattr(awaited, "cr_await", None)
+    return " ".join(frames)
+
+
+def _plain(value: object) -> object:
+    """A variable's value: what became of what is awaited; an answer without the number of its record."""
+    if isinstance(value, asyncio.Future):
+        if not value.done() or value.cancelled():
+            return "CANCELLED" if value.cancelled() else "PENDING"
+        return value.exception() or _plain(value.result())
+    return value[0] if isinstance(value, tuple) and value and isinstance(value[0], Response) else value
+
 
 STARTS = (
     "kill {controller}",

@@ -1,27 +1,159 @@
-"""Searching: walks of many seeds on all cores, and what they broke.
+"""Searching: walks of many seeds on all cores, what they broke, and the shortest story that still breaks it.
 
 The seeds are taken in order and their outcomes counted in order, so that a search that is bounded by steps comes to
 the same end on every machine; one that is bounded by time only gets further on a faster one.
+
+To minimise a walk, first whole stretches of commands are left out, then shorter and shorter ones, then single ones
+(delta debugging); then what is left is made simpler: fewer brokers, a plain configuration, time that passes until all
+is quiet. Each attempt is a new run, so no assumption is needed about why a command matters.
+
+Separate from `cli/explore.py` because tests and tools search, and write finds, too.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.pool import Pool
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.explore.minimise import Minimiser
-from kafka_ctl.explore.play import Failure, play
+from kafka_ctl.explore.play import Failure, Outcome, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, stories, walk, walk_near
 from kafka_ctl.explore.workers import cores, defect, processes
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab.story import Command
 
 if TYPE_CHECKING:
-    from kafka_ctl.explore.exhaustive import Search
-    from kafka_ctl.explore.tree import Case
+    from kafka_ctl.explore.exhaustive import Case, Round, Search
+
+
+Fails = Callable[[Walk], bool]
+ATTEMPTS = 2000
+"""Runs that one minimisation may take."""
+SIMPLER: dict[str, dict[str, tuple[int | None, ...]]] = {
+    "create_topic": {"partitions": (1, 2), "replication_factor": (1, 2)},
+    "settle": {"limit": (None,)},
+    "shutdown": {"wait": (None,)},
+    "disconnect": {"one_way": (None,)},
+    "lose": {"applied": (None,)},
+    "reassign": {"through": (None,)},
+}
+"""By command: simpler values of its options; None leaves the option out."""
+TIMES = {"run_for": (1, 10), "pause": (1, 10), "delay": (1,), "step": (1, 2, 5, 10)}
+"""By command: rounder values of its last argument."""
+
+
+class Minimiser:
+    """Makes a walk shorter as long as it breaks the same; `progress` is called at each success."""
+
+    def __init__(self, broken: Failure, progress: Callable[[int, int], None] = lambda runs, lines: None) -> None:
+        self.broken, self.progress, self.runs = broken, progress, 0
+
+    def minimise(self, walk: Walk) -> Walk:
+        """The shortest walk found that breaks the same; the given one, if it does not break it at all."""
+        outcome = self._try(walk)
+        if outcome is None:
+            return walk
+        walk = walk._replace(commands=outcome.commands)
+        before = None
+        while before != walk and self.runs < ATTEMPTS:
+            before = walk
+            walk = self._simplify(self._shorten(walk))
+        return walk
+
+    def _try(self, walk: Walk) -> Outcome | None:
+        if self.runs >= ATTEMPTS:
+            return None
+        self.runs += 1
+        outcome = play(walk, self.broken.kind)
+        return outcome if any(b.kind == self.broken.kind for b in outcome.broken) else None
+
+    def _shorten(self, walk: Walk) -> Walk:
+        """Leave out stretches of commands: halves first, single commands last."""
+        size = max(1, len(walk.commands) // 2)
+        while True:
+            start = 0
+            while start < len(walk.commands):
+                rest = (*walk.commands[:start], *walk.commands[start + size :])
+                outcome = self._try(walk._replace(commands=rest))
+                if outcome is None:
+                    start += size
+                else:
+                    walk = walk._replace(commands=outcome.commands)
+                    self.progress(self.runs, len(walk.commands))
+            if size == 1:
+                return walk
+            size = max(1, size // 2)
+
+    def _simplify(self, walk: Walk) -> Walk:
+        """Replace what can be simpler, one thing at a time."""
+        for place in range(len(walk.commands)):
+            for line in _simpler(walk.commands[place]):
+                other = walk._replace(commands=(*walk.commands[:place], line, *walk.commands[place + 1 :]))
+                if self._try(other) is not None:
+                    walk = other
+                    break
+        for opening in plainer(walk.opening):
+            if self._try(walk._replace(opening=opening)) is not None:
+                walk = walk._replace(opening=opening)
+        return walk
+
+
+def _simpler(line: Command) -> Iterator[Command]:
+    """The same command in simpler forms, the simplest first."""
+    if line.name in ("run_for", "step"):
+        yield Command("settle", (), {})
+    if line.name in TIMES:
+        for time in TIMES[line.name]:
+            if time < line.args[-1]:
+                yield line._replace(args=(*line.args[:-1], time))
+    if line.name == "order":
+        for numbers in _earlier(line.args[0]):
+            yield line._replace(args=(numbers,))
+    for option, values in SIMPLER.get(line.name, {}).items():
+        for value in values:
+            if option in line.kwargs and (value is None or value < line.kwargs[option]):
+                rest = {k: v for k, v in line.kwargs.items() if k != option}
+                yield line._replace(kwargs=rest if value is None else rest | {option: value})
+
+
+def _earlier(numbers: list[int]) -> Iterator[list[int]]:
+    """The same order with fewer choices, and with choices that are closer to the usual order."""
+    if numbers:
+        yield numbers[: len(numbers) // 2]
+        yield numbers[:-1]
+    for place, number in enumerate(numbers):
+        yield from ([*numbers[:place], less, *numbers[place + 1 :]] for less in range(number))
+
+
+def plainer(opening: Command) -> Iterator[Command]:
+    """The same cluster with less of what is special about it."""
+    given = dict(opening.kwargs)
+    brokers, config = given.get("brokers", 3), given.get("config", {})
+    if isinstance(brokers, Mapping):  # id -> rack
+        yield opening._replace(kwargs=given | {"brokers": list(map(int, brokers))})
+    for fewer in _fewer(brokers):
+        yield opening._replace(kwargs=given | {"brokers": fewer})
+    for key in config:
+        rest = {k: v for k, v in config.items() if k != key}
+        plain = {k: v for k, v in given.items() if k != "config"}
+        yield opening._replace(kwargs=plain | ({"config": rest} if rest else {}))
+    for seed in (0, 1, 2):
+        if seed < given.get("seed", 0):
+            yield opening._replace(kwargs=given | {"seed": seed})
+
+
+def _fewer(brokers: Mapping[str, str] | list[int] | int) -> Iterator[Mapping[str, str] | list[int] | int]:
+    """One broker less, of three or more; a story names a number of them, their ids, or their racks by id."""
+    if isinstance(brokers, int):
+        yield from [brokers - 1] * (brokers > 2)
+    elif len(brokers) > 2:
+        yield dict(list(brokers.items())[:-1]) if isinstance(brokers, Mapping) else brokers[:-1]
+
 
 MOST = 10
 """So many different violations are minimised; more are only counted."""
@@ -164,3 +296,61 @@ def shortest(
         with defect(task.mutant):
             walk = minimiser.minimise(task.walk)
         yield Found(broken, times, task, walk, minimiser.runs)
+
+
+def summary(findings: Findings) -> str:
+    """The amount that was played, the speed, and the declared violations."""
+    f = findings
+    lines = [
+        f"Kafka {f.generation}: {f.walks:,} walks, {f.commands:,} commands and faults, {f.steps:,} steps "
+        f"in {f.seconds:.0f} s ({f.steps / max(f.seconds, 1e-9):,.0f} steps/s)"
+    ]
+    for (name, ticket), times in sorted(f.known.items(), key=lambda item: (-item[1], item[0])):
+        lines.append(f"  known  {times:>7,} walks  {name}: {ticket}")
+    for times, task, broken in sorted(f.unknown.values(), key=lambda item: (-item[0], item[2].text)):
+        lines.append(f"  BROKEN {times:>7,} walks  {broken.name}: {broken.text}  (seed {task.seed})")
+    if not f.unknown:
+        lines.append("  nothing else was broken")
+    return "\n".join(lines)
+
+
+def account(search: Search) -> str:
+    """The amount that an exhaustive search has seen, and the violations on the way."""
+    size = f"{search.brokers} brokers, {search.partitions} partition{'s' * (search.partitions > 1)}"
+    speed = search.states / max(search.seconds, 1e-9)
+    lines = [f"Kafka {search.generation}, {size}: {search.seconds:.0f} s ({speed:,.0f} states/s)"]
+    if search.complete is not None:
+        lines.append(f"  every order, {_counted(search.complete)}")
+    if search.rounds and not search.rounds[-1].complete:
+        lines.append(f"  not every order, for the time was over, {_counted(search.rounds[-1])}")
+    for times, case, broken in sorted(search.broken.values(), key=lambda item: (item[2].known or "", -item[0])):
+        what = f"{broken.name}: {broken.known or broken.text}"
+        lines.append(f"  {'known ' if broken.known else 'BROKEN'} {what}  ({case.where(times)})")
+    if not search.unknown:
+        lines.append("  nothing else was broken")
+    return "\n".join(lines)
+
+
+def _counted(tried: Round) -> str:
+    seen = tried.seen
+    whole = f"{seen.finished} of {tried.cases} pairs of commands" if not tried.complete else f"{tried.cases} pairs"
+    return (
+        f"{tried.depth} choices deep: {whole}, {seen.states:,} states on {seen.paths:,} paths, {seen.again:,} met again"
+    )
+
+
+def story_text(found: Found) -> str:
+    """The shortest walk as a story that says what it shows."""
+    where = f"{found.task.where(found.times)}; minimised in {found.runs} runs"
+    where += f"; with the mutant {found.task.mutant}" if found.task.mutant else ""
+    return f"# {found.broken.name}: {found.broken.text}\n# {where}\n\n{found.walk.story}"
+
+
+def write_story(found: Found, folder: Path) -> Path:
+    """Write it into a folder that is made if need be; returns the file."""
+    generation = found.walk.opening.kwargs["generation"]
+    name = re.sub(r"[^\w.]+", "-", f"{found.broken.name} {generation} {found.task.label}".lower())
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.txt"
+    path.write_text(story_text(found), "utf-8")
+    return path

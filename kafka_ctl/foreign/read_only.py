@@ -66,7 +66,7 @@ def remote(address: str, clock: RealTime, auth: Auth | None = None) -> ReadOnlyS
         raise BadInput('auth must be ("digest", "user:password"); ZooKeeper has that scheme for names and passwords')
     check_not_in_browser("a real ZooKeeper")
     with needed_for("a real ZooKeeper"):
-        from kafka_ctl.zookeeper.real.bare import BareStore
+        from kafka_ctl.zookeeper.real.store import BareStore
 
     return ReadOnlyStore(BareStore(address, clock, () if auth is None else (auth,)))
 

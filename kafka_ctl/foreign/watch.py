@@ -29,18 +29,17 @@ from kafka_ctl.errors import (
     Unavailable,
 )
 from kafka_ctl.extras import needed_for
-from kafka_ctl.foreign.cluster import PARENTS, Cluster, TrueController
+from kafka_ctl.foreign.cluster import PARENTS, Cluster, Release, TrueController, release_of
 from kafka_ctl.foreign.read_only import Auth, ReadOnlySession, ReadOnlyStore, remote
 from kafka_ctl.foreign.reading import Progress, Reader
 from kafka_ctl.foreign.recording import Recording
-from kafka_ctl.foreign.release import Release, release_of
 from kafka_ctl.simulation.clock import Clock, RealClock
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.zookeeper import store as zk
 from kafka_ctl.zookeeper.store import WatchedEvent
 
 if TYPE_CHECKING:
-    from kafka_ctl.views.widget.watching import Watching
+    from kafka_ctl.views.widget.live_film import Watching
 
 SESSION_SECONDS = 18.0
 """The timeout of the session."""
@@ -233,7 +232,7 @@ class Watch:
         `views` are the views to choose from at its first call: `cluster` by default.
         """
         with needed_for("a picture"):
-            from kafka_ctl.views.widget.watching import Watching
+            from kafka_ctl.views.widget.live_film import Watching
 
         if self._live is None:
             self._live = Watching(self.trace, self.opened, views or ("cluster",))

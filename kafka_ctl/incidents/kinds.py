@@ -16,7 +16,7 @@ from random import Random
 from typing import NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
-from kafka_ctl.drills.outcome import Watched
+from kafka_ctl.drills.scenario import Watched
 from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.invariants.logs import Acknowledged, acknowledged
 from kafka_ctl.lab import view

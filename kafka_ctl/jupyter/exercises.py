@@ -1,16 +1,26 @@
-"""A widget that shows which exercises have been solved, and follows each check in the same notebook."""
+"""The widgets of exercises: which have been solved, after each check, and a question to answer before a cell is run.
+
+Separate from `course/widgets.py` because the kit's part of a question knows no course.
+"""
 
 from __future__ import annotations
 
+import re
 from html import escape
 from itertools import groupby
 
 import ipywidgets
+import traitlets
 
-from kafka_ctl.errors import Unavailable
+from kafka_ctl.errors import Unavailable, UnknownName
 from kafka_ctl.exercises import progress_file
-from kafka_ctl.exercises.report import Row, rows, summary
+from kafka_ctl.exercises.checking import GUESSES, Row, rows, summary
+from kafka_ctl.exercises.exercise import Guess, PictureGuess
 from kafka_ctl.paths import import_from_checkout
+from kafka_ctl.views.captions import listed
+from kafka_ctl.views.frames import film
+from kafka_ctl.views.widget.payload import GUESS
+from kafka_ctl.views.widget.player import Player
 
 MARKS = {True: "✓ ", False: ""}
 
@@ -80,3 +90,133 @@ def _lesson(name: str, rows: list[Row]) -> str:
     )
     caption = f'<caption style="text-align: left">{escape(name)}</caption>'
     return f'<table style="border-spacing: 12px 2px">{caption}{lines}</table>'
+
+
+Bundle = tuple[dict[str, str], dict[str, object]]
+"""A display in a notebook: its forms by MIME type, and their metadata."""
+OPTIONS = """<style>
+.kc-option.jupyter-button { font: 13px/26px Helvetica, Arial, sans-serif; height: 28px; padding: 0 10px;
+  border: 1px solid var(--jp-border-color0, #57606a); border-radius: 5px;
+  background: var(--jp-layout-color0, #fff); color: var(--jp-content-font-color1, #1f2328); }
+.kc-option.jupyter-button:hover:enabled { border-color: #0072b2; box-shadow: none; }
+.kc-option.jupyter-button:is(.kc-right, .kc-wrong) { opacity: 1; border-width: 2px; line-height: 24px; }
+.kc-option.jupyter-button.kc-right { border-color: #00735a; }
+.kc-option.jupyter-button.kc-wrong { border-color: #c24a00; border-style: dashed; }
+</style>"""
+"""The look of the kit for buttons of Jupyter, in its light and dark themes."""
+VERDICTS = ("Not right", "Right")
+NONE = "none"
+"""The guess, or the outcome, that names no thing of the picture."""
+
+
+def _html(text: str) -> str:
+    """A text of an exercise for the page, with the parts in backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+class GuessPicture(Player):
+    """The picture of a question: `guessed` are the things that were clicked, while it is `answering`; then `right`."""
+
+    _esm: str = GUESS
+
+    kind = traitlets.Unicode("broker").tag(sync=True)
+    many = traitlets.Bool(False).tag(sync=True)
+    guessed = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    answering = traitlets.Bool(True).tag(sync=True)
+    right = traitlets.List(traitlets.Unicode()).tag(sync=True)
+
+
+class GuessWidget(ipywidgets.VBox):
+    """The question `name`, to be answered before a cell is run: with a button for each option, or in a picture.
+
+    A click commits, and is answered; in a picture the run follows that shows it. UnknownName for another question.
+    """
+
+    picture: GuessPicture | None = None
+
+    def __init__(self, name: str, **options: object) -> None:
+        if name not in GUESSES:
+            raise UnknownName("guess", name, GUESSES)
+        self.guess = GUESSES[name]
+        self.reply = ipywidgets.HTML()
+        question = self.guess.question if isinstance(self.guess, Guess) else self.guess.text
+        asked = ipywidgets.HTML(f"{OPTIONS}<b>Guess first.</b> {_html(question)}")
+        self.buttons: list[ipywidgets.Button] = []
+        between = self._options(self.guess) if isinstance(self.guess, Guess) else self._picture(self.guess)
+        for button in self.buttons:
+            button.add_class("kc-option")
+        self.asked: list[ipywidgets.Widget] = [asked, *between, self.reply]
+        super().__init__(self.asked, **options)
+
+    def _options(self, guess: Guess) -> list[ipywidgets.Widget]:
+        wide = ipywidgets.Layout(width="auto", max_width="480px")
+        self.buttons = [ipywidgets.Button(description=text, layout=wide) for text, _ in guess.options]
+        for number, button in enumerate(self.buttons):
+            button.on_click(lambda _, number=number: self.choose(number))
+        return list(self.buttons)
+
+    def _picture(self, guess: PictureGuess) -> list[ipywidgets.Widget]:
+        self.lab = guess.before()
+        before = film(self.lab.trace, start=len(self.lab.trace), generation=self.lab.generation.name)
+        self.picture = GuessPicture([before], kind=guess.kind, many=guess.kind == "partition")
+        self.buttons = [ipywidgets.Button(description="Commit" if self.picture.many else "No broker")]
+        self.buttons[0].on_click(lambda _: self.commit())
+        if not self.picture.many:
+            self.picture.observe(lambda change: self.commit(), "guessed")
+        return [self.picture, *self.buttons]
+
+    def choose(self, number: int) -> None:
+        """Commit to one option: it is marked as right or as wrong, and the others cannot be chosen any more."""
+        assert isinstance(self.guess, Guess)
+        for button in self.buttons:
+            button.disabled = True
+        right = number == self.guess.right
+        self.buttons[number].icon = "check" if right else "times"
+        self.buttons[number].add_class("kc-right" if right else "kc-wrong")
+        option, reply = self.guess.options[number]
+        self.reply.value = f"You say: <i>{_html(option)}</i>. {VERDICTS[right]}. {_html(reply)}"
+
+    def commit(self) -> None:
+        """Commit to what is chosen in the picture, nothing meaning none of them; the run and the reason follow."""
+        guess, picture = self.guess, self.picture
+        if not isinstance(guess, PictureGuess) or picture is None or not picture.answering:
+            return
+        picture.answering, self.buttons[0].disabled = False, True
+        mine = frozenset(picture.guessed) or frozenset({NONE})
+        with self.lab.fork() as run:
+            guess.run(run)
+            right = guess.outcome(run) or frozenset({NONE})
+            played = run.player("cluster", start=len(self.lab.trace), limit=60, playing=True)
+        picture.right = sorted(right)
+        remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
+        mine_named, right_named = (escape(names(things, guess.kind)) for things in (mine, right))
+        reply = [
+            f"You say: <i>{mine_named}</i>. {VERDICTS[mine == right]}: in the run it is {right_named}.",
+            *map(_html, [*remarks, guess.why]),
+        ]
+        self.reply.value = " ".join(reply)
+        self.children = (*self.asked, played)
+
+    def __repr__(self) -> str:
+        return self.guess.text
+
+    def _repr_mimebundle_(self, **options: object) -> Bundle:
+        """The widget or, where widgets cannot be shown, the question as text, with its picture if it has one."""
+        more = {"text/plain": repr(self)}
+        if self.picture is not None:
+            drawn = self.picture._repr_mimebundle_()[0]
+            more |= {kind: drawn[kind] for kind in ("text/html", "image/svg+xml")}
+        return display_bundle(super()._repr_mimebundle_(**options), more)
+
+
+def names(things: frozenset[str], kind: str) -> str:
+    """Things of a picture in words: `broker 2`, `orders-0 and orders-2`, `no partition`."""
+    if things == {NONE}:
+        return f"no {kind}"
+    return listed([one.removeprefix("partition:").replace(":", " ") for one in sorted(things)], 8)
+
+
+def display_bundle(shown: object, more: dict[str, str]) -> Bundle:
+    """The display of a widget, and the forms that show without it."""
+    bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
+    return {**bundle, **more}, meta

@@ -4,6 +4,8 @@ A line of a message that controllers log (`trace/catalogue.txt`) stands for that
 the line prints. All other lines are in `RECORDS`, mostly from `records.txt`, which make columns of what a line holds,
 or in `NO_RECORD`: they follow from what other records hold, and are read as text (action `says`).
 Kafka 0.10.2.2, 2.0.1, 2.4.1: controller/*.scala, server/ReplicaManager.scala, server/MetadataCache.scala
+
+Separate from `read.py` because it takes the values of a line by their names, and that one takes the text.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from kafka_ctl.kafka_log.shapes import Value
+from kafka_ctl.kafka_log.templates import Value
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.paths import text_in
 from kafka_ctl.replica import REPLICA

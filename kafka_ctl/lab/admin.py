@@ -21,8 +21,7 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
-from kafka_ctl.zookeeper.configs import change_config, read_config
-from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
 from kafka_ctl.zookeeper.store import EXPIRED, Children, Create, Set, Store
 
 

@@ -430,8 +430,7 @@ class Commands(RecordedRun):
         return self._world.run(work)
 
     async def _tool(self, command: str) -> Tool:
-        from kafka_ctl.reassign.log_dirs import LogDirs
-        from kafka_ctl.reassign.tool import Tool
+        from kafka_ctl.reassign.tool import LogDirs, Tool
 
         self._admin.record_request(command)
         log_dirs = LogDirs(self._call_broker, self._world.clock)

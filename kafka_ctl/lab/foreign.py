@@ -25,10 +25,11 @@ from kafka_ctl.foreign.cluster import (
     REASSIGNMENTS,
     TOPIC_CONFIGS,
     Cluster,
+    Release,
+    release_of,
 )
 from kafka_ctl.foreign.read_only import Auth, remote
 from kafka_ctl.foreign.reading import Progress, Reader
-from kafka_ctl.foreign.release import Release, release_of
 from kafka_ctl.generation import REPLICA_LAG_TIME, Generation
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.description import Description, PartitionDescription, check_description

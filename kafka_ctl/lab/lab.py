@@ -298,7 +298,7 @@ class Lab(Faults):
         The lines that ran are marked up to record 50,000, or with `lines` never or always: for that the story is
         replayed twice, in eight times the time it took. Raises BadInput when there is no such record.
         """
-        from kafka_ctl.views.explain.executed_lines import lines_of
+        from kafka_ctl.views.explain.source import lines_of
         from kafka_ctl.views.explain.why import MOST_REPLAYED, why
 
         if lines is not None and not isinstance(lines, bool):
@@ -314,7 +314,7 @@ class Lab(Faults):
         view.
         """
         with needed_for("a player"):
-            from kafka_ctl.views.explain.executed_lines import lines_of
+            from kafka_ctl.views.explain.source import lines_of
             from kafka_ctl.views.frames import check_own
             from kafka_ctl.views.widget.player import player
 
@@ -332,7 +332,7 @@ class Lab(Faults):
         `start=0` at the first record. A browser draws `.png` and `.gif`: seconds, and standard error says how far a
         film is. Raises BadInput for another ending or step, Unavailable when a tool is missing.
         """
-        from kafka_ctl.views.explain.executed_lines import lines_of
+        from kafka_ctl.views.explain.source import lines_of
         from kafka_ctl.views.export import export
         from kafka_ctl.views.frames import check_own
 

@@ -1,26 +1,95 @@
-"""An exhibit: a bug, the field that brings it back, the story that shows it, and what notices it.
+"""An exhibit: a bug, the field that brings it back, the story that shows it, what notices it, and all this as text.
 
-The story's file begins with its words: a title, one sentence, what happens, and a task, each after an empty `#` line.
+The collection has the rows of `exhibits.txt`. A bug that breaks no invariant but makes something worse is noticed by a
+question that both runs of its exhibit answer. The story's file begins with its words: a title, one sentence, what
+happens, and a task, each after an empty `#` line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafka_ctl.generation import Generation
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.museum.questions import Question
 
 if TYPE_CHECKING:
     from kafka_ctl.views.widget.side_by_side import SideBySide
+
+
+class Question(NamedTuple):
+    """A question, and the function by which a lab answers it."""
+
+    text: str
+    ask: Callable[[Lab], str]
+
+
+def leaders(lab: Lab) -> str:
+    """The leader of each partition at the end."""
+    return ", ".join(f"{p.topic}-{p.partition}: {p.leader}" for p in lab.partitions())
+
+
+def leader_epochs(lab: Lab) -> str:
+    """The leader epochs at the end: how often a leader was chosen, beyond the first."""
+    return ", ".join(f"{p.topic}-{p.partition}: {p.leader_epoch}" for p in lab.partitions())
+
+
+def in_sync(lab: Lab) -> str:
+    """The ISR of each partition at the end, and the replicas that it is taken from."""
+    return ", ".join(f"{p.topic}-{p.partition}: {list(p.isr)} of {list(p.replicas)}" for p in lab.partitions())
+
+
+def replicas(lab: Lab) -> str:
+    """The brokers that hold each partition at the end."""
+    return ", ".join(f"{p.topic}-{p.partition}: {list(p.replicas)}" for p in lab.partitions())
+
+
+def fruitless_elections(lab: Lab) -> str:
+    """The number of elections without a leader."""
+    return str(sum(r.kind == "election" and r.error is not None for r in lab.trace))
+
+
+def stop_replicas(lab: Lab) -> str:
+    """The number of StopReplica requests from controllers, and of those that named no partition."""
+    sent = [r for r in lab.trace if r.kind == "request" and r.action == "StopReplica" and r.target == "sent"]
+    empty = sum("partitions=0 " in (r.detail or "") for r in sent)
+    return f"{len(sent)}" + f", {empty} of them empty" * bool(empty)
+
+
+def double_leadership(lab: Lab) -> str:
+    """The time for which brokers acted as leaders of a partition that another broker already led."""
+    leads: dict[TopicPartition, dict[int, float]] = {}
+    double = 0.0
+    for r in lab.trace:
+        if r.kind != "broker" or r.broker is None:
+            continue
+        if r.action in ("become-leader", "become-follower"):
+            since = leads.setdefault(r.tp, {})
+            if r.action == "become-leader":
+                since[r.broker] = r.time_ms
+            ended = [since] if r.action == "become-follower" else []
+        else:
+            ended = list(leads.values()) if r.action in ("shutting-down", "stopped") else []
+        for since in ended:
+            if since.pop(r.broker, None) is not None and since:
+                double += r.time_ms - max(since.values())
+    return f"{double:.1f} ms"
+
+
+ASKED = (leaders, leader_epochs, in_sync, replicas, fruitless_elections, stop_replicas, double_leadership)
+QUESTIONS = {ask.__name__: ask for ask in ASKED}
+"""By name, as `exhibits.txt` has it."""
+
 
 STORIES = Path(__file__).parent / "stories"
 JIRA = "https://issues.apache.org/jira/browse/"
@@ -179,3 +248,118 @@ class ExhibitRun:
     def decisive(self, lab: Lab) -> list[str]:
         """The trace's lines to look at, of one of the two labs."""
         return [line for line in lab.trace.text().splitlines() if re.search(self.exhibit.decisive, line)]
+
+
+TABLE = Path(__file__).with_name("exhibits.txt").read_text("utf-8")
+
+
+def _exhibit(row: str) -> Exhibit:
+    """One row: its name, and indented lines of a word and a value."""
+    name, *lines = row.splitlines()
+    values = dict(line.strip().split(" ", 1) for line in lines)
+    *unless, field = values["fix"].split()
+    caught, _, asked = values["caught"].partition(": ")
+    return Exhibit(
+        name,
+        {field: not unless},
+        values["releases"],
+        Question(asked, QUESTIONS[caught]) if asked else caught,
+        values["decisive"],
+        values["visible"],
+        values["source"],
+    )
+
+
+EXHIBITS = tuple(map(_exhibit, re.findall(r"^\S.*\n(?:  .*\n)+", TABLE, re.M)))
+"""All of them. They are known by their names, as `KAFKA-7482`, and by their numbers, from 1."""
+
+
+def find(name: str) -> Exhibit:
+    """The exhibit of that number or name; UnknownName, which lists all names, if there is none.
+
+    The ticket will do, also without its `KAFKA-`. Raises BadInput if it has two exhibits.
+    """
+    given = name.strip().upper()
+    if given.isdecimal() and 1 <= int(given) <= len(EXHIBITS):
+        return EXHIBITS[int(given) - 1]
+    wanted = given if given.startswith(("KAFKA-", "LINKEDIN")) else f"KAFKA-{given}"
+    fitting = [e for e in EXHIBITS if wanted in (e.name.upper(), e.ticket.upper())]
+    if len(fitting) > 1:
+        raise BadInput(f"{wanted} has {len(fitting)} exhibits: {' and '.join(e.name for e in fitting)}")
+    if not fitting:
+        raise UnknownName("exhibit", name, [e.name for e in EXHIBITS])
+    return fitting[0]
+
+
+WIDTH = 100
+LINE, MOST_LINES = 180, 16
+"""The number of characters of a trace's line, and of decisive lines, that are shown."""
+
+
+def index() -> str:
+    """All exhibits, one a line: number, ticket, title."""
+    return "\n".join(f"{n:>3}  {e.name:<12}  {e.title}" for n, e in enumerate(EXHIBITS, 1))
+
+
+def describe(run: ExhibitRun) -> str:
+    """Both runs of an exhibit as text."""
+    exhibit = run.exhibit
+    asked = ", ".join(BY_NAME[field].asked for field in exhibit.fix)
+    changed = ", ".join(f"{field}={value}" for field, value in exhibit.fix.items())
+    parts = [
+        f"{exhibit.name}  {exhibit.title}",
+        _paragraph(exhibit.sentence),
+        *map(_paragraph, exhibit.description.split("\n\n")),
+        _paragraph(f"Releases with it: {exhibit.releases}."),
+        f"The story, with Kafka {exhibit.generation}:",
+        textwrap.indent(exhibit.commands.rstrip(), "  "),
+        "What decides it:",
+        _lines(run.decisive(run.broken)),
+        *_caught(run),
+        f"The same story with {changed}:",
+        _lines(run.decisive(run.fixed)),
+        *_fixed(run),
+        _paragraph(exhibit.task) + f"\n  kafka-ctl museum {exhibit.name} --story > mine.txt; kafka-ctl run mine.txt",
+        f"Read on: {exhibit.link}\n         kafka_ctl/{exhibit.source} asks for {asked}",
+    ]
+    return "\n\n".join(parts)
+
+
+def verdict(run: ExhibitRun) -> str:
+    """One line: whether the bug shows, and whether the run without it is sound."""
+    shows = "shows" if run.is_caught else "DOES NOT SHOW"
+    sound = "sound" if run.is_sound else "NOT SOUND"
+    return f"{run.exhibit.name:<12}  {shows}, and is {sound} with the fix"
+
+
+def _caught(run: ExhibitRun) -> Iterator[str]:
+    """The invariant or question that noticed the bug."""
+    asked = run.exhibit.caught_by
+    if isinstance(asked, Question):
+        assert run.answers is not None
+        yield f"{asked.text}\n  {run.answers[0]}"
+    elif run.violations:
+        first = run.violations[0]
+        more = len(run.violations) - 1
+        text = f"Broken: {first.invariant} {first.name}, by record {first.seq}: {first.text}"
+        yield _paragraph(text + f", and {more} more" * bool(more))
+    else:
+        yield f"Nothing: invariant {asked} holds."
+
+
+def _fixed(run: ExhibitRun) -> Iterator[str]:
+    """The verdict of the other run."""
+    if isinstance(run.exhibit.caught_by, Question):
+        assert run.answers is not None
+        yield f"{run.exhibit.caught_by.text}\n  {run.answers[1]}"
+    yield "Every invariant holds." if run.is_sound else "\n".join(map(str, run.fixed.violations))
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, WIDTH)
+
+
+def _lines(lines: list[str]) -> str:
+    shown = [f"  {line}" if len(line) <= LINE else f"  {line[:LINE]} ..." for line in lines[:MOST_LINES]]
+    rest = len(lines) - MOST_LINES
+    return "\n".join([*shown, f"  ... and {rest} more"] if rest > 0 else shown or ["  nothing of the kind"])

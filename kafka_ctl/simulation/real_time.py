@@ -15,11 +15,10 @@ from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.latencies import Costs
 from kafka_ctl.simulation.clock import RealClock
 from kafka_ctl.simulation.world import World, WorldOptions
-from kafka_ctl.zookeeper.malformed import malformed
 from kafka_ctl.zookeeper.memory.server import MemoryStore
 from kafka_ctl.zookeeper.memory.session import MemorySession
 from kafka_ctl.zookeeper.store import Session
-from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode
+from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode, malformed
 
 COSTS = Costs(
     zookeeper_round_trip=0.0,

@@ -13,12 +13,11 @@ from typing import TypeVar
 from kafka_ctl.errors import BadInput, ConnectionLoss, SessionExpired, Unavailable
 from kafka_ctl.simulation.real_time import RealTimeWorld
 from kafka_ctl.simulation.world import WorldOptions
-from kafka_ctl.zookeeper.malformed import malformed
 from kafka_ctl.zookeeper.real.chroot import LabStore
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.real.session import RemoteSession
 from kafka_ctl.zookeeper.store import CONNECTED, EMBEDDED, Session
-from kafka_ctl.zookeeper.znodes import ClusterIdZNode
+from kafka_ctl.zookeeper.znodes import ClusterIdZNode, malformed
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@
 The answer to a call is JSON: `{"result": ...}` with status 200, or `{"error": "..."}` with 400 for a call that cannot
 be, 404 for one that there is not, 503 for what did not come about. Pages in a browser are refused.
 
-Separate from `cli/serve.py` because that one only reads options.
+Separate from `cli/commands.py` because that one only reads options.
 """
 
 from __future__ import annotations

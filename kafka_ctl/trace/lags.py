@@ -13,8 +13,8 @@ from math import inf
 
 from kafka_ctl.generation import DEFAULTS, REPLICA_LAG_TIME
 from kafka_ctl.trace import details
-from kafka_ctl.trace.beliefs import Key
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import Key
 
 
 @dataclass

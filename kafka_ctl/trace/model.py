@@ -16,18 +16,20 @@ from functools import lru_cache
 from kafka_ctl.cluster import NO_LEADER, parse_int
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.trace import details
-from kafka_ctl.trace.beliefs import MESSAGES, ControllerSeen, Key
 from kafka_ctl.trace.lags import Lags
 from kafka_ctl.trace.record import KINDS, Record
 from kafka_ctl.trace.seen import (
     DEDUCED,
+    MESSAGES,
     PENDING_SHUTDOWN,
     RECORDED,
     RECOVERING,
     SHUTTING_DOWN,
     STARTING,
     BrokerSeen,
+    ControllerSeen,
     CurrentEvent,
+    Key,
     PartitionSeen,
     ZNode,
 )

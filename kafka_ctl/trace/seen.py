@@ -1,11 +1,157 @@
-"""The things of a `ClusterModel`: znodes, brokers, partitions, the work of a controller."""
+"""The parts of a `ClusterModel`: znodes, brokers, partitions, the work of a controller, and what each actor believes.
+
+A controller believes what is in its context: Kafka 2.0.1, controller/ControllerContext.scala. A broker believes the
+last LeaderAndIsr of each partition it holds (server/ReplicaManager.scala) and the last UpdateMetadata of every
+partition (server/MetadataCache.scala).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kafka_ctl.trace.beliefs import BrokerBeliefs, Key, Led
+from kafka_ctl.cluster import LEADER_DURING_DELETE, NO_LEADER
+from kafka_ctl.trace import details
+from kafka_ctl.trace.record import SET, Record
+
+Key = tuple[str, int]
+
+
+class Led(NamedTuple):
+    """A partition in the memory of a broker or controller: its leader, its ISR in order, its leader epoch."""
+
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int
+
+
+MESSAGES = frozenset(
+    "elected epoch_incremented ready resigned initializing_context active_brokers brokers_changed all_shutting_down "
+    "removed_from_shutting_down topics_changed".split()
+)
+"""The messages of controllers whose context changes."""
+DEEDS = frozenset("become-leader become-follower shrink-isr expand-isr stop-replica uncached".split())
+"""The acts of brokers that change their memory of a partition."""
+UNKNOWN_LEADER = Led(NO_LEADER, (), -1)
+"""The state of a partition in a broker after a request that names a leader it does not know."""
+
+
+def led(record: Record) -> Led | None:
+    """The leadership that a record states; None where it states none."""
+    if record.leader is None:
+        return None
+    return Led(record.leader, record.isr or (), -1 if record.leader_epoch is None else record.leader_epoch)
+
+
+@dataclass
+class ControllerSeen:
+    """The context of one broker's controller."""
+
+    id: int
+    acts: bool = False
+    """True from its election until it resigns: several may act at once."""
+    epoch: int | None = None
+    """Its epoch; None until it has raised `/controller_epoch`."""
+    leadership: dict[Key, Led] = field(default_factory=dict)
+    assigned: dict[Key, tuple[int, ...]] = field(default_factory=dict)
+    live: frozenset[int] | None = None
+    """Brokers that it takes for registered, those that shut down included; None before it has read them."""
+    shutting_down: frozenset[int] = frozenset()
+    reads: bool = False
+    """True while it fills its context from ZooKeeper."""
+
+    def forget(self) -> None:
+        """It resigned, or its process ended."""
+        self.__init__(self.id)  # type: ignore[misc]
+
+    def logged(self, record: Record) -> None:
+        """One of its own messages."""
+        if record.action not in MESSAGES:
+            return
+        action, fields = record.action, details.fields(record)
+        if action == "elected":
+            self.acts, self.epoch = True, fields.get("epoch")
+        elif action in ("epoch_incremented", "ready"):
+            self.acts, self.epoch = True, fields.get("epoch") or record.controller_epoch
+        elif action == "resigned":
+            self.forget()
+        elif action == "initializing_context":
+            self.leadership.clear()
+            self.assigned.clear()
+            self.reads, self.shutting_down = True, frozenset()
+        elif action == "active_brokers":
+            self.reads, self.live = False, frozenset(details.ids(fields.get("brokers")))
+        elif action == "brokers_changed":
+            self.live = frozenset(details.ids(fields.get("live")))
+        elif action == "all_shutting_down":
+            self.shutting_down = frozenset(details.ids(fields.get("brokers")))
+        elif action == "removed_from_shutting_down":
+            self.shutting_down -= frozenset(details.ids(fields.get("brokers")))
+        elif action == "topics_changed":
+            deleted = fields.get("deleted") or ()
+            for key in [key for key in self.leadership if key[0] in deleted]:
+                del self.leadership[key]
+
+    def moved(self, record: Record, key: Key) -> None:
+        """It moved a partition: `record` says to which state, and who leads it now."""
+        if record.replicas is not None:
+            self.assigned[key] = record.replicas
+        if (now := led(record)) is not None:
+            self.leadership[key] = now
+        elif record.target == "NonExistentPartition" and record.action != SET:
+            self.leadership.pop(key, None)
+
+    def sent(self, record: Record, key: Key) -> None:
+        """It sends a partition's state from its context to all brokers."""
+        now = led(record)
+        if record.action == "UpdateMetadata" and now is not None and now.leader != LEADER_DURING_DELETE:
+            self.leadership[key] = now
+        if record.replicas is not None:
+            self.assigned[key] = record.replicas
+
+
+@dataclass
+class BrokerBeliefs:
+    """The memory of a broker's process; it ends with the process."""
+
+    hosted: dict[Key, Led] = field(default_factory=dict)
+    """The partitions that it leads or follows, by the last LeaderAndIsr that it obeyed."""
+    metadata: dict[Key, Led] = field(default_factory=dict)
+    """The metadata cache: every partition that it was sent."""
+
+    def cached(self, record: Record, key: Key) -> bool:
+        """An entry of the metadata cache was written; whether it is another one than before."""
+        now = led(record)
+        if now is None or self.metadata.get(key) == now:
+            return False
+        self.metadata[key] = now
+        return True
+
+    def did(self, record: Record, key: Key, broker: int) -> None:
+        """Apply an act of the broker with one partition."""
+        action = record.action
+        if action not in DEEDS:
+            return
+        now = led(record)
+        if action in ("become-leader", "become-follower") and now is not None:
+            if record.error is None:
+                self.hosted[key] = now
+            else:
+                self.hosted.setdefault(key, UNKNOWN_LEADER)
+        elif action in ("shrink-isr", "expand-isr") and now is not None and record.error is None:
+            before = self.hosted.get(key)
+            if before is not None and (before.leader, before.leader_epoch) == (broker, now.leader_epoch):
+                self.hosted[key] = now
+        elif action == "stop-replica" and record.error is None and "delete" in details.flags(record.detail):
+            self.hosted.pop(key, None)
+        elif action == "uncached":
+            self.metadata.pop(key, None)
+
+    def lost_dir(self, record: Record) -> None:
+        """A log directory failed: its copies are gone."""
+        lost = details.items(record.detail, "partitions")
+        for key in [key for key in self.hosted if f"{key[0]}-{key[1]}" in lost]:
+            del self.hosted[key]
 
 
 class ZNode(NamedTuple):

@@ -28,8 +28,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, find_marks, relevant_to, views_of
 from kafka_ctl.views.svg import SIZE, animated, explained, filmstrips, stacked, static_svg
-from kafka_ctl.views.widget.explanations import answered
-from kafka_ctl.views.widget.payload import RECORDED, SHEET, Data, payload, read_files
+from kafka_ctl.views.widget.payload import RECORDED, SHEET, Data, answered, payload, read_files
 from kafka_ctl.writing import write_file
 
 if TYPE_CHECKING:

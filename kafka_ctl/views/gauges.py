@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER
-from kafka_ctl.trace.beliefs import Key
 from kafka_ctl.trace.model import ClusterModel, controller_of
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import Key
 from kafka_ctl.views.cluster.travel import Waits
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.status import controller_epoch

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.replica import ReplicaState
-from kafka_ctl.trace.beliefs import ControllerSeen, Key, Led
 from kafka_ctl.trace.model import ClusterModel, controller_of
-from kafka_ctl.trace.seen import PartitionSeen
+from kafka_ctl.trace.seen import ControllerSeen, Key, Led, PartitionSeen
 from kafka_ctl.views.captions import brokers, listed
 
 ANSWERED = 1.0

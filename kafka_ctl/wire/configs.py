@@ -24,8 +24,7 @@ from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.metadata import topics_of
 from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
-from kafka_ctl.zookeeper.configs import change_config, read_config
-from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
 
 UNKNOWN, TOPIC, BROKER, LOGGER = 0, 2, 4, 8
 KINDS = {UNKNOWN: "UNKNOWN", 1: "ANY", TOPIC: "TOPIC", 3: "GROUP", BROKER: "BROKER", LOGGER: "BROKER_LOGGER"}

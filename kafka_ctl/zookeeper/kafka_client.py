@@ -191,3 +191,22 @@ def _error(answer: Result) -> Exception:
     except ZooKeeperError as error:
         return error
     raise AssertionError("the answer has no error")
+
+
+async def read_config(zk: KafkaZkClient, kind: str, name: str) -> dict[str, str]:
+    """The settings of `topics/orders` or `brokers/1`; none if none was ever set."""
+    answer = await zk.read(znodes.ConfigEntityZNode.path(kind, name))
+    return znodes.ConfigEntityZNode.decode(answer.value, kind, name) if isinstance(answer.value, bytes) else {}
+
+
+async def change_config(zk: KafkaZkClient, kind: str, name: str, changes: Mapping[str, str | None]) -> None:
+    """Set these settings, or remove those that are None, and notify every broker.
+
+    Kafka 2.0.1: zk/AdminZkClient.scala, changeEntityConfig
+    """
+    merged = await read_config(zk, kind, name) | dict(changes)
+    kept = {key: value for key, value in merged.items() if value is not None}
+    await zk.set_or_create_config(kind, name, znodes.ConfigEntityZNode.encode(kept))
+    prefix = znodes.ConfigChangeNotificationSequenceZNode.PREFIX
+    data = znodes.ConfigChangeNotificationSequenceZNode.encode(f"{kind}/{name}")
+    (await zk.write(Create(prefix, data, sequence=True))).checked()

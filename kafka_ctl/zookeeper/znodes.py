@@ -20,12 +20,12 @@ Kafka 2.0.1: zk/ZkData.scala, ZkData
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
-from kafka_ctl.zookeeper.json_fields import Fields, FixedZNode, SequentialZNode, encode_json, number
+from kafka_ctl.zookeeper.json_fields import Fields, FixedZNode, NotJson, SequentialZNode, encode_json, number
 
 
 class ControllerZNode(FixedZNode):
@@ -428,3 +428,43 @@ class ConfigChangeNotificationSequenceZNode(SequentialZNode):
         if fields.get("entity_path") is None and fields.get("version") == 1:
             return f"{fields.text('entity_type')}/{fields.text('entity_name')}"
         return fields.text("entity_path")
+
+
+SINGLE: dict[str, Callable[[bytes], object]] = {
+    ControllerEpochZNode.path(): ControllerEpochZNode.decode,
+    PreferredReplicaElectionZNode.path(): PreferredReplicaElectionZNode.decode,
+}
+"""Znodes at a fixed place, and how they are read."""
+
+
+def malformed(found: Mapping[str, tuple[bytes, int, int]]) -> Iterator[str]:
+    """The faults in `{path: (data, version, ephemeral owner)}`: the path, its data, the expected data.
+
+    Where Kafka reads something malformed it mostly fails, and its brokers elect one controller after the other. Data
+    that is not JSON it often treats as empty: such a znode is not malformed.
+    """
+    for path, (data, _, owner) in found.items():
+        try:
+            _check(path, data, owner)
+        except NotJson:
+            continue
+        except BadInput as error:
+            yield str(error)
+
+
+def _check(path: str, data: bytes, owner: int) -> None:
+    match path.split("/")[1:]:
+        case ["controller"] | ["brokers", "ids", _] if not owner:
+            if path != ControllerZNode.path():
+                number(BrokerIdsZNode.path(), path.rpartition("/")[2])
+            there = data[:60].decode("utf-8", "backslashreplace")
+            raise BadInput(f"{path}: {there!r} is not an ephemeral znode, so no broker can replace it")
+        case ["brokers", "topics", topic]:
+            TopicZNode.decode(data, topic)
+        case ["brokers", "topics", topic, "partitions", partition, "state"]:
+            where = topic, number(TopicPartitionsZNode.path(topic), partition)
+            TopicPartitionStateZNode.decode(data, 0, where)
+        case ["config", "topics", topic]:
+            ConfigEntityZNode.decode(data, "topics", topic)
+        case _ if path in SINGLE:
+            SINGLE[path](data)

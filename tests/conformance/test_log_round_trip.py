@@ -17,11 +17,10 @@ from typing import Any
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.kafka_log import shapes
+from kafka_ctl.kafka_log import templates as shapes
 from kafka_ctl.kafka_log.read import LogLine, parse_line
 from kafka_ctl.kafka_log.records import NO_RECORD, RECORDS, reading
-from kafka_ctl.kafka_log.shapes import BY_NAME, Shape
-from kafka_ctl.kafka_log.templates import GENERATIONS, Field, Template, book, capital
+from kafka_ctl.kafka_log.templates import BY_NAME, GENERATIONS, Field, Shape, Template, book, capital
 from kafka_ctl.kafka_log.write import NAMES, KafkaLines
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.trace import Record, Trace, details

@@ -203,7 +203,7 @@ def test_a_bad_step_is_named(prose: Prose) -> None:
 
 PAGE_IN_PYTHON = """
 import json
-from kafka_ctl.browser.page import connect
+from kafka_ctl.browser import connect
 said = []
 receive = connect(lambda text: said.append(json.loads(text)))
 def ask(**content):

@@ -14,7 +14,7 @@ from prose import Prose
 
 from kafka_ctl import extras
 from kafka_ctl.errors import BadInput, Unavailable, UnknownName
-from kafka_ctl.jupyter.course_folder import NAME, course_folder
+from kafka_ctl.jupyter.launch import NAME, course_folder
 from kafka_ctl.paths import COURSE_LIST, ROOT
 from kafka_ctl.setup.bootstrap import python_of
 from tools.notebooks import lessons

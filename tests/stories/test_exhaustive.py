@@ -10,10 +10,20 @@ from prose import Prose
 
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.exhaustive import STARTS, Round, Search, exhaust, scenarios
-from kafka_ctl.explore.report import account, story_text, write_story
-from kafka_ctl.explore.search import shortest
-from kafka_ctl.explore.tree import Branches, Case, Seen, Tree, digest, try_all
+from kafka_ctl.explore.exhaustive import (
+    STARTS,
+    Branches,
+    Case,
+    Round,
+    Search,
+    Seen,
+    Tree,
+    digest,
+    exhaust,
+    scenarios,
+    try_all,
+)
+from kafka_ctl.explore.search import account, shortest, story_text, write_story
 from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.event_order import GivenOrder, connection
 from kafka_ctl.lab.lab import Lab
@@ -132,7 +142,7 @@ def test_a_path_is_a_story() -> None:
 
     pair = case("2.0", "bounce", "expire_session")._replace(depth=4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kafka_ctl.explore.tree.Lab", Noted)
+        patch.setattr("kafka_ctl.explore.exhaustive.Lab", Noted)
         tree = Tree(pair)
         for path in ((), (1,), (1, 0, 1)):
             made = tree.go(path)

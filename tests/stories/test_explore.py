@@ -15,12 +15,20 @@ from prose import Prose
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.cluster import LeaderAndIsr
 from kafka_ctl.errors import UnknownName
-from kafka_ctl.explore import minimise
 from kafka_ctl.explore import play as playing
-from kafka_ctl.explore.minimise import Minimiser
 from kafka_ctl.explore.play import CRASH, DOES_NOT_QUIESCE, Failure, play
-from kafka_ctl.explore.report import story_text, summary, write_story
-from kafka_ctl.explore.search import Findings, Task, run, search, shortest
+from kafka_ctl.explore.search import (
+    Findings,
+    Minimiser,
+    Task,
+    plainer,
+    run,
+    search,
+    shortest,
+    story_text,
+    summary,
+    write_story,
+)
 from kafka_ctl.explore.walk import Walk, menu, walk
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
@@ -209,8 +217,8 @@ def test_an_opening_in_any_form_is_made_plainer(brokers: str, left: tuple[str, .
     with Lab.replay(text) as lab:
         assert lab.partition("t", 0).leader == 2
     drawn = Walk(opening, tuple(commands))
-    plainer = {str(each) for each in minimise.plainer(drawn.opening)}
-    assert {*left} <= plainer
+    simpler = {str(each) for each in plainer(drawn.opening)}
+    assert {*left} <= simpler
     broken = Failure("I99", "nothing of the kind")
     assert Minimiser(broken).minimise(drawn) == drawn
 

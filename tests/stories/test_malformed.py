@@ -13,7 +13,7 @@ from prose import Prose
 
 from kafka_ctl import ConditionNotMet, KafkaCtlError, Lab
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.zookeeper.malformed import malformed
+from kafka_ctl.zookeeper.znodes import malformed
 
 
 @pytest.mark.parametrize("generation", ["0.10", "2.0"])

@@ -15,10 +15,10 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import BY_NAME, DEFECTS, FIELDS
 from kafka_ctl.invariants import INVARIANTS
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.museum import EXHIBITS, Exhibit, ExhibitRun, Question, find, report
-from kafka_ctl.museum.exhibit import STORIES
+from kafka_ctl.museum import EXHIBITS, Exhibit, ExhibitRun, Question, find
+from kafka_ctl.museum.exhibit import STORIES, describe, verdict
 from kafka_ctl.paths import ROOT
-from kafka_ctl.views.explain.violations import SHORT, SHOULD
+from kafka_ctl.views.explain.rules import SHORT, SHOULD
 from kafka_ctl.views.explain.why import why
 from kafka_ctl.views.frames import film
 from tests.stories.test_why_everywhere import check
@@ -48,7 +48,7 @@ def test_an_exhibit_shows_its_bug_and_is_sound_without_it(run: ExhibitRun) -> No
     assert run.broken.generation == exhibit.generation
     assert run.fixed.generation == exhibit.fixed != exhibit.generation
     assert all(exhibit.generation.has(field) is not value for field, value in exhibit.fix.items())
-    assert report.verdict(run).startswith(f"{exhibit.name:<12}  shows, and is sound")
+    assert verdict(run).startswith(f"{exhibit.name:<12}  shows, and is sound")
 
 
 def differs(left: list[int], right: list[int], ends: tuple[int, int]) -> bool:
@@ -123,7 +123,7 @@ def test_an_exhibit_has_its_words(exhibit: Exhibit) -> None:
 def test_an_exhibit_is_reported_as_it_was_recorded(name: str, pytestconfig: pytest.Config) -> None:
     """`pytest --rewrite` records it anew."""
     with find(name).show() as run:
-        reported = report.describe(run) + "\n"
+        reported = describe(run) + "\n"
     path = REPORTS / f"{name}.txt"
     if pytestconfig.getoption("--rewrite"):
         path.write_text(reported, "utf-8")
@@ -171,13 +171,13 @@ def test_an_exhibit_that_shows_nothing_says_so() -> None:
     harmless = replace(exhibit, caught_by="I7")
     with harmless.show() as run:
         assert not run.is_caught
-        assert "Nothing: invariant I7 holds." in report.describe(run)
-        assert "DOES NOT SHOW, and is sound" in report.verdict(run)
+        assert "Nothing: invariant I7 holds." in describe(run)
+        assert "DOES NOT SHOW, and is sound" in verdict(run)
     unhealed = replace(exhibit, fix={"caches_bumped_epoch": True})
     with unhealed.show() as run:
         assert not run.is_sound
-        assert "I21 no-dead-leader" in report.describe(run).split("The same story")[1]
-        assert "NOT SOUND" in report.verdict(run)
+        assert "I21 no-dead-leader" in describe(run).split("The same story")[1]
+        assert "NOT SOUND" in verdict(run)
 
 
 def test_a_showing_that_fails_leaves_no_lab_behind(monkeypatch: pytest.MonkeyPatch) -> None:

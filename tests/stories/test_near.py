@@ -8,8 +8,7 @@ import pytest
 
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.report import summary
-from kafka_ctl.explore.search import Task, search
+from kafka_ctl.explore.search import Task, search, summary
 from kafka_ctl.explore.walk import stories, walk_near
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story

@@ -37,7 +37,7 @@ from kafka_ctl.requests import (
 from kafka_ctl.trace import Record, Recorder
 from kafka_ctl.trace.catalogue import catalogue, find, reason_of, rows
 from kafka_ctl.views import captions, legend
-from kafka_ctl.views.explain import elections, rules, violations
+from kafka_ctl.views.explain import elections, rules
 from kafka_ctl.views.explain.why import RULES
 from kafka_ctl.views.frames import VIEWS, film
 from kafka_ctl.views.steps import Step, steps
@@ -45,7 +45,7 @@ from kafka_ctl.wire.client import ask, exchange
 from tests import text_stories
 from tests.stories import test_mechanisms
 
-COMPOSING: tuple[ModuleType, ...] = (captions, elections, rules, violations)
+COMPOSING: tuple[ModuleType, ...] = (captions, elections, rules)
 """The modules whose `return` statements are sentences, or findings."""
 SILENT = {"by_controller", "decider", "sameness", "call", "decide", "election_blocked_by", "_election_of", "_chain",
           "_anchor", "_target", "_values", "_inputs", "_word", "_of_path", "_rows", "_otherwise", "knowledge",
@@ -342,7 +342,7 @@ def test_the_sentence_of_a_rule(prose: Prose, name: str) -> None:
 
 
 def test_what_should_have_happened_of_each_invariant(prose: Prose) -> None:
-    prose(*(f"{id}: {text}" for id, text in violations.SHOULD.items()))
+    prose(*(f"{id}: {text}" for id, text in rules.SHOULD.items()))
 
 
 @pytest.mark.parametrize("name", ["REPLICAS", "MARKS", "COUNTED", "ZOOKEEPER", "SPACE_TIME", "TIMELINE", "MACHINE"])

@@ -11,8 +11,7 @@ from prose import Prose
 
 from kafka_ctl import Lab
 from kafka_ctl.trace import Record, Trace
-from kafka_ctl.views.explain.executed_lines import again, lines_of, loops_in
-from kafka_ctl.views.explain.source import Source
+from kafka_ctl.views.explain.source import Source, again, lines_of, loops_in
 from kafka_ctl.views.explain.why import UNKNOWN, Why, explanations, whys
 from kafka_ctl.views.explain.why import why as explain
 

@@ -13,8 +13,7 @@ from prose import Prose
 from kafka_ctl import Generation, Lab
 from kafka_ctl.invariants import INVARIANTS
 from kafka_ctl.trace.catalogue import catalogue
-from kafka_ctl.views.explain.rules import decider
-from kafka_ctl.views.explain.violations import SHOULD
+from kafka_ctl.views.explain.rules import SHOULD, decider
 from kafka_ctl.views.explain.why import Why, is_explained, is_offered, most_relevant, why, whys
 from kafka_ctl.views.steps import Step, steps
 

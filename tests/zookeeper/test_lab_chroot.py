@@ -27,7 +27,7 @@ from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper import znodes
-from kafka_ctl.zookeeper.real.lock import LOCK
+from kafka_ctl.zookeeper.real.chroot import LOCK
 from kafka_ctl.zookeeper.real.server import CONFIG, EmbeddedServer
 
 SHORT = {

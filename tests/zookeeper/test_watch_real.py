@@ -15,8 +15,8 @@ from kafka_ctl.cli.commands import status
 from kafka_ctl.foreign.read_only import ReadOnlyStore
 from kafka_ctl.foreign.watch import Watch
 from kafka_ctl.simulation.clock import RealClock
-from kafka_ctl.zookeeper.real.bare import BareStore
 from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word
+from kafka_ctl.zookeeper.real.store import BareStore
 
 server = pytest.fixture(scope="module")(started)
 SESSION = 2

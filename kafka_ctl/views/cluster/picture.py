@@ -16,8 +16,17 @@ from typing import NamedTuple
 
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster.street import STREET, arranged, session
-from kafka_ctl.views.cluster.travel import LateReplicas, Waits, lag_text, tokens, with_waits, znode_of
+from kafka_ctl.views.cluster.travel import (
+    STREET,
+    LateReplicas,
+    Waits,
+    arranged,
+    lag_text,
+    session,
+    tokens,
+    with_waits,
+    znode_of,
+)
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.gauges import Leaderless, seconds

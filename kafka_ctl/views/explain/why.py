@@ -2,7 +2,7 @@
 
 Elections are decided again by `election.py` from what the record says of them, once as they were and once for each
 "otherwise", so the answer cannot differ from what the controller does. Which lines ran is found by replaying the lab's
-story (`executed_lines.py`); a trace without a story shows the function without marks, and says so.
+story (`source.py`); a trace without a story shows the function without marks, and says so.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.elections import RULES as ELECTIONS
 from kafka_ctl.views.explain.elections import election
-from kafka_ctl.views.explain.executed_lines import Call, Lines, Run, code_of
 from kafka_ctl.views.explain.rules import (
     FIRST,
+    NAMES,
     act,
     broker,
     controller,
@@ -45,9 +45,9 @@ from kafka_ctl.views.explain.rules import (
     refused_write,
     replica,
     response,
+    violation,
 )
-from kafka_ctl.views.explain.source import Finding, Source, cited, source
-from kafka_ctl.views.explain.violations import NAMES, violation
+from kafka_ctl.views.explain.source import Call, Finding, Lines, Run, Source, cited, code_of, source
 from kafka_ctl.views.status import difference_of, difference_text
 
 _folded: WeakKeyDictionary[Recorder, ClusterModel] = WeakKeyDictionary()
@@ -142,7 +142,7 @@ def why(
 ) -> Why:
     """The explanation of the record `seq` of this trace. Raises BadInput if there is no such record.
 
-    `lines` finds out which lines ran, see `lines_of` in `views/explain/executed_lines.py`; without it, and of what
+    `lines` finds out which lines ran, see `lines_of` in `views/explain/source.py`; without it, and of what
     happened after the record `most`, none is marked but an election's.
     """
     if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < len(trace):

@@ -3,195 +3,88 @@
 The player's pictures go on growing while the lab runs. A click makes one call of the lab, which is added to the
 visible script; what the lab refuses is said in its own sentence. Only what is new is sent to the browser, and only for
 visible views: one whose drawing has no room for it (another topic, another moment on a time axis) is drawn again.
+
+A run that a lab has left for an earlier moment is kept as a future to return to.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import traitlets
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
-from kafka_ctl.generation import Generation
-from kafka_ctl.kafka_log.write import KafkaLogs
 from kafka_ctl.lab.commands import rarely_collected
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.menu import clicked
 from kafka_ctl.lab.menu import menu as buttons
-from kafka_ctl.lab.recorded_run import RecordedRun, at_moment, replayed, take_over, undo
+from kafka_ctl.lab.recorded_run import RecordedRun, at_moment, replayed, run_on, take_over, undo
 from kafka_ctl.lab.story import REFUSED, UNTIL, Command, Opening
+from kafka_ctl.ports import LIMIT
 from kafka_ctl.reassign.plan import write_plan
-from kafka_ctl.trace.model import ClusterModel
+from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.explain.why import is_offered
-from kafka_ctl.views.frames import DIFFERING, MACHINES, VIEWS, Film, FilmBuilder, interpolate_positions, view_class
-from kafka_ctl.views.gauges import Gauge, Gauges
-from kafka_ctl.views.palette import GLYPHS
-from kafka_ctl.views.status import Differences, summary
-from kafka_ctl.views.steps import Step, Supergraph, newsworthy, steps
-from kafka_ctl.views.widget.futures import MOST_KEPT, SPEEDS, Future, future, pass_time, shared
+from kafka_ctl.views.frames import Film
+from kafka_ctl.views.steps import newsworthy
+from kafka_ctl.views.widget.live_film import LiveFilm, shared
 from kafka_ctl.views.widget.payload import (
     LIVE,
-    LOGS,
     Data,
-    Rows,
-    add_logs,
-    frame_data,
     number_in,
     read_message,
     text_in,
     texts_in,
-    view_data,
 )
 from kafka_ctl.views.widget.player import Widget
-from kafka_ctl.views.widget.things import changes, things, together
 
-AT_ONCE = 150
-"""The most steps that one command makes; more are joined."""
-KEPT = 600
-"""The most steps that are kept; when there are more, the older half is left to `lab.player()`."""
+MOST_KEPT = 20
+"""The most futures that are kept; the oldest is forgotten."""
+WAITS = ("settle", "run_for", "step", "run_until_violation")
+"""The commands that only let time pass."""
+SPEEDS = (1.0, 10.0)
+"""Virtual seconds in a real one, while time runs by itself."""
+LONGEST = 1000
+"""The most real milliseconds that are made up for at once: a page that was late does not make time jump."""
 
 
-class LiveFilm:
-    """The frames so far, and the reels of the views that are shown; `read` and `show` give what is new as data.
+class Future(NamedTuple):
+    """A run that was left: its last command that did more than let time pass, its end in seconds, its commands."""
 
-    The first frame shows the state after `first` records. `before` is the film of a run that began in the same way:
-    the steps that both have are taken from it.
+    last: Command | None
+    time: float
+    commands: tuple[Command, ...]
+
+
+def future(lab: RecordedRun) -> Future:
+    """The present run of a lab as a future to return to."""
+    commands = tuple(lab.commands)
+    given = [command for command in commands if command.name != UNTIL]
+    acts = [command for command in given if command.asked.name not in WAITS] or given
+    return Future(acts[-1] if acts else None, lab.now, commands)
+
+
+def pass_time(lab: RecordedRun, passed: float, speed: float | None, piece: Command | None) -> Command | None:
+    """Let the time pass that fits so many real milliseconds; the story has all pieces as one `run_for`, `piece`.
+
+    `speed` is one of `SPEEDS`; with None, silence is skipped: time goes on to the next step, and not at all while all
+    is quiet. Raises BadInput when no step has come within an hour.
     """
-
-    def __init__(self, trace: Recorder, generation: str, first: int = 0, before: LiveFilm | None = None) -> None:
-        self.trace, self.generation = trace, Generation(generation)
-        self.first = self.place = first
-        self.supergraph, self.model, self.differences = Supergraph(sizes_only=True), ClusterModel(), Differences()
-        self.gauges, self.gauged = Gauges(trace), list[Gauge]()
-        self.supergraph.add(trace.records[:first])
-        self.model.apply_all(trace.records[:first])
-        self.logs = KafkaLogs(tuple(LOGS), generation)
-        self.steps: list[Step] = []
-        opening = frame_data("start", 0.0, "Before the first step.", "", None, ())
-        self.things = things(self.model, ())
-        self.frames = [opening | changes({}, self.things)]
-        self.frame_of: dict[int, int] = {}
-        self.builders: dict[str, tuple[FilmBuilder, Rows, tuple[int, int]]] = {}
-        if before is not None:
-            self._begin_as(before)
-        self.known = len(self.frames)
-        """The frames that the film before had, too."""
-        self.read(2 * AT_ONCE)
-
-    def _begin_as(self, before: LiveFilm) -> None:
-        both = shared(before.trace.records, self.trace.records)
-        known = [step for step in before.steps if step.upto <= both]
-        if known:
-            self.first, self.frames = before.first, before.frames[:1]
-            self.things = together(self.frames)
-            self._take(known, self.trace.records[: known[-1].upto])
-
-    def film_data(self, views: list[str]) -> Data:
-        """Everything so far, with these views."""
-        self.builders.clear()
-        titles = [[name, view_class(name).title] for name in VIEWS]
-        shown = [self.show(name) for name in views]
-        return {"frames": self.frames, "glyphs": GLYPHS, "tabs": titles, "views": shown, "asks": True}
-
-    def read(self, most: int = AT_ONCE) -> list[Data]:
-        """Read the records since the last time; returns the new frames."""
-        new = self.trace.records[self.place :]
-        return self._take(steps(new, newsworthy, most), new)
-
-    def _take(self, found: list[Step], new: list[Record]) -> list[Data]:
-        before = len(self.frames)
-        self.supergraph.add(new)
-        for step in found:
-            self._add(step)
-        self.place += len(new)
-        seqs = [(), *(step.seqs for step in self.steps)]
-        logs = {
-            name: [(seq, line) for seq, line in own if seq >= self.first] for name, own in self.logs.add(new).items()
-        }
-        add_logs(self.frames[before:], seqs[before:], logs)
-        return self.frames[before:]
-
-    def moment(self, frame: int) -> tuple[int, int] | None:
-        """The last record of what a frame shows, and the first of the next step; None for the last frame: the end."""
-        if frame >= len(self.steps):
-            return None
-        upto = self.steps[frame - 1].upto if frame else self.first
-        return max(0, upto - 1), self.steps[frame].records[0].seq
-
-    def _add(self, step: Step) -> None:
-        """Count a step of the new records into those of all records."""
-        records = self.trace.records
-        seq = step.records[0].cause
-        while seq is not None and seq not in self.frame_of:
-            seq = records[seq].cause
-        upto = self.place + step.upto
-        cause = None if seq is None else self.frame_of[seq]
-        self.model.apply_all(records[self.model.seq + 1 : upto])
-        self.frame_of.update(dict.fromkeys(step.seqs, len(self.frames)))
-        self.steps.append(step._replace(upto=upto, cause=None if cause is None else cause - 1))
-        text, status = caption(step.records, records), summary(self.model)
-        differs = self.differences.update(self.model).text()
-        before, self.gauged = self.gauged, self.gauges.at(self.model, step.time_ms)
-        gauges = None if before == self.gauged else self.gauged
-        known, self.things = self.things, things(self.model, self.gauges.leaderless.since)
-        frame = frame_data(step.kind, step.time_ms, text, status, cause, step.seqs, differs, gauges)
-        frame |= {"why": is_offered(self.trace, step.seqs, self.generation)}
-        self.frames.append(frame | changes(known, self.things))
-
-    def show(self, view: str) -> Data:
-        """The view as a whole, with all frames so far."""
-        kind, records = view_class(view), self.trace.records
-        options = {"generation": self.generation.name} if view in DIFFERING else {}
-        builder = FilmBuilder(view, kind(self.supergraph.model(), records, self.steps, **options), records, self.first)
-        builder.add(records, self.steps, [frame["caption"] for frame in self.frames[1:]])
-        interpolate_positions(builder.film.frames)
-        rows = Rows()
-        self.builders[view] = builder, rows, self.supergraph.size
-        return view_data(builder.film, rows)
-
-    def grow(self, view: str) -> Data | None:
-        """The frames that a view does not have yet; None when it must be shown anew."""
-        builder, rows, size = self.builders[view]
-        if not self._fits(builder, size):
-            return None
-        have = len(builder.film)
-        builder.add(self.trace.records, self.steps[have - 1 :], [frame["caption"] for frame in self.frames[have:]])
-        return rows.add(builder.film.frames[have:])
-
-    def _fits(self, builder: FilmBuilder, size: tuple[int, int]) -> bool:
-        """True if a drawing has room for all there is now."""
-        view = builder.film.view
-        if view == "zookeeper":
-            before: Any = builder.drawing
-            now = view_class(view)(self.supergraph.model(), self.trace.records, self.steps)
-            return bool(now.drawn == before.drawn)
-        return view in MACHINES or (view == "cluster" and self.supergraph.size[0] == size[0])
-
-    @property
-    def too_long(self) -> bool:
-        return len(self.steps) > KEPT
-
-    def forget(self) -> None:
-        """Leave out the older half of the steps; frames are counted anew."""
-        cut = len(self.steps) - KEPT // 2
-        self.first = self.steps[cut - 1].upto
-        later = [s._replace(cause=s.cause - cut if s.cause and s.cause >= cut else None) for s in self.steps[cut:]]
-        gauges = next(frame["gauges"] for frame in self.frames[cut::-1] if "gauges" in frame)
-        opening = (
-            self.frames[cut]
-            | {"gauges": gauges, "things": together(self.frames[: cut + 1])}
-            | {"kind": "start", "caption": "The state before the first step.", "cause": None}
-        )
-        self.steps, self.frames = later, [opening, *self.frames[cut + 1 :]]
-        for frame, step in zip(self.frames[1:], later, strict=True):
-            frame["cause"] = None if step.cause is None else step.cause + 1
-        self.frame_of = {seq: n for n, step in enumerate(later, 1) for seq in step.seqs}
+    if speed is not None:
+        return run_on(lab, round(min(passed, LONGEST) * speed) / 1000, piece)
+    clock, begun, size = lab.world.clock, lab.now, len(lab.trace)
+    assert isinstance(clock, VirtualClock)
+    while not clock.loop.idle and not any(map(newsworthy, lab.trace.records[size:])):
+        if lab.now - begun > LIMIT:
+            raise BadInput(f"nothing has happened within {LIMIT:g} s of virtual time")
+        wait = (clock.loop.next_time or clock.now()) - clock.now()
+        piece = run_on(lab, math.floor(wait * 1000 + 1) / 1000, piece)
+    return piece
 
 
 def script(lab: RecordedRun, name: str = "lab") -> list[str]:
@@ -438,7 +331,7 @@ class Live(Widget):
 
     def _explain(self, frame: int) -> None:
         """Answer "why?", and once more when it is known which lines ran: that takes a replay."""
-        from kafka_ctl.views.explain.executed_lines import lines_of
+        from kafka_ctl.views.explain.source import lines_of
         from kafka_ctl.views.explain.why import explanations
 
         seqs = self.live_film.frames[frame]["seqs"]

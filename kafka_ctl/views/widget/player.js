@@ -18,7 +18,7 @@ const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a cont
 const LOGS = { events: "controller", log: "state-change" };   // Kafka's logs, by the names of a frame's lines of them
 const STANDS = { leader: "leaders", insync: "in sync", lagging: "out of sync", offline: "offline", new: "new", deleting: "being deleted" };
 const COUNT = /(?<=\S )\d+\.\d(?=(?: of [\d.]+)? s(?:,|$))/g;   // what counts seconds: `silent 3.2 of 6 s`, `orders-0 for 3.2 s, orders-1 for 0.4 s`
-const RAILS = 22;   // pixels of a column that a pill leaves to the lines beside it; `street.py` says the same
+const RAILS = 22;   // pixels of a column that a pill leaves to the lines beside it; `travel.py` says the same
 const BESIDE = 1018;   // pixels of a player from which on the log may stand beside the picture
 const STUTTER = 900;   // with more parts than this nothing is animated
 

@@ -19,12 +19,11 @@ from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.explain.executed_lines import Lines
+from kafka_ctl.views.explain.source import Lines
 from kafka_ctl.views.explain.why import explanations
 from kafka_ctl.views.frames import Film, check_player, film, find_marks, relevant_to, views_of
 from kafka_ctl.views.svg import filmstrips, stacked, static_svg
-from kafka_ctl.views.widget.explanations import with_log
-from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, number_in, payload, read_message
+from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, number_in, payload, read_message, with_log
 
 
 class Widget(anywidget.AnyWidget):
@@ -108,7 +107,7 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
     keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...), `index`, `speed`, `loop`,
     `theme`, `marks` (names of steps for links in the prose, see `views/frames.py`), and `lines` (what finds the lines
-    that ran, see `views/explain/executed_lines.py`). `index` is a number, -1 for the last step, one of the marks, or
+    that ran, see `views/explain/source.py`). `index` is a number, -1 for the last step, one of the marks, or
     words: the player opens at the first step with them in its sentence. Raises UnknownName for another view, BadInput
     for an empty trace.
     """

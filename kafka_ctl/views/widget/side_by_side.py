@@ -17,7 +17,7 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.explain.executed_lines import Lines, Replayable, lines_of
+from kafka_ctl.views.explain.source import Lines, Replayable, lines_of
 from kafka_ctl.views.explain.why import explanations, is_offered, whys
 from kafka_ctl.views.export import checked, write
 from kafka_ctl.views.frames import (
@@ -33,8 +33,7 @@ from kafka_ctl.views.frames import (
     view_class,
 )
 from kafka_ctl.views.steps import Step, Supergraph, join, steps
-from kafka_ctl.views.widget.explanations import numbered
-from kafka_ctl.views.widget.payload import Data, number_in, payload, read_message
+from kafka_ctl.views.widget.payload import Data, number_in, numbered, payload, read_message
 from kafka_ctl.views.widget.player import Player
 
 SIDES = ("left", "right")

@@ -14,9 +14,8 @@ from kazoo.security import OPEN_ACL_UNSAFE
 from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.ports import RealTime
 from kafka_ctl.trace.record import Recorder
-from kafka_ctl.zookeeper.real.causes import OperationRecorder, parent
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
-from kafka_ctl.zookeeper.real.session import RemoteSession
+from kafka_ctl.zookeeper.real.session import OperationRecorder, RemoteSession, parent
 from kafka_ctl.zookeeper.store import (
     Children,
     Create,
@@ -301,3 +300,17 @@ def parse_address(address: str) -> tuple[str, str]:
 
 def _ignore(_: object) -> None:
     """The store's own session sets no watches and has no listener."""
+
+
+class BareStore(RemoteStore):
+    """The way to a ZooKeeper that belongs to others; `auth` are the credentials of every session."""
+
+    def __init__(self, address: str, clock: RealTime | None = None, auth: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(address, clock)
+        self.auth = auth
+
+    async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> RemoteSession:
+        session = RemoteSession(self, actor, timeout, watcher, listener)
+        await session.open()
+        self.sessions.add(session)
+        return session

@@ -8,7 +8,7 @@ from labs import by_hand, until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab, Unavailable
-from kafka_ctl.foreign.release import release_of
+from kafka_ctl.foreign.cluster import release_of
 from kafka_ctl.lab.foreign import options_of
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 

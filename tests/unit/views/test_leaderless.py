@@ -6,7 +6,7 @@ import pytest
 
 from kafka_ctl import Lab
 from kafka_ctl.trace.model import ClusterModel
-from kafka_ctl.views.cluster.street import PILLS, arranged, route
+from kafka_ctl.views.cluster.travel import PILLS, arranged, route
 from kafka_ctl.views.frames import Token, film
 from kafka_ctl.views.gauges import Gauges
 

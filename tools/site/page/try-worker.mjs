@@ -22,7 +22,7 @@ self.fetch = async (...asked) => {
 try {
   const python = await loadPyodide({ packages: $packages, env: { KAFKA_CTL_DATA: "" } });
   post({ do: "progress" });
-  const page = python.pyimport("kafka_ctl.browser.page");
+  const page = python.pyimport("kafka_ctl.browser");
   receive = page.connect((text) => postMessage(text));
   waiting.forEach((text) => receive(text));
 } catch (error) {

@@ -13,7 +13,7 @@ from prose import Prose
 from kafka_ctl import BadInput, Costs, Lab, UnknownName
 from kafka_ctl.assignment import assign
 from kafka_ctl.exercises.exercise import PictureGuess
-from kafka_ctl.jupyter.widgets import GuessPicture, GuessWidget
+from kafka_ctl.jupyter.exercises import GuessPicture, GuessWidget
 from kafka_ctl.views.widget.player import Player
 from kafka_ctl_course import GUESSES, quiet_lab
 from kafka_ctl_course.figures.deletion import deletion, facts

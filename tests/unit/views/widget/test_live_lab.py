@@ -15,10 +15,10 @@ from kafka_ctl.lab.menu import MENU, THINGS, buttons, clicked, menu
 from kafka_ctl.views.frames import VIEWS, film
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import newsworthy
-from kafka_ctl.views.widget.live import KEPT, Live, LiveFilm, script
+from kafka_ctl.views.widget.live import Live, script
+from kafka_ctl.views.widget.live_film import KEPT, LiveFilm, together
 from kafka_ctl.views.widget.payload import LOGS
 from kafka_ctl.views.widget.side_by_side import side_by_side
-from kafka_ctl.views.widget.things import together
 
 PLAN = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[3,2],"log_dirs":["any","any"]}]}'
 GIVEN = {"rate": "1000", "value": "true",
@@ -430,7 +430,7 @@ def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
 def test_a_picture_that_has_forgotten_plays_what_is_new(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     live = lab.live()
     messages = sent(live)
-    monkeypatch.setattr("kafka_ctl.views.widget.live.KEPT", len(live.live_film.steps))
+    monkeypatch.setattr("kafka_ctl.views.widget.live_film.KEPT", len(live.live_film.steps))
     act(live, "broker:1", "kill")
     assert live.film["frames"][live.index]["caption"].startswith("Broker 1 is killed")
     assert messages == [{"do": "play", "from": live.index}]
