@@ -10,11 +10,11 @@ from prose import FOLDER, GoldenFile, Prose, heading, recorded
 from xdist.scheduler import LoadFileScheduling
 
 from kafka_ctl.history import session
+from tools import java_classes
 
 hypothesis.settings.register_profile("kafka_ctl", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("kafka_ctl")
-# Every question of a test is asked of a few records, once: compiling it well costs more than it saves.
-session.JAVA_OPTIONS.append("-XX:TieredStopAtLevel=1")
+session.JAVA_OPTIONS += java_classes.options()
 
 
 PASSED = pytest.StashKey[bool]()
