@@ -26,9 +26,10 @@ MOST_INSTALLED = 250_000_000
 """Bytes of everything that `pip install kafka-ctl` brings, without bytecode: uv makes none, pip another 60 MB."""
 LESSON = "notebooks/starter/01-electing-a-controller.ipynb"
 CELLS = """\
-import json, sys
+import gc, json, sys
 from IPython.core.interactiveshell import InteractiveShell
 
+gc.collect = lambda: 0  # half a second at each reset
 shell = InteractiveShell.instance(colors="NoColor")
 shell.display_formatter.active_types = shell.display_formatter.format_types
 for path in sys.argv[1:]:
