@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple, NoReturn, TypedDict
 
 from kafka_ctl.errors import BadInput, UnknownName, short
@@ -480,6 +481,10 @@ class Generation:
     @property
     def changes(self) -> dict[str, bool]:
         """The switches in which a hybrid differs from the generation it is named after."""
+        return dict(self._changes)
+
+    @cached_property
+    def _changes(self) -> dict[str, bool]:
         return {d.name: self.has(d.name) for d in FIELDS if self.has(d.name) != d.values[self.name]}
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ one ZooKeeper call at a time slow and a pipelined window of ten fast on the lab'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 
@@ -85,5 +85,4 @@ class Costs:
     @property
     def changes(self) -> dict[str, float]:
         """The entries that are not as usual."""
-        usual = asdict(Costs())
-        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return {name: value for name, value in vars(self).items() if value != getattr(Costs, name)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, NamedTuple
 
 from kafka_ctl.errors import short
@@ -128,6 +129,7 @@ def too_low(move: Move, rate: float) -> str:
     return next((text for each, text in forgotten if math.isclose(each, rate)), asked)
 
 
+@cache
 def seconds_to_move(move: Move, rate: float, most: float) -> float | None:
     """The seconds that a move takes with a throttle in MB a second; None for more than `most`."""
     with quiet_lab(5, generation="2.4") as lab:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -57,7 +58,10 @@ def lab(root: Path) -> Iterator[Server]:
         settings.mkdir(parents=True)
         quiet = json.dumps({"fetchNews": "false", "checkForUpdates": False})
         (settings / "notification.jupyterlab-settings").write_text(quiet)
+        # As in tools/__init__.py; a Python that starts imports it.
+        Path(folder, "sitecustomize.py").write_text("import sys; sys.modules['rfc3987_syntax'] = None\n")
         environ = {
+            "PYTHONPATH": os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")])),
             "JUPYTER_CONFIG_DIR": f"{folder}/config",
             "JUPYTER_DATA_DIR": f"{folder}/data",
             "JUPYTER_RUNTIME_DIR": f"{folder}/run",

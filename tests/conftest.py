@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -10,12 +11,11 @@ from prose import FOLDER, GoldenFile, Prose, heading, recorded
 from xdist.scheduler import LoadFileScheduling
 
 from kafka_ctl.history import session
+from tools import java_classes
 
 hypothesis.settings.register_profile("kafka_ctl", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("kafka_ctl")
-# Every question of a test is asked of a few records, once: compiling it well costs more than it saves.
-session.JAVA_OPTIONS.append("-XX:TieredStopAtLevel=1")
-
+session.JAVA_OPTIONS += java_classes.options()
 
 PASSED = pytest.StashKey[bool]()
 CASES = pytest.StashKey[dict[Path, list[str]]]()
@@ -67,12 +67,18 @@ REAL_TIME = (
 that has just ended. Each of these tests gets a second try; pytest names those that needed it (`RERUN`)."""
 
 
+@cache
+def in_real_time(file: Path) -> bool:
+    """True for a file of such tests."""
+    return any(file.is_relative_to(Path(__file__).parent / place) for place in REAL_TIME)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Remember which tests there are, before any is deselected."""
     cases = config.stash.setdefault(CASES, {})
     for item in items:
-        if any(item.path.is_relative_to(Path(__file__).parent / place) for place in REAL_TIME):
+        if in_real_time(item.path):
             item.add_marker(pytest.mark.flaky(reruns=1))
         if "prose" in getattr(item, "fixturenames", ()):
             cases.setdefault(item.path, []).append(heading(item.name))

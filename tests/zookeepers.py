@@ -101,10 +101,15 @@ def missing() -> str:
         return str(reason)
 
 
-def started() -> Iterator[EmbeddedServer]:
-    """A server for a fixture; the test is skipped where there can be none."""
+def needed() -> None:
+    """Skip the test where there can be no server. A mark would start one in each process that collects the tests."""
     if missing():
         pytest.skip(missing())
+
+
+def started() -> Iterator[EmbeddedServer]:
+    """A server for a fixture; the test is skipped where there can be none."""
+    needed()
     with EmbeddedServer() as server:
         yield server
 

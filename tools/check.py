@@ -12,26 +12,29 @@ import tempfile
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 from kafka_ctl.exercises.progress_file import FOLDER
 from kafka_ctl.paths import ROOT
+from tools import java_classes
 
 
 class Step(NamedTuple):
     """One check: a module to run with arguments; `counts` when pytest can say how many tests it was.
 
-    `environ` is added to the environment.
+    `short_java` when its Java is asked little. A step that is `aside` runs beside those after it, up to the first that
+    counts.
     """
 
     name: str
     arguments: tuple[str, ...]
     counts: bool = False
-    environ: Mapping[str, str] = MappingProxyType({})
+    short_java: bool = False
+    aside: bool = False
 
 
 # The rooms of the tests, those with the longest files first: a long file that begins last keeps the others waiting.
@@ -52,18 +55,16 @@ NOTEBOOKS = (
     "notebooks",
 )
 
-# The Java of a notebook lives for a minute: to compile its code well costs more than that saves.
-SHORT_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
-
 STEPS = (
+    Step("classes", ("tools.java_classes",), aside=True),
     Step("format", ("ruff", "format", "--check", ".")),
     Step("lint", ("ruff", "check", ".")),
     Step("types", ("mypy",)),
     Step("diagrams", ("kafka_ctl", "diagrams", "--check")),
     Step("editions", ("tools.notebooks", "editions", "--check")),
     Step("tests", ("pytest", *TESTS), counts=True),
-    Step("notebooks", ("pytest", *NOTEBOOKS), counts=True, environ=SHORT_JAVA),
-    Step("starters", ("tools.notebooks", "run"), environ=SHORT_JAVA),
+    Step("notebooks", ("pytest", *NOTEBOOKS), counts=True, short_java=True),
+    Step("starters", ("tools.notebooks", "run"), short_java=True),
 )
 
 
@@ -84,8 +85,20 @@ def main(argv: Sequence[str], steps: Sequence[Step] = STEPS, root: Path = ROOT) 
     """Run every step, also after one has failed, and return 0 only when all passed."""
     if argv:
         return subprocess.call([sys.executable, "-m", "pytest", *argv], cwd=root)
-    outcomes = [run(step, root) for step in steps]
-    print(summary(outcomes), flush=True)
+    began = time.monotonic()
+    outcomes: list[Outcome] = []
+    beside: list[Future[Outcome]] = []
+    with ThreadPoolExecutor() as pool:
+        for step in steps:
+            if step.aside:
+                beside.append(pool.submit(run, step, root))
+                continue
+            if step.counts:
+                outcomes += [each.result() for each in beside]
+                beside = []
+            outcomes.append(run(step, root))
+    outcomes += [each.result() for each in beside]
+    print(summary(outcomes, time.monotonic() - began), flush=True)
     return int(any(outcome.status for outcome in outcomes))
 
 
@@ -97,7 +110,8 @@ def run(step: Step, root: Path) -> Outcome:
         report = Path(folder, "report.xml")
         more = [f"--junitxml={report}"] if step.counts else []
         # The notebooks hold the answers; no learner has solved an exercise.
-        environ = {**step.environ, **os.environ, FOLDER: ""}
+        java = {"JDK_JAVA_OPTIONS": " ".join(java_classes.options())} if step.short_java else {}
+        environ = {**java, **os.environ, FOLDER: ""}
         status = subprocess.call([sys.executable, "-m", *step.arguments, *more], cwd=root, env=environ)
         counted = count(report) if report.exists() else Counter[str](passed=int(not status))
         skipped = named(report, "skipped") if report.exists() else []
@@ -129,7 +143,7 @@ def named(report: Path, outcome: str) -> list[tuple[str, str]]:
     return found
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(outcomes: Sequence[Outcome], total_seconds: float) -> str:
     """The skipped and failed tests with their reasons, a line for each step, and pytest's kind of last line."""
     lines = [f"\n{' summary ':=^100}"]
     lines += [f"skipped {name}: {reason}" for outcome in outcomes for name, reason in outcome.skipped]
@@ -139,8 +153,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     for step, status, seconds, counted, *_ in outcomes:
         lines.append(f"{'FAILED' if status else 'passed'}  {step.name:<10} {seconds:6.1f} s  {_summary(counted)}")
     total = sum((outcome.counted for outcome in outcomes), Counter[str]())
-    seconds = sum(outcome.seconds for outcome in outcomes)
-    return "\n".join([*lines, f"{f' {_summary(total)} in {seconds:.2f}s ':=^100}"])
+    return "\n".join([*lines, f"{f' {_summary(total)} in {total_seconds:.2f}s ':=^100}"])
 
 
 def _summary(counted: Counter[str]) -> str:

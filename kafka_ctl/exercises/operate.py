@@ -95,13 +95,13 @@ class Operate(Exercise):
                     f"This lab did not begin with this trouble; trouble({self.name!r}) opens one that does."
                 )
             return Lab.replay(text), False
+        lines = [] if callable(answer) else _lines(answer)
         lab = self.open()
         try:
             if callable(answer):
                 answer(lab)
-            else:
-                for line in _lines(answer):
-                    lab.do(line)
+            for line in lines:
+                lab.do(line)
         except RunTooLong:
             return lab, True
         except UnusableFunction as error:
@@ -188,8 +188,9 @@ def _lines(answer: object) -> list[str]:
     lines = answer.splitlines() if isinstance(answer, str) else answer
     if not isinstance(lines, list | tuple) or not all(isinstance(line, str) for line in lines):
         raise _CannotPlay(
-            f"{short(answer)} is neither a lab nor a function of a lab; give a lab with your commands, a function "
-            "such as `lambda lab: lab.settle()`, or lines of a story. docs/reference.md lists the commands of a lab."
+            f"Your commands cannot be carried out: {short(answer)} is neither a lab nor a function of a lab; give a "
+            "lab with your commands, a function such as `lambda lab: lab.settle()`, or lines of a story. "
+            "docs/reference.md lists the commands of a lab."
         )
     return [line for line in lines if line.strip()]
 

@@ -203,13 +203,12 @@ class Recorder(Sequence[Record]):
         wanted = {name: value if isinstance(value, (set, frozenset)) else {value} for name, value in columns.items()}
         if unknown := wanted.keys() - set(Record._fields):
             raise UnknownName("trace column", sorted(unknown)[0], Record._fields)
-        picked = [
-            r
-            for r in self.records
-            if r.seq >= start
-            and (stop is None or r.seq < stop)
-            and all(getattr(r, name) in values for name, values in wanted.items())
-        ]
+        picked = self.records
+        if start > 0 or stop is not None:
+            picked = [r for r in picked if r.seq >= start and (stop is None or r.seq < stop)]
+        for name, values in wanted.items():
+            column = Record._fields.index(name)
+            picked = [r for r in picked if r[column] in values]
         return self._part(picked)
 
     def causes(self, seq: int) -> Self:

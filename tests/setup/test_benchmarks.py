@@ -21,12 +21,13 @@ from kafka_ctl.explore.walk import busy
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
 from tests.mutants import IMPOSSIBLE, MUTANTS
+from tools import java_classes
 
 
 @pytest.fixture(autouse=True)
 def short_lived_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every JVM here lives for seconds: to compile its code well costs more than that saves."""
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    """Every JVM here lives for seconds."""
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", " ".join(["-XX:+UseSerialGC", *java_classes.options()]))
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,24 @@ def test_arguments_go_to_pytest(tests: Path, capfd: pytest.CaptureFixture[str]) 
     assert "summary" not in reported
 
 
+def test_a_step_aside_has_ended_before_the_tests(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It runs beside the steps before them, and its failure counts."""
+    (tests / "aside.py").write_text("import time; time.sleep(1); open('made', 'w'); raise SystemExit(1)")
+    (tests / "test_made.py").write_text("import os\ndef test_e(): assert os.path.exists('made')\n")
+    steps = [
+        Step("made", ("aside",), aside=True),
+        Step("syntax", ("compileall", "-q", ".")),
+        pytest_step("test_made.py"),
+    ]
+    assert check.main([], steps, tests) == 1
+    reported = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in reported[-4:-1]] == [
+        ["passed", "syntax"],
+        ["FAILED", "made"],
+        ["passed", "tests"],
+    ]
+
+
 def test_no_room_is_left_out() -> None:
     """Every folder that holds tests is run."""
     assert sorted(check.ROOMS) == sorted(

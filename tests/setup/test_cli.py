@@ -16,7 +16,7 @@ from labs import until_quiet
 from prose import Prose
 from rich.console import Console
 from tables import tabled
-from zookeepers import missing
+from zookeepers import needed
 
 from kafka_ctl import Lab, TopicPartition, Trace
 from kafka_ctl.cli import commands as cli
@@ -134,8 +134,7 @@ def test_run_plays_golden_stories(run: Runner) -> None:
 
 def test_run_on_a_real_zookeeper(run: Runner, tmp_path: Path) -> None:
     """The same story in real time."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     path = tmp_path / "story.txt"
     path.write_text("lab brokers=2 config='{\"zookeeper.session.timeout.ms\":1500}'\ncreate_topic orders\nsettle\n")
     reported = run("run", path, "--zookeeper", "embedded")
@@ -219,8 +218,7 @@ def test_a_reader_that_has_seen_enough(story: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_zookeeper_runs_in_the_foreground(tmp_path: Path) -> None:
     """It prints its address, answers there, and ends with Ctrl-C."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     command = [sys.executable, "-m", "kafka_ctl", "zookeeper", "--data", str(tmp_path / "data")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         address = re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline())
@@ -252,8 +250,7 @@ def test_the_demo_tells_the_story(prose: Prose, run: Runner) -> None:
 
 def test_the_demo_on_a_real_zookeeper(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same acts in real time."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     monkeypatch.setitem(demo.SETTINGS, "zookeeper.session.timeout.ms", 6000)
     monkeypatch.setitem(demo.SETTINGS, "replica.lag.time.max.ms", 500)
     monkeypatch.setattr("kafka_ctl.brokers.leader.PROPAGATION_CHECK", 0.1)

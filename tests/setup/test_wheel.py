@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,10 @@ MOST_INSTALLED = 250_000_000
 """Bytes of everything that `pip install kafka-ctl` brings, without bytecode: uv makes none, pip another 60 MB."""
 LESSON = "notebooks/starter/01-electing-a-controller.ipynb"
 CELLS = """\
-import json, sys
+import gc, json, sys
 from IPython.core.interactiveshell import InteractiveShell
 
+gc.collect = lambda: 0  # half a second at each reset
 shell = InteractiveShell.instance(colors="NoColor")
 shell.display_formatter.active_types = shell.display_formatter.format_types
 for path in sys.argv[1:]:
@@ -77,6 +79,7 @@ def run(*command: object, folder: Path) -> str:
     return done.stdout
 
 
+@cache
 def pythons() -> list[str]:
     """The oldest and the newest Python that this machine has and the kit supports."""
     found: dict[str, str] = {}
@@ -93,18 +96,22 @@ def pythons() -> list[str]:
     return [*dict.fromkeys(found.get(version, version) for version in (versions[0], versions[-1]))]
 
 
-@pytest.mark.parametrize("python", pythons(), ids=("oldest", "newest")[: len(pythons())])
-def test_an_empty_environment_runs_the_lessons(wheel: Path, tmp_path: Path, python: str) -> None:
+@pytest.mark.parametrize("which", ["oldest", "newest"])
+def test_an_empty_environment_runs_the_lessons(wheel: Path, tmp_path: Path, which: str) -> None:
     """`pip install` of the wheel, `kafka-ctl lab --check` in an empty folder, and every lesson.
 
     One lesson runs in a kernel. A lesson that needs an extra ends with one sentence that has the command.
     """
+    python = pythons()[-1 if which == "newest" else 0]
+    if which == "newest" and len(pythons()) == 1:
+        pytest.skip("the only Python here that the kit supports is the oldest one too")
     venv, folder = tmp_path / "venv", tmp_path / "folder"
     folder.mkdir()
     run(python, "-m", "venv", venv, folder=folder)
     bare = installed(venv)
     uv = shutil.which("uv")
-    install = [uv, "pip", "install", "--python", python_of(venv)] if uv else [python_of(venv), "-m", "pip", "install"]
+    with_pip = [python_of(venv), "-m", "pip", "install", "--no-compile"]  # as uv does
+    install = [uv, "pip", "install", "--python", python_of(venv)] if uv else with_pip
     done = subprocess.run([*map(str, install), str(wheel)], capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"the packages of the wheel cannot be installed here: {done.stderr[-300:]}")

@@ -16,12 +16,12 @@ import pyspark
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.history.session import JAVA_OPTIONS, SETTINGS
 from kafka_ctl.setup.java import java_executable
+from tools import java_classes
 
 HOME = Path(pyspark.__file__).parent
 LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 PATIENCE = 180
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a Java that is asked little: to compile its code well costs more than that saves."""
+SHORT_LIVED = " ".join(["-XX:+UseSerialGC", *java_classes.options()])
 
 
 def why_no_cluster() -> str | None:

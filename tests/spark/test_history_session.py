@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from prose import Prose
+from sparkcluster import SHORT_LIVED
 from waiting import eventually
 
 from kafka_ctl import Unavailable
@@ -54,7 +55,7 @@ def test_one_session_on_loopback_that_ends_with_its_kernel() -> None:
     """
     kernel = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
-        env=os.environ | {"PATH": str(Path(sys.executable).parent)},
+        env=os.environ | {"PATH": str(Path(sys.executable).parent), "JDK_JAVA_OPTIONS": SHORT_LIVED},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -96,7 +97,8 @@ sys.stdin.read()
 @pytest.mark.parametrize("ended", ["exit", "SIGTERM", "SIGKILL", "starting"])
 def test_nothing_temporary_stays_and_nobody_else_reads_it(tmp_path: Path, ended: str) -> None:
     """Blocks, logs, libraries: all is in folders of this user only, which go with the process, whatever ends it."""
-    command, environment = [sys.executable, "-c", TEMPORARY, ended], os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", TEMPORARY, ended]
+    environment = os.environ | {"TMPDIR": str(tmp_path), "JDK_JAVA_OPTIONS": SHORT_LIVED}
     kernel = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert kernel.stdout is not None

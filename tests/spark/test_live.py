@@ -16,6 +16,7 @@ from history_plain import BUSY
 from labs import play
 from prose import Prose
 from pyspark.sql import DataFrame
+from sparkcluster import SHORT_LIVED
 from waiting import eventually
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
@@ -173,7 +174,10 @@ def test_killed_in_the_middle_of_a_batch(trace: Trace, tmp_path: Path) -> None:
     folder, out = tmp_path / "lab", tmp_path / "out"
     live.grow(trace[: len(trace) // 3], folder)
     command = [sys.executable, "-c", PROGRAM, str(folder), str(out)]
-    child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    environment = os.environ | {"JDK_JAVA_OPTIONS": SHORT_LIVED}
+    child = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     java = 0
     try:
         assert child.stdout is not None

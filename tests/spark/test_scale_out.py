@@ -84,9 +84,10 @@ def sound(reported: dict) -> None:
     assert reported["where"] and all("kafka_ctl.zip" in file for file, _ in reported["where"])
 
 
-@pytest.mark.skipif(why_no_cluster() is not None, reason=str(why_no_cluster()))
 def test_a_standalone_cluster(tmp_path: Path) -> None:
     """Two workers, each with an executor that has done something; the address as an argument, and as a setting."""
+    if reason := why_no_cluster():
+        pytest.skip(reason)
     submit = " ".join(f"--conf {name}={value}" for name, value in LOOPBACK.items())
     submit += f" --conf spark.executor.memory=512m --conf 'spark.executor.extraJavaOptions={SHORT_LIVED}' pyspark-shell"
     with standalone(tmp_path) as url:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from zookeepers import missing
+from zookeepers import needed
 
 from tools import chaos
 
@@ -13,8 +13,7 @@ def test_nothing_acknowledged_is_lost(
     generation: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One controller acts in the end, everything that can be led is, and nothing stays behind."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     for name in ("PROPAGATION_CHECK", "PROPAGATION_QUIET"):
         monkeypatch.setattr(f"kafka_ctl.brokers.leader.{name}", 0.1)
     monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 0.5)

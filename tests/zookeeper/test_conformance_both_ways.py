@@ -16,7 +16,7 @@ import pytest
 from labs import until_quiet
 from prose import Prose
 from wire_clients import Asking, eventually
-from zookeepers import missing
+from zookeepers import needed
 
 from kafka_ctl import BadInput, Lab
 from tools.recorder.cluster import Cluster
@@ -25,10 +25,12 @@ from tools.recorder.release import RELEASES, Release
 LIMIT = 60.0
 """Seconds that a tool may take on a busy machine."""
 NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
-pytestmark = [
-    pytest.mark.skipif(bool(NEEDS), reason=f"real Kafka needs {' and '.join(NEEDS)}"),
-    pytest.mark.skipif(bool(missing()), reason=str(missing())),
-]
+pytestmark = pytest.mark.skipif(bool(NEEDS), reason=f"real Kafka needs {' and '.join(NEEDS)}")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def zookeeper() -> None:
+    needed()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 from labs import until_quiet
 from prose import Prose
 from waiting import eventually
-from zookeepers import missing, started
+from zookeepers import needed, started
 
 from kafka_ctl import BadInput, ConditionNotMet, Lab, TopicPartition, Unavailable, UnknownName
 from kafka_ctl.generation import GENERATIONS
@@ -366,8 +366,7 @@ def test_a_lab_without_a_chroot(server: EmbeddedServer) -> None:
 
 def test_an_outside_client_finds_kafkas_json() -> None:
     """What the embedded server holds is what Kafka would have written."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     with Lab(zookeeper="embedded", config=SHORT) as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]}, config={"retention.ms": 1000})
         assert lab.zookeeper_address is not None
@@ -397,8 +396,7 @@ def test_an_outside_client_finds_kafkas_json() -> None:
 
 def test_a_killed_server_is_reported_and_its_return_noticed(prose: Prose) -> None:
     """Calls fail with the cure while it is gone; with its data back, the lab goes on where it was."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     with Lab(zookeeper="embedded") as lab:  # the usual session timeout: no session is to end here
         until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=3)
         before, server = lab.partitions(), lab.zookeeper_server
@@ -419,8 +417,7 @@ def test_a_killed_server_is_reported_and_its_return_noticed(prose: Prose) -> Non
 
 def test_a_broker_started_without_a_server_is_down_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It cannot start, says so, and may be started once more when the server is back."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 60)
     monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 1)
     with Lab(zookeeper="embedded", config=SHORT, brokers=2) as lab:
@@ -440,8 +437,7 @@ def test_a_broker_started_without_a_server_is_down_again(monkeypatch: pytest.Mon
 
 def test_somebodys_server_that_returns_is_waited_for() -> None:
     """The lab cannot know whether it is gone for good, as it does of a server of its own."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     with EmbeddedServer() as theirs, Lab(zookeeper=f"{theirs.address}/kit", config=SHORT, brokers=2) as lab:
         until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=2)
         theirs.kill()
@@ -492,8 +488,7 @@ def test_garbage_that_comes_later_is_named_too(prose: Prose, server: EmbeddedSer
 
 def test_nothing_stays_behind() -> None:
     """After closing there is no thread, no process and no folder, also with the server dead or a broker down."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     before = threads()
     for how in ("alive", "dead"):
         lab = Lab(zookeeper="embedded", config=SHORT)
@@ -563,8 +558,7 @@ def test_a_lab_works_inside_a_running_loop(server: EmbeddedServer) -> None:
 
 def test_a_killed_program_leaves_no_server() -> None:
     """kill -9 of a program with an embedded server: the server ends with it."""
-    if missing():
-        pytest.skip(missing())
+    needed()
     code = (
         "import os, signal\n"
         "from kafka_ctl import Lab\n"

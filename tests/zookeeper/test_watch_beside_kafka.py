@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 from wire_clients import eventually
-from zookeepers import missing
+from zookeepers import needed
 
 import kafka_ctl
 from kafka_ctl import Lab
@@ -21,10 +21,7 @@ from tools.recorder.cluster import Cluster
 from tools.recorder.release import RELEASES, TOOLS
 
 NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
-pytestmark = [
-    pytest.mark.skipif(bool(NEEDS), reason=f"real Kafka needs {' and '.join(NEEDS)}"),
-    pytest.mark.skipif(bool(missing()), reason=str(missing())),
-]
+pytestmark = pytest.mark.skipif(bool(NEEDS), reason=f"real Kafka needs {' and '.join(NEEDS)}")
 KAFKAS = {release.kafka: release for release in (*RELEASES.values(), *TOOLS.values())}
 FILES = {
     "auto.leader.rebalance.enable": False,
@@ -123,6 +120,7 @@ class Both:
 
 @pytest.mark.parametrize("kafka", os.environ.get("KAFKA_CTL_KAFKAS", "3.9.0").split())
 def test_real_kafka_is_watched_and_predicted(kafka: str) -> None:
+    needed()
     release = KAFKAS[kafka]
     try:
         release.resolve()
