@@ -1,6 +1,6 @@
 """`kafka-ctl drill`: what if a broker dies, two, a rack; a rolling restart; a plan.
 
-Separate from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because that file has the short commands.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Exit status 0 when nothing was broken but what is declared, 1 when something was, 2 for a wrong call.
 
-Separate from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because that file has the short commands.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Exit status 0 when it is done, 1 when something is missing (Java, say) or nothing in the logs was understood, 2 for a
 wrong call.
 
-Separate from `commands.py` because a command is loaded when it is called, and this one needs Spark.
+Separate from `commands.py` because that file has the short commands.
 """
 
 from __future__ import annotations

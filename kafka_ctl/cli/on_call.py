@@ -1,6 +1,6 @@
 """`kafka-ctl on-call`: an incident in the terminal, one line at a time.
 
-Separate from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because that file has the short commands.
 """
 
 from __future__ import annotations

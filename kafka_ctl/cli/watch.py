@@ -1,6 +1,6 @@
 """`kafka-ctl watch`: a real Kafka cluster as a table that refreshes, seen through its ZooKeeper.
 
-Separate from `commands.py` because a command is loaded when it is called.
+Separate from `commands.py` because that file has the short commands.
 """
 
 from __future__ import annotations
