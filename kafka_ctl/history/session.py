@@ -53,14 +53,6 @@ JAVA_OPTIONS = [
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
 ]
-_COMPILER = [
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
-    "-XX:Tier4BackEdgeThreshold=400000",
-]
-"""Ten times Java's own thresholds for its second compiler: to make code fast for which a question had hardly any use
-left was a third of its processor time. All questions to ten million records take a fifth less."""
 _COLLECTOR = "-XX:+UseParallelGC"
 """A question makes much garbage and its pauses do not matter: an eighth less time than with Java's own choice."""
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -278,8 +270,6 @@ def _command(info: Path, asked: str | None, memory: str) -> tuple[list[str], dic
     options = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
     if "GC" not in options:  # Java refuses two collectors
         command.append(_COLLECTOR)
-    if "-XX:Tier" not in options:
-        command += _COMPILER
     if "java.io.tmpdir" not in options:
         command.append(f"-Djava.io.tmpdir={folder}")
     command += [f"-D{name}={value}" for name, value in settings.items()]
