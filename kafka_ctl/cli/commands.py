@@ -398,11 +398,13 @@ def docs(check: bool) -> int:
     return 0
 
 
-OUT = ROOT / "build" / "site" / "public"
+SITE = ROOT / "build" / "site" / "public"
 
 
 @app.command()
-@click.option("--out", default=OUT, type=click.Path(file_okay=False, path_type=Path), help="Write it into this folder.")
+@click.option(
+    "--out", default=SITE, type=click.Path(file_okay=False, path_type=Path), help="Write it into this folder."
+)
 @click.option("--serve", is_flag=True, help="Then serve it on 127.0.0.1 until Ctrl-C.")
 @click.option("--port", type=click.IntRange(1, 65535), help="With --serve: listen here (default: a free one).")
 def site(out: Path, serve: bool, port: int | None) -> None:

@@ -8,6 +8,10 @@ from functools import cache
 
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.paths import text_in
+from kafka_ctl.requests import ApiError
+
+UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
+"""The answer to administrators for a partition that the controller does not know."""
 
 
 @cache

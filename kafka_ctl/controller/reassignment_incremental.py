@@ -13,15 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.failures import joined, text
+from kafka_ctl.controller.failures import UNKNOWN, joined, text
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.requests import ApiError
 
-UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
 NONE_RUNS = ApiError("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
-NOT_CONTROLLER = "This is not the correct controller for this cluster."
 Refusals = dict[TopicPartition, ApiError]
 Targets = Mapping[TopicPartition, Sequence[int] | None]
 """The requested replicas by partition; None cancels."""
@@ -56,7 +54,7 @@ async def partition_reassignment(env: Controller) -> set[TopicPartition]:
 async def api_partition_reassignment(env: Controller, targets: Targets, reply: asyncio.Future) -> None:
     """AlterPartitionReassignments: answer with the refusals, or ControllerMoved if this controller does not act."""
     if not env.is_active:
-        reply.set_exception(ControllerMoved(NOT_CONTROLLER))
+        reply.set_exception(ControllerMoved(text("not_controller")))
         return
     refused = {tp: error for tp, target in targets.items() if (error := _problem(env, tp, target)) is not None}
     valid = {tp: target for tp, target in targets.items() if tp not in refused}
@@ -72,7 +70,7 @@ def list_partition_reassignments(
 ) -> None:
     """ListPartitionReassignments: answer with the moves, or ControllerMoved if this controller does not act."""
     if not env.is_active:
-        reply.set_exception(ControllerMoved(NOT_CONTROLLER))
+        reply.set_exception(ControllerMoved(text("not_controller")))
         return
     wanted = list(env.context.reassigning) if partitions is None else partitions
     found = {tp: env.context.assignment(tp) for tp in wanted}

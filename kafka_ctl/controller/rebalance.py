@@ -20,6 +20,7 @@ from kafka_ctl.balance import BrokerBalance, Candidate
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.failures import UNKNOWN, text
 from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.controller.process import Thread
 from kafka_ctl.election import ElectionType
@@ -33,7 +34,6 @@ from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 FIRST_CHECK = 5.0
 """Seconds from becoming controller to the first look at the balance."""
 MANUAL, AUTOMATIC = "ZkTriggered", "AutoTriggered"
-UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
 DELETING = ApiError("INVALID_TOPIC_EXCEPTION", "The topic is being deleted")
 NOT_NEEDED = ApiError("ELECTION_NOT_NEEDED", "Leader election not needed for topic partition")
 UNAVAILABLE = {
@@ -120,7 +120,7 @@ async def elect_leaders(
     event fails, as in Kafka, and nothing is answered.
     """
     if not env.is_active:
-        reply.set_exception(ControllerMoved("This is not the correct controller for this cluster."))
+        reply.set_exception(ControllerMoved(text("not_controller")))
         return
     answers: dict[TopicPartition, ApiError | int] = {}
     for tp in partitions:

@@ -1,6 +1,6 @@
 """The widgets of exercises: which have been solved, after each check, and a question to answer before a cell is run.
 
-Separate from `course/widgets.py` because the kit's part of a question knows no course.
+Separate from `kafka_ctl_course/widgets.py` because the kit's part of a question knows no course.
 """
 
 from __future__ import annotations

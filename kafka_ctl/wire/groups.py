@@ -374,7 +374,7 @@ def _waits(future: Waiting) -> bool:
 
 
 def _refuse(future: Waiting, error: str) -> None:
-    """Let one who waits go with an error; nobody need look at it."""
+    """End a wait with an error, and mark the error as seen: the member may be gone."""
     if future is not None and not future.done():
         future.set_exception(Refusal(error))
         future.exception()

@@ -82,10 +82,10 @@ FROM reported
 
 
 def blamed_of_lives(records: DataFrame) -> DataFrame:
-    """The rows of `unavailability`, and among them every departure, so that both are asked for once.
+    """The intervals of `unavailability` and, in rows between them, all departures: one pass finds both.
 
-    In the row of a departure, `departed` has the columns of `departures_of_lives`; of the others it has `life`, and
-    `leader` is the broker. In the row of an interval `departed` is null.
+    In the row of a departure, `departed` has the columns of `departures_of_lives`, and `leader` is its broker; only
+    `history` and `life` mean something besides. In the row of an interval `departed` is null.
     """
     return ask(_BLAMED, main=only(records, "section = 'main'"), departures=departures_of_lives(records))
 

@@ -1,4 +1,4 @@
-"""The film of a run that goes on, and the living picture of a watched cluster, which nobody can click.
+"""The film of a run that goes on, and the living picture of a watched cluster, which takes no clicks.
 
 A living film grows while records come. Beside its frames stand the things that can be clicked in a lab, with their
 states, which decide what is offered for them.
