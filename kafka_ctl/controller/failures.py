@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from kafka_ctl.errors import StateChangeFailed
+from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.paths import text_in
 from kafka_ctl.requests import ApiError
 
@@ -29,6 +29,11 @@ def text(message: str, /, **fields: object) -> str:
 def failure(message: str, kind: type[StateChangeFailed] = StateChangeFailed, /, **fields: object) -> StateChangeFailed:
     """The error with this message."""
     return kind(text(message, **fields))
+
+
+def not_controller() -> ControllerMoved:
+    """The answer to administrators of a broker that does not act as controller."""
+    return ControllerMoved(text("not_controller"))
 
 
 def joined(values: Iterable[object], mark: str = ", ") -> str:

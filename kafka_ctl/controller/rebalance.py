@@ -20,11 +20,11 @@ from kafka_ctl.balance import BrokerBalance, Candidate
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.failures import UNKNOWN, text
+from kafka_ctl.controller.failures import UNKNOWN, not_controller
 from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.controller.process import Thread
 from kafka_ctl.election import ElectionType
-from kafka_ctl.errors import ControllerMoved, StateChangeFailed
+from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.requests import ApiError
 from kafka_ctl.scala_order import grouped
@@ -120,7 +120,7 @@ async def elect_leaders(
     event fails, as in Kafka, and nothing is answered.
     """
     if not env.is_active:
-        reply.set_exception(ControllerMoved(text("not_controller")))
+        reply.set_exception(not_controller())
         return
     answers: dict[TopicPartition, ApiError | int] = {}
     for tp in partitions:
