@@ -5,6 +5,7 @@ Needs kafka-python and kcat; `FUZZ` is in seconds for each generation.
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 import statistics
 import subprocess
@@ -18,7 +19,7 @@ from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import GENERATIONS
 from tests.wire_fuzz import fuzz
 
-RECORDS, TIMES, FUZZ, SIZE = 20_000, 3, 60.0, 100
+RECORDS, TIMES, FUZZ, SIZE = 100_000, 3, 60.0, 100
 COPIES = {1: "1 copy", 3: "3 copies"}
 """The numbers of brokers, each of which has a copy, in words."""
 QUICK = {"RECORDS": 500, "TIMES": 1, "FUZZ": 1.0}
@@ -32,25 +33,32 @@ def lab_with_topic(brokers: int) -> Lab:
     return lab
 
 
-def with_kafka_python(servers: str) -> tuple[float, float]:
+def with_kafka_python(servers: str, records: int | None = None) -> tuple[float, float]:
     """Records a second that kafka-python produces to an empty `orders-0` with acks=all, and then consumes."""
+    records = records or RECORDS
     with needed_for("this benchmark"):
         from kafka import KafkaConsumer, KafkaProducer
     producer = KafkaProducer(bootstrap_servers=servers.split(","), acks="all", linger_ms=5)
     producer.partitions_for("orders")
     began = time.perf_counter()
-    for _ in range(RECORDS):
+    for _ in range(records):
         producer.send("orders", bytes(SIZE))
     producer.flush()
-    produced = RECORDS / (time.perf_counter() - began)
+    produced = records / (time.perf_counter() - began)
     producer.close()
     consumer = KafkaConsumer("orders", bootstrap_servers=servers.split(","), auto_offset_reset="earliest")
-    left, began = RECORDS, time.perf_counter()
+    left, began = records, time.perf_counter()
     while left > 0:
         left -= sum(map(len, consumer.poll(1000).values()))
-    consumed = RECORDS / (time.perf_counter() - began)
+    consumed = records / (time.perf_counter() - began)
     consumer.close()
     return produced, consumed
+
+
+def with_kafka_python_beside(servers: str) -> tuple[float, float]:
+    """The same from a Python of its own, as a program beside a notebook does: a Python runs one thread at a time."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(with_kafka_python, (servers, RECORDS))
 
 
 def with_kcat(servers: str) -> tuple[float, float]:
@@ -69,7 +77,11 @@ def with_kcat(servers: str) -> tuple[float, float]:
     return produced, RECORDS / (time.perf_counter() - began)
 
 
-CLIENTS = {"kafka-python": with_kafka_python, "kcat": with_kcat}
+CLIENTS = {
+    "kafka-python": with_kafka_python_beside,
+    "kafka-python in the lab's own Python": with_kafka_python,
+    "kcat": with_kcat,
+}
 
 
 def through_a_lab(client: str, brokers: int) -> tuple[float, float]:

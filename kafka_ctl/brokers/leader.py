@@ -29,7 +29,7 @@ from kafka_ctl.brokers.fetches import (
     OffsetsForLeaderEpochRequest,
     first_bytes,
 )
-from kafka_ctl.brokers.log import Entry, Log
+from kafka_ctl.brokers.log import Log, entries_of
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.brokers.purgatory import NEVER, ClockTimer, DelayedOperation, Purgatory
 from kafka_ctl.brokers.record_deletion import RecordDeletion
@@ -130,7 +130,7 @@ class LeaderRole:
         log = process.disk.log(tp)
         sizes = request.sizes or repeat(0)
         offset, epoch = log.end, state.leader_epoch
-        entries = [Entry(epoch, value, size) for value, size in zip(request.values, sizes, strict=False)]
+        entries = entries_of(epoch, request.values, sizes)
         log.entries += entries
         CAUSE.set(process.record_offset("append", tp, entries, offset))
         self.fetch_purgatory.check_and_complete(tp)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import NamedTuple
 
 SEGMENT_BYTES = 1 << 30
@@ -25,6 +26,11 @@ class Entry(NamedTuple):
     leader_epoch: int
     value: int
     size: int = 0
+
+
+def entries_of(leader_epoch: int, values: Iterable[int], sizes: Iterable[int]) -> list[Entry]:
+    """One entry for each value. `tuple` makes them without a Python call for each, which Entry's constructor needs."""
+    return list(map(tuple.__new__, repeat(Entry), zip(repeat(leader_epoch), values, sizes, strict=False)))
 
 
 GONE = Entry(-1, -1)

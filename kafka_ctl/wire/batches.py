@@ -213,38 +213,49 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
 
 
 def read_records(batch: Batch) -> list[Record]:
-    """The records of a batch."""
+    """The records of a batch. Raises Malformed where lengths or the number of records do not fit the bytes."""
+    return list(each_record(batch))
+
+
+def each_record(batch: Batch) -> Iterator[Record]:
+    """The same one by one. A leader checks all that producers send, and keeps none of these.
+
+    `tuple` makes a record without a Python call, which Record's constructor needs.
+    Kafka 2.0.1: common/record/DefaultRecord.java, readFrom
+    """
     data = unpack(batch.codec, batch.data[HEADER.size :])
     if not 0 <= batch.records <= len(data):
         raise Malformed(f"{batch.records} records in {len(data)} bytes")
-    found, at = [], 0
+    at, base, first, record = 0, batch.base_offset, batch.first_timestamp, tuple.__new__
     for _ in range(batch.records):
-        record, at = read_record(data, at, batch.base_offset, batch.first_timestamp)
-        found.append(record)
+        length, at = read_varint(data, at)
+        end = at + length
+        if length < 1 or end > len(data):
+            raise Malformed(f"a record of length {length} at offset {at}, where {len(data) - at} bytes are left")
+        time, at = read_varint(data, at + 1, 10)  # behind a byte of attributes, which nothing uses
+        offset, at = read_varint(data, at)
+        key, at = _blob(data, at)
+        value, at = _blob(data, at)
+        number, at = read_varint(data, at)
+        headers, at = _read_headers(data, at, number, length) if number else ((), at)
+        if at != end:
+            raise Malformed(f"a record of length {length} that ends at offset {end}, but its fields at {at}")
+        yield record(Record, (base + offset, first + time, key, value, headers))
     if at < len(data):
         raise Malformed(f"{len(data) - at} bytes behind the {batch.records} records of a batch")
-    return found
 
 
-def read_record(data: bytes, at: int, base_offset: int, first_timestamp: int) -> tuple[Record, int]:
-    """The record that begins at an offset of the unpacked bytes, and the offset behind it."""
-    length, at = read_varint(data, at)
-    raw, end = take(data, at, length, "a record")
-    _, place = take(raw, 0, 1, "attributes")
-    time, place = read_varint(raw, place, 10)
-    offset, place = read_varint(raw, place)
-    key, place = _blob(raw, place)
-    value, place = _blob(raw, place)
-    number, place = read_varint(raw, place)
-    if not 0 <= number <= len(raw):
-        raise Malformed(f"{number} headers in a record of {len(raw)} bytes")
+def _read_headers(data: bytes, at: int, number: int, length: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    """So many headers of a record of this length, and the offset behind them."""
+    if not 0 <= number <= length:
+        raise Malformed(f"{number} headers in a record of {length} bytes")
     headers = []
     for _ in range(number):
-        size, place = read_varint(raw, place)
-        name, place = take(raw, place, size, "a header's key")
-        content, place = _blob(raw, place)
+        size, at = read_varint(data, at)
+        name, at = take(data, at, size, "a header's key")
+        content, at = _blob(data, at)
         headers.append((name.decode("utf-8", "replace"), content))
-    return Record(base_offset + offset, first_timestamp + time, key, value, tuple(headers)), end
+    return tuple(headers), at
 
 
 def _blob(data: bytes, at: int, read_length: Reader = read_varint) -> tuple[bytes | None, int]:

@@ -75,13 +75,15 @@ def write_uvarint(value: int) -> bytes:
 
 def read_varint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
     """A signed varint: 0, -1, 1, -2 are 0, 1, 2, 3."""
-    left = len(data) - at  # nearly all that records have takes one byte, or two
-    if left > 0 and (raw := data[at]) < 0x80:
-        at += 1
-    elif left > 1 and data[at + 1] < 0x80:
-        raw, at = raw & 0x7F | data[at + 1] << 7, at + 2
-    else:
-        raw, at = read_uvarint(data, at, most)
+    try:  # nearly all that records have takes one byte, or two
+        if (raw := data[at]) < 0x80:
+            return (raw >> 1) ^ -(raw & 1), at + 1
+        if (second := data[at + 1]) < 0x80:
+            raw = raw & 0x7F | second << 7
+            return (raw >> 1) ^ -(raw & 1), at + 2
+    except IndexError:
+        pass  # `read_uvarint` says what is wrong
+    raw, at = read_uvarint(data, at, most)
     return (raw >> 1) ^ -(raw & 1), at
 
 

@@ -165,7 +165,7 @@ class Kept(NamedTuple):
     def sizes(self) -> list[int]:
         """The bytes of the batch, divided among its records."""
         share, rest = divmod(len(self.batch.data), self.batch.records)
-        return [share + (number < rest) for number in range(self.batch.records)]
+        return [share + 1] * rest + [share] * (self.batch.records - rest)
 
 
 class Contents:

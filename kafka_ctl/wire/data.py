@@ -9,6 +9,7 @@ log/LogValidator.scala, validateBatch; common/record/DefaultRecordBatch.java, Re
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -133,7 +134,7 @@ def _check_batch(batch: Batch, wrong: str) -> None:
     else:
         with _refusing(wrong):
             _check_number(batch.codec, batch.records)
-            batches.read_records(batch)
+            deque(batches.each_record(batch), maxlen=0)
         return
     raise Refusal(wrong, text)
 

@@ -34,6 +34,8 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 
 SOUND = batches.write_batch([Record(number, 5, None, b"value") for number in range(3)])
 CONTENT = SOUND[batches.HEADER.size :]
+LONGER = CONTENT[:-12] + b"\x18" + CONTENT[-11:] + b"?"
+"""The last record has a byte behind its fields."""
 BY_SNAPPY = pyarrow.compress(CONTENT, "snappy", asbytes=True)
 OLD = struct.pack(">qiIbb", 0, 14, 0, 0, 0) + struct.pack(">ii", -1, -1)
 """A message of magic 0 whose checksum is wrong."""
@@ -118,6 +120,7 @@ def test_a_request_of_version_3_and_later_has_one_batch(lab: Lab, data: bytes, e
         (packed(CONTENT, count=2), "INVALID_RECORD"),
         (packed(CONTENT, count=4), "INVALID_RECORD"),
         (packed(CONTENT, last=7), "INVALID_RECORD"),
+        (packed(LONGER), "INVALID_RECORD"),
         (packed(CONTENT, count=0), "INVALID_RECORD"),
         (packed(CONTENT, count=-1, last=2), "INVALID_RECORD"),
         (packed(CONTENT, count=2**31 - 1), "INVALID_RECORD"),
@@ -134,7 +137,7 @@ def test_a_request_of_version_3_and_later_has_one_batch(lab: Lab, data: bytes, e
         (LARGE, "MESSAGE_TOO_LARGE"),
     ],
     ids=(
-        "checksum garbage fewer more range none negative enormous base sequence control gzip snappy less lz4 bomb "
+        "checksum garbage fewer more range longer none negative enormous base sequence control gzip snappy less lz4 bomb "
         "count codec large"
     ).split(),
 )
