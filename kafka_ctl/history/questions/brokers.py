@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.departures import departures_of_lives
-from kafka_ctl.history.questions.frames import Records, ask, frame, milliseconds
-from kafka_ctl.history.questions.leaders import imbalance_of_lives
-from kafka_ctl.history.questions.unavailability import blamed_of_lives
+from kafka_ctl.history.questions.departures import DEPARTURES
+from kafka_ctl.history.questions.frames import Records, ask, milliseconds, nest, without_life
+from kafka_ctl.history.questions.leaders import IMBALANCE
+from kafka_ctl.history.questions.unavailability import BLAMED
 
-_COST = """
+_COST = nest(
+    """
 WITH moves AS (
     SELECT history, life, topic, partition, seq,
            CASE WHEN target = 'OnlinePartition' THEN nullif(leader, -1) END AS leader
@@ -34,7 +35,10 @@ SELECT history, life, broker, d.cause, d.cause_seq, d.began_ms, d.at_ms, round(d
        d.attempts, d.remaining, led, of.intervals AS leaderless, of.intervals - of.ended AS unfinished,
        round(coalesce(of.longest_ms, 0), 4) AS longest_ms, round(coalesce(of.outage_ms, 0), 4) AS outage_ms
 FROM led WHERE of IS NOT NULL
-"""
+""",
+    blamed=BLAMED,
+)
+"""The columns of `shutdown_vs_failure`, and the `life` of each departure."""
 
 
 def shutdown_vs_failure(records: Records) -> DataFrame:
@@ -46,18 +50,14 @@ def shutdown_vs_failure(records: Records) -> DataFrame:
     `unfinished` (those of them that had not ended with the history, or when ZooKeeper was wiped), `longest_ms` and
     `outage_ms` (the longest of them and their sum, as producers felt it).
     """
-    return _costs(frame(records)).drop("life")
+    return ask(without_life(_COST), records)
 
 
-def _costs(records: DataFrame) -> DataFrame:
-    """`shutdown_vs_failure` with the `life` of each departure."""
-    return ask(_COST, records=records, blamed=blamed_of_lives(records))
-
-
-_SESSIONS = """
+_SESSIONS = nest(
+    """
 WITH line AS (
     SELECT *, coalesce(began_ms - lag(at_ms) OVER w > {gap}, false) AS first
-    FROM {shutdowns} WINDOW w AS (PARTITION BY history, life ORDER BY cause_seq)
+    FROM {costs} WHERE cause = 'controlled shutdown' WINDOW w AS (PARTITION BY history, life ORDER BY cause_seq)
 ), numbered AS (
     SELECT *, count_if(first) OVER (PARTITION BY history, life ORDER BY cause_seq {so_far}) AS session FROM line
 )
@@ -67,7 +67,9 @@ SELECT history, min(began_ms) AS start_ms, max(at_ms) AS end_ms, round(max(at_ms
        round(sum(outage_ms), 4) AS outage_ms
 FROM numbered GROUP BY history, life, session
 HAVING count(DISTINCT broker) > 1
-"""
+""",
+    costs=_COST,
+)
 
 
 def rolling_restarts(records: Records, gap_minutes: float = 15.0) -> DataFrame:
@@ -79,11 +81,11 @@ def rolling_restarts(records: Records, gap_minutes: float = 15.0) -> DataFrame:
     `gap_minutes` ends a session. Raises BadInput if it is not a number of minutes.
     """
     gap = milliseconds("gap_minutes", gap_minutes)
-    shutdowns = _costs(frame(records)).where("cause = 'controlled shutdown'")
-    return ask(_SESSIONS.replace("{gap}", str(gap)), shutdowns=shutdowns)
+    return ask(_SESSIONS.replace("{gap}", str(gap)), records)
 
 
-_CHURN = """
+_CHURN = nest(
+    """
 WITH gaps AS (
     SELECT *, at_ms - lag(at_ms) OVER (PARTITION BY history, life, broker ORDER BY cause_seq) AS gap FROM {departures}
 ), gone AS (
@@ -102,7 +104,9 @@ WITH gaps AS (
 SELECT /*+ SHUFFLE_HASH(moved) */ history, broker, departures, flaps, shortest_ms,
        coalesce(won, 0) AS won, coalesce(lost, 0) AS lost
 FROM gone LEFT JOIN moved USING (history, broker)
-"""
+""",
+    departures=DEPARTURES,
+)
 
 
 def broker_churn(records: Records, within_minutes: float = 60.0) -> DataFrame:
@@ -113,12 +117,11 @@ def broker_churn(records: Records, within_minutes: float = 60.0) -> DataFrame:
     that came from, or went to, another broker). Raises BadInput if it is not a number of minutes.
     """
     within = milliseconds("within_minutes", within_minutes)
-    df = frame(records)
-    query = _CHURN.replace("<within>", str(within))
-    return ask(query, records=df, departures=departures_of_lives(df))
+    return ask(_CHURN.replace("<within>", str(within)), records)
 
 
-_HOME = """
+_HOME = nest(
+    """
 WITH away AS (
     SELECT history, life, broker, cause, cause_seq, began_ms, at_ms, lead(cause_seq) OVER w AS next_seq,
            lead(began_ms) OVER w AS next_ms
@@ -145,7 +148,10 @@ FROM back b LEFT JOIN {imbalance} i
 ON i.history = b.history AND i.life = b.life AND i.broker = b.broker AND i.at_ms >= b.began_ms
    AND (next_ms IS NULL OR i.at_ms < next_ms)
 GROUP BY b.history, b.broker, b.cause, b.cause_seq, b.at_ms, back_ms
-"""
+""",
+    departures=DEPARTURES,
+    imbalance=IMBALANCE,
+)
 
 
 def preferred_leader_recovery(records: Records) -> DataFrame:
@@ -156,5 +162,4 @@ def preferred_leader_recovery(records: Records) -> DataFrame:
     `led_elsewhere` (the most of its preferred partitions that others led because of it), `home_ms` (when it led all of
     them again, null if it never did) and `waited_ms` (from its return to that).
     """
-    df = frame(records)
-    return ask(_HOME, records=df, departures=departures_of_lives(df), imbalance=imbalance_of_lives(df))
+    return ask(_HOME, records)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.departures import departures_of_lives
-from kafka_ctl.history.questions.frames import Records, ask, frame, only
+from kafka_ctl.history.questions.departures import DEPARTURES
+from kafka_ctl.history.questions.frames import Records, ask, nest
 
-_FAILOVER = """
+_FAILOVER = nest(
+    """
 WITH messages AS (
     SELECT history, life, actor, seq, time_ms, action, controller_epoch AS epoch, broker,
            CAST(get_json_object(detail, '$.epoch') AS INT) AS announced,
@@ -63,7 +64,9 @@ SELECT history, controller, epoch, previous, partitions, vacant_ms, elected_ms, 
        round(replicas_ms - context_ms, 4) AS reading_ms, round(partitions_ms - replicas_ms, 4) AS replica_ms,
        round(ready_ms - partitions_ms, 4) AS partition_ms, round(ready_ms - elected_ms, 4) AS failover_ms
 FROM reported
-"""
+""",
+    departures=DEPARTURES,
+)
 
 
 def failover_time(records: Records) -> DataFrame:
@@ -78,8 +81,7 @@ def failover_time(records: Records) -> DataFrame:
     election). A stage that was not reached, or that a log does not have, is null. The controller.log of Kafka 0.10 and
     older does not name the winner of an election: there the epoch counts as its beginning.
     """
-    df = frame(records)
-    return ask(_FAILOVER, main=only(df, "section = 'main'"), departures=departures_of_lives(df))
+    return ask(_FAILOVER, records)
 
 
 _AMPLIFICATION = """
@@ -105,7 +107,7 @@ def request_amplification(records: Records) -> DataFrame:
     to several brokers in an UpdateMetadata counts once), `most_requests` and `most_states` (of a single event).
     Only simulated histories have the event that a request belongs to.
     """
-    return ask(_AMPLIFICATION, records=frame(records))
+    return ask(_AMPLIFICATION, records)
 
 
 _REASSIGNMENTS = """
@@ -164,7 +166,7 @@ def reassignments(records: Records) -> DataFrame:
     for one that was stuck when the history ended, or ZooKeeper was wiped.
     Kafka 0.10.2.2, 2.0.1, 2.4.1: controller/KafkaController.scala, onPartitionReassignment
     """
-    return ask(_REASSIGNMENTS, main=only(frame(records), "section = 'main'"))
+    return ask(_REASSIGNMENTS, records)
 
 
 _DELETIONS = """
@@ -201,4 +203,4 @@ def deletions(records: Records) -> DataFrame:
     deleted), `started_ms` (null if no controller ever began), `completed_ms` (null if it never finished), `tries` (how
     often it was begun) and `duration_ms` (from `asked_ms`, or else the start, to the end).
     """
-    return ask(_DELETIONS, main=only(frame(records), "section = 'main'"))
+    return ask(_DELETIONS, records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.frames import Records, ask, frame, only
+from kafka_ctl.history.questions.frames import Records, ask, without_life
 
 CAUSES = {
     ("fault", "kill"): "broker crash",
@@ -26,7 +26,7 @@ RETRIED_MS = 300_000
 """Attempts of one controlled shutdown lie closer together, where a log does not number them: a request times out after
 30 seconds (`controller.socket.timeout.ms`), and the next one follows 5 later (`controlled.shutdown.retry.backoff.ms`).
 """
-_QUERY = f"""
+DEPARTURES = f"""
 WITH messages AS (  -- and who is there again: a controller sees it, it is elected, or it registers
     SELECT history, life, seq, time_ms, detail, CASE {_CASES} END AS cause, kind = 'event' AS asks,
            CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected,
@@ -67,11 +67,7 @@ SELECT history, life, broker,
             WHEN detail LIKE '%remaining=%' THEN size(split(detail, ',')) END AS remaining
 FROM reported WHERE leaves
 """
-
-
-def departures_of_lives(records: DataFrame) -> DataFrame:
-    """`departures` with the `life` of each; `records` come from `frame`."""
-    return ask(_QUERY, main=only(records, "section = 'main'"))
+"""The columns of `departures`, and the `life` of each."""
 
 
 def departures(records: Records) -> DataFrame:
@@ -83,4 +79,4 @@ def departures(records: Records) -> DataFrame:
     else null) and `remaining` (partitions that the last one left there). A log has a line for each attempt: those that
     follow within `RETRIED_MS`, and before the broker was seen again, belong to one departure.
     """
-    return departures_of_lives(frame(records)).drop("life")
+    return ask(without_life(DEPARTURES), records)

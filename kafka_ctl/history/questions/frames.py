@@ -39,23 +39,48 @@ def frame(records: Records) -> DataFrame:
     return with_life(records)
 
 
-def only(records: DataFrame, files: str, others: str = "true") -> DataFrame:
-    """Records for which a condition on `kind` and `section` holds, so that a dataset's other files are not read.
+SECTIONS = {
+    "main": ("section = 'main'", "true"),
+    "sent": (
+        "kind = 'partition' OR section = 'isr'",
+        "kind = 'partition' OR (kind = 'request' AND action = 'LeaderAndIsr')"
+        " OR (kind IN ('broker', 'controller') AND action IN ('shrink-isr', 'expand-isr'))",
+    ),
+}
+"""Parts of the records, by their names in queries: a condition on `kind` and `section`, so that a dataset's
+other files are not read, and one for records from elsewhere, which have no sections."""
 
-    Records from elsewhere have no sections: of these, the ones for which the condition `others` holds.
+
+def nest(query: str, **others: str) -> str:
+    """A query with other queries where it names them in braces. Spark plans one long text in less time than several
+    DataFrames that build on one another, each of which it analyses with all that is below."""
+    for name, other in others.items():
+        query = query.replace(f"{{{name}}}", f"({other})")
+    return query
+
+
+def without_life(query: str) -> str:
+    """A query whose answer lacks the column `life`."""
+    return f"SELECT * EXCEPT (life) FROM ({query})"
+
+
+def ask(query: str, records: Records, **more: Records) -> DataFrame:
+    """The answer to a query in SQL that names these records in braces, as `{records}`.
+
+    More names may stand there: `{main}` and `{sent}`, parts of `{records}` (see `SECTIONS`), and those of `more`, as
+    `{after.main}`; `{so_far}`, the frame of a window that ends with its row (Spark's own default looks behind it for
+    rows of the same seq, and there are none); and `{high_volume}`, the actions of `HIGH_VOLUME`. Raises BadInput for
+    records that are something else.
     """
-    return records.where(files if "section" in records.columns else others)
-
-
-def ask(query: str, **tables: DataFrame) -> DataFrame:
-    """The answer to a query in SQL that names these tables in braces, as `{records}`.
-
-    Two more names may stand there: `{so_far}`, the frame of a window that ends with its row (Spark's own default
-    looks behind it for rows of the same seq, and there are none), and `{high_volume}`, the actions of `HIGH_VOLUME`.
-    """
+    tables = {name: frame(given) for name, given in {"records": records, **more}.items()}
+    for table, df in tables.items():
+        for name, (files, others) in SECTIONS.items():
+            condition = files if "section" in df.columns else others
+            part = name if table == "records" else f"{table}.{name}"
+            query = query.replace(f"{{{part}}}", f"(SELECT * FROM {{{table}}} WHERE {condition})")
     query = query.replace("{so_far}", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     query = query.replace("{high_volume}", str(HIGH_VOLUME)[1:-1])
-    return next(iter(tables.values())).sparkSession.sql(query, **tables)  # type: ignore[arg-type]
+    return tables["records"].sparkSession.sql(query, **tables)  # type: ignore[arg-type]
 
 
 def milliseconds(name: str, minutes: object) -> float:

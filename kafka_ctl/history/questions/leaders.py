@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.frames import Records, ask, frame, only
+from kafka_ctl.history.questions.frames import Records, ask, nest, without_life
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 
@@ -39,10 +39,10 @@ def leader_churn(records: Records) -> DataFrame:
     assigned replica), `hours` (from the first to the last election;
     where ZooKeeper was wiped, those of each life of the cluster added up).
     """
-    return ask(_CHANGES, records=frame(records))
+    return ask(_CHANGES, records)
 
 
-_IMBALANCE = """
+IMBALANCE = """
 WITH moves AS (
     SELECT history, life, topic, partition, seq, time_ms, target != 'NonExistentPartition' AS there,
            CASE WHEN target = 'OnlinePartition' THEN leader END AS leader,
@@ -68,11 +68,7 @@ SELECT history, life, broker, at_ms, preferred, led_elsewhere,
        CASE WHEN preferred > 0 THEN led_elsewhere / preferred ELSE 0 END AS share
 FROM running WHERE next_ms IS NULL OR next_ms > at_ms  -- the last record of each moment
 """
-
-
-def imbalance_of_lives(records: DataFrame) -> DataFrame:
-    """`imbalance` with the `life` of each row; `records` come from `frame`."""
-    return ask(_IMBALANCE, records=records)
+"""The columns of `imbalance`, and the `life` of each row."""
 
 
 def imbalance(records: Records) -> DataFrame:
@@ -83,7 +79,7 @@ def imbalance(records: Records) -> DataFrame:
     preferred, 0 to 1; Kafka's automatic rebalance acts above 0.1). It holds until the broker's next row, or until
     ZooKeeper is wiped: then all brokers begin at 0 again.
     """
-    return imbalance_of_lives(frame(records)).drop("life")
+    return ask(without_life(IMBALANCE), records)
 
 
 _MOVES = """
@@ -111,13 +107,9 @@ def transition_counts(records: Records, generation: str = "2.0") -> DataFrame:
         for name, tables in (("partition", PARTITION), ("replica", REPLICA))
         for move in tables[generation].rows
     ]
-    return ask(_MOVES.replace("<legal>", ", ".join(legal)), records=frame(records))
+    return ask(_MOVES.replace("<legal>", ", ".join(legal)), records)
 
 
-_SENT = """
-    kind = 'partition' OR (kind = 'request' AND action = 'LeaderAndIsr')
-    OR (kind IN ('broker', 'controller') AND action IN ('shrink-isr', 'expand-isr'))
-"""
 _STATES = """
 WITH sent AS (
     SELECT history, life, topic, partition, seq, time_ms, kind = 'broker' AS by_leader, isr, replicas, zk_version,
@@ -145,11 +137,7 @@ SELECT /*+ SHUFFLE_HASH(ends) */ history, life, topic, partition, seq, time_ms A
 FROM fresh JOIN ends USING (history, life)
 WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
 """
-
-
-def isr_states_of_lives(records: DataFrame) -> DataFrame:
-    """`isr_states` with the `life` of each; `records` come from `frame`."""
-    return ask(_STATES, sent=only(records, "kind = 'partition' OR section = 'isr'", _SENT))
+"""The columns of `isr_states`, and the `life` of each."""
 
 
 def isr_states(records: Records) -> DataFrame:
@@ -159,10 +147,11 @@ def isr_states(records: Records) -> DataFrame:
     sort in the history or before ZooKeeper was wiped), `isr` (null once the topic is deleted), `isr_before`, `assigned`
     (the replicas then) and `by_leader` (the leader changed it; else a controller).
     """
-    return isr_states_of_lives(frame(records)).drop("life")
+    return ask(without_life(_STATES), records)
 
 
-_CHURN = """
+_CHURN = nest(
+    """
 WITH known AS (
     SELECT history, topic, partition, by_leader, size(isr) AS n, size(assigned) AS of, until_ms - at_ms AS lasts_ms,
            CASE WHEN isr_before != isr THEN size(array_except(isr_before, isr)) > 0 END AS shrunk,
@@ -174,7 +163,9 @@ SELECT history, topic, partition, count_if(shrunk) AS shrinks, count_if(shrunk A
        round(coalesce(sum(CASE WHEN n < of THEN lasts_ms END), 0), 4) AS under_ms,
        round(coalesce(sum(CASE WHEN n = 1 AND of > 1 THEN lasts_ms END), 0), 4) AS single_ms
 FROM known GROUP BY history, topic, partition
-"""
+""",
+    states=_STATES,
+)
 
 
 def isr_churn(records: Records) -> DataFrame:
@@ -185,10 +176,11 @@ def isr_churn(records: Records) -> DataFrame:
     fewest replicas that were ever in sync), `under_ms` (time with fewer in sync than assigned), `single_ms` (time
     with only one of several in sync: the next failure takes the partition away).
     """
-    return ask(_CHURN, states=isr_states(records))
+    return ask(_CHURN, records)
 
 
-_UNCLEAN = """
+_UNCLEAN = nest(
+    """
 WITH leavers AS (
     SELECT history, life, topic, partition, explode(array_except(isr_before, isr)) AS broker, seq, at_ms
     FROM {states} WHERE isr IS NOT NULL AND isr_before != isr
@@ -203,9 +195,12 @@ WITH leavers AS (
 )
 SELECT history, topic, partition, e.at_ms, seq, broker AS leader,
        CAST(nullif(regexp_extract(e.detail, 'leader_before=([0-9]+)', 1), '') AS INT) AS leader_before, out_since_ms,
-       round(e.at_ms - out_since_ms, 4) AS behind_ms
+       round(e.at_ms - out_since_ms, 4) AS behind_ms,
+       round(round(e.at_ms - out_since_ms, 4) * <rate> / 1000) AS records_at_risk
 FROM met WHERE e IS NOT NULL
-"""
+""",
+    states=_STATES,
+)
 
 
 def unclean_exposure(records: Records, records_per_second: float = 1000.0) -> DataFrame:
@@ -216,6 +211,4 @@ def unclean_exposure(records: Records, records_per_second: float = 1000.0) -> Da
     was written meanwhile is gone) and `records_at_risk`, at `records_per_second` into each partition. The last
     three are null for a replica that never was in sync.
     """
-    df = frame(records)
-    answer = ask(_UNCLEAN, records=df, states=isr_states_of_lives(df))
-    return answer.selectExpr("*", f"round(behind_ms * {float(records_per_second)} / 1000) AS records_at_risk")
+    return ask(_UNCLEAN.replace("<rate>", str(float(records_per_second))), records)

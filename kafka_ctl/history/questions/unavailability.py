@@ -10,10 +10,11 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.history.questions.departures import departures_of_lives
-from kafka_ctl.history.questions.frames import Records, ask, frame, only
+from kafka_ctl.history.questions.departures import DEPARTURES
+from kafka_ctl.history.questions.frames import Records, ask, nest
 
-_BLAMED = """
+BLAMED = nest(
+    """
 WITH moves AS (
     SELECT history, life, topic, partition, seq, time_ms, target, controller_epoch, nullif(leader, -1) AS leader,
            error IS NOT NULL OR target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
@@ -78,16 +79,14 @@ WITH moves AS (
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
        election_refused, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms, life, departed
 FROM reported
-"""
+""",
+    departures=DEPARTURES,
+)
+"""The intervals of `unavailability` and, in rows between them, all departures: one pass finds both.
 
-
-def blamed_of_lives(records: DataFrame) -> DataFrame:
-    """The intervals of `unavailability` and, in rows between them, all departures: one pass finds both.
-
-    In the row of a departure, `departed` has the columns of `departures_of_lives`, and `leader` is its broker; only
-    `history` and `life` mean something besides. In the row of an interval `departed` is null.
-    """
-    return ask(_BLAMED, main=only(records, "section = 'main'"), departures=departures_of_lives(records))
+In the row of a departure, `departed` has the columns of `DEPARTURES`, and `leader` is its broker; only `history` and
+`life` mean something besides. In the row of an interval `departed` is null."""
+_UNAVAILABLE = f"SELECT * EXCEPT (life, departed) FROM ({BLAMED}) WHERE departed IS NULL"
 
 
 def unavailability(records: Records) -> DataFrame:
@@ -112,7 +111,7 @@ def unavailability(records: Records) -> DataFrame:
     The cause is the last departure of the broker that led. That needs no walk along the chain of causes.
     A deletion takes partitions through Offline at its end; that is no interval.
     """
-    return blamed_of_lives(frame(records)).where("departed IS NULL").drop("life", "departed")
+    return ask(_UNAVAILABLE, records)
 
 
 BY = ("history", "topic", "partition", "cause", "leader", "restored", "election_refused")
@@ -140,7 +139,7 @@ def unavailability_by(records: Records, *by: str) -> DataFrame:
     for name in columns:
         if name not in BY:
             raise UnknownName("column to group by", name, BY)
-    return ask(_SUMS.replace("<by>", ", ".join(columns)), intervals=unavailability(records))
+    return ask(nest(_SUMS.replace("<by>", ", ".join(columns)), intervals=_UNAVAILABLE), records)
 
 
 # Bands
@@ -200,7 +199,8 @@ def _ends(values: list[float]) -> tuple[float, float]:
     return round(at[0], 2), round(at[-1], 2)
 
 
-_COMPARED = """
+_COMPARED = nest(
+    """
 WITH both AS (
     SELECT 'before' AS side, * FROM {before} UNION ALL SELECT 'after' AS side, * FROM {after}
 )
@@ -213,7 +213,10 @@ SELECT CASE WHEN grouping(cause) = 1 THEN 'all' ELSE coalesce(cause, 'unknown') 
        round(percentile(outage_ms, 0.99) FILTER (WHERE side = 'before'), 4) AS p99_ms_before,
        round(percentile(outage_ms, 0.99) FILTER (WHERE side = 'after'), 4) AS p99_ms_after
 FROM both GROUP BY GROUPING SETS ((cause), ())
-"""
+""",
+    before=_UNAVAILABLE,
+    after=_UNAVAILABLE.replace("{main}", "{after.main}"),
+)
 
 
 def compare(before: Records, after: Records) -> DataFrame:
@@ -222,4 +225,4 @@ def compare(before: Records, after: Records) -> DataFrame:
     One row for each cause and one for `all`: `intervals_before` and `_after`; `outage_ms_` (the sum), `median_ms_` and
     `p99_ms_` of the outages that ended, null where there were none.
     """
-    return ask(_COMPARED, before=unavailability(before), after=unavailability(after))
+    return ask(_COMPARED, before, after=after)
