@@ -137,8 +137,8 @@ def test_a_request_of_version_3_and_later_has_one_batch(lab: Lab, data: bytes, e
         (LARGE, "MESSAGE_TOO_LARGE"),
     ],
     ids=(
-        "checksum garbage fewer more range longer none negative enormous base sequence control gzip snappy less lz4 bomb "
-        "count codec large"
+        "checksum garbage fewer more range longer none negative enormous base sequence control gzip snappy less lz4 "
+        "bomb count codec large"
     ).split(),
 )
 def test_records_that_are_none(lab: Lab, data: bytes, error: str) -> None:
