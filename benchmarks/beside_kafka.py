@@ -33,9 +33,9 @@ from tools.recorder.release import RELEASES, Release
 GENERATION, BROKERS, TIMES = "2.0", (1, 2, 3), 3
 RATES = tuple(wire.COPIES)
 """The numbers of copies with which records are produced and consumed."""
-COMPARED, ROUNDS = (("2.0", 1_000), ("2.4", 1_000)), 5
+COMPARED = (("2.0", 1_000, 5), ("2.4", 1_000, 5), ("2.0", 10_000, 2))
 """The generations and numbers of partitions that are compared, and how often each."""
-QUICK = {"COMPARED": (("2.0", 6),), "ROUNDS": 1, "TIMES": 1, "RATES": ()}
+QUICK = {"COMPARED": (("2.0", 6, 1),), "TIMES": 1, "RATES": ()}
 LEAVES = re.compile(
     r"^\[(.{23})\] INFO \[KafkaServer id=\d+\] (?:Starting controlled shutdown|Controlled shutdown succeeded)",
     re.MULTILINE,
@@ -90,12 +90,12 @@ def in_sync(cluster: Cluster, partitions: int, copies: int) -> bool:
     return all(state is not None and len(json.loads(state)["isr"]) == copies for state in states)
 
 
-def kafka(generation: str, partitions: int) -> tuple[list[float], list[float]]:
+def kafka(generation: str, partitions: int, rounds: int) -> tuple[list[float], list[float]]:
     """Seconds of each controlled shutdown and of each failover of real Kafka."""
     shutdowns, failovers = [], []
     with started(generation) as cluster:
         create_topic(cluster, partitions, len(BROKERS))
-        for _ in range(1 + ROUNDS):
+        for _ in range(1 + rounds):
             controller = ControllerZNode.decode(cluster.read("/controller") or b"")
             leaving = next(broker for broker in BROKERS if broker != controller)
             cluster.shutdown(leaving)
@@ -155,7 +155,7 @@ def without_a_leader_there() -> float:
 
 def measure() -> Iterator[Figure]:
     try:
-        for generation in {GENERATION, *dict(COMPARED)}:
+        for generation in {GENERATION, *(each for each, *_ in COMPARED)}:
             release(generation).resolve()
     except (SystemExit, OSError, subprocess.CalledProcessError) as error:
         yield Figure("the controller beside Kafka", "not measured", str(error))
@@ -169,8 +169,8 @@ def measure() -> Iterator[Figure]:
         )
     for copies in RATES:
         yield from rates(copies)
-    for generation, partitions in COMPARED:
-        yield from compared(generation, partitions)
+    for generation, partitions, rounds in COMPARED:
+        yield from compared(generation, partitions, rounds)
 
 
 def through_kafka(client: str, copies: int) -> list[tuple[float, float]]:
@@ -202,11 +202,12 @@ def rates(copies: int) -> Iterator[Figure]:
             )
 
 
-def compared(generation: str, partitions: int) -> Iterator[Figure]:
+def compared(generation: str, partitions: int, rounds: int) -> Iterator[Figure]:
     """The ratios of the medians, with medians and spread of both."""
     takeover = TASKS[1]._replace(begins=lambda r: r.kind == "controller" and r.action == "elected")
-    for (task, aim), theirs in zip(((TASKS[2], 0.5), (takeover, 0.8)), kafka(generation, partitions), strict=True):
-        ours = [cost(task, generation, partitions, "embedded", QUIET).seconds for _ in range(ROUNDS)]
+    runs = kafka(generation, partitions, rounds)
+    for (task, aim), theirs in zip(((TASKS[2], 0.5), (takeover, 0.8)), runs, strict=True):
+        ours = [cost(task, generation, partitions, "embedded", QUIET).seconds for _ in range(rounds)]
         version = release(generation).kafka
         name = f"{task.name}, {partitions:,} partitions, beside Kafka {version} on a real ZooKeeper"
         ratio = statistics.median(ours) / statistics.median(theirs)

@@ -35,7 +35,7 @@ def lab_with_topic(brokers: int) -> Lab:
 
 def with_kafka_python(servers: str, records: int | None = None) -> tuple[float, float]:
     """Records a second that kafka-python produces to an empty `orders-0` with acks=all, and then consumes."""
-    records = records or RECORDS
+    records = records or RECORDS  # given to a Python of its own, which does not know what `--quick` changes here
     with needed_for("this benchmark"):
         from kafka import KafkaConsumer, KafkaProducer
     producer = KafkaProducer(bootstrap_servers=servers.split(","), acks="all", linger_ms=5)

@@ -202,7 +202,7 @@ def _ends(values: list[float]) -> tuple[float, float]:
 _COMPARED = nest(
     """
 WITH both AS (
-    SELECT 'before' AS side, * FROM {before} UNION ALL SELECT 'after' AS side, * FROM {after}
+    SELECT 'before' AS side, * FROM {outages_before} UNION ALL SELECT 'after' AS side, * FROM {outages_after}
 )
 SELECT CASE WHEN grouping(cause) = 1 THEN 'all' ELSE coalesce(cause, 'unknown') END AS cause,
        count_if(side = 'before') AS intervals_before, count_if(side = 'after') AS intervals_after,
@@ -214,8 +214,8 @@ SELECT CASE WHEN grouping(cause) = 1 THEN 'all' ELSE coalesce(cause, 'unknown') 
        round(percentile(outage_ms, 0.99) FILTER (WHERE side = 'after'), 4) AS p99_ms_after
 FROM both GROUP BY GROUPING SETS ((cause), ())
 """,
-    before=_UNAVAILABLE,
-    after=_UNAVAILABLE.replace("{main}", "{after.main}"),
+    outages_before=_UNAVAILABLE,
+    outages_after=_UNAVAILABLE.replace("{main}", "{after.main}"),
 )
 
 
