@@ -30,8 +30,8 @@ clusters, which `grow` wrote again under other names until there were so many re
 time of one question in seconds, on all cores together: the lowest of {runs} runs. The last column is the sum as a
 multiple of the sum in the row above, and in brackets the same for the number of records.
 
-Measured with Spark on {cores} cores: {machine}. Other programs ran at the same time, so only
-processor time is given.
+Measured with Spark on {cores} cores: {machine}. Only processor time
+is given, because other programs disturb it less than seconds.
 
 | records | {questions} | sum | growth |
 | ---: | {marks} | ---: | ---: |

@@ -34,7 +34,7 @@ def listed(values: Iterable[object]) -> str:
 def runs(values: Sequence[int], epochs: Sequence[int] = ()) -> str:
     """The values of records, `1,2,3`, or with the leader epoch of each `1@0,2@0`; many in a row as `1..5000@0`."""
     if len(values) > FEW and len(set(epochs)) < 2 and list(values) == list(range(values[0], values[0] + len(values))):
-        return f"{values[0]}..{values[-1]}" + "".join(f"@{epoch}" for epoch in epochs[:1])  # one producer's batch
+        return f"{values[0]}..{values[-1]}" + (f"@{epochs[0]}" if epochs else "")  # one batch, the most frequent case
     tails = [f"@{epoch}" for epoch in epochs] or [""] * len(values)
     if len(values) <= FEW:
         return ",".join(f"{value}{tail}" for value, tail in zip(values, tails, strict=True))

@@ -56,7 +56,7 @@ def shutdown_vs_failure(records: Records) -> DataFrame:
 _SESSIONS = nest(
     """
 WITH line AS (
-    SELECT *, coalesce(began_ms - lag(at_ms) OVER w > {gap}, false) AS first
+    SELECT *, coalesce(began_ms - lag(at_ms) OVER w > <gap>, false) AS first
     FROM {costs} WHERE cause = 'controlled shutdown' WINDOW w AS (PARTITION BY history, life ORDER BY cause_seq)
 ), numbered AS (
     SELECT *, count_if(first) OVER (PARTITION BY history, life ORDER BY cause_seq {so_far}) AS session FROM line
@@ -81,7 +81,7 @@ def rolling_restarts(records: Records, gap_minutes: float = 15.0) -> DataFrame:
     `gap_minutes` ends a session. Raises BadInput if it is not a number of minutes.
     """
     gap = milliseconds("gap_minutes", gap_minutes)
-    return ask(_SESSIONS.replace("{gap}", str(gap)), records)
+    return ask(_SESSIONS.replace("<gap>", str(gap)), records)
 
 
 _CHURN = nest(

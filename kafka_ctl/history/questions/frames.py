@@ -39,7 +39,7 @@ def frame(records: Records) -> DataFrame:
     return with_life(records)
 
 
-SECTIONS = {
+PARTS = {
     "main": ("section = 'main'", "true"),
     "sent": (
         "kind = 'partition' OR section = 'isr'",
@@ -67,14 +67,14 @@ def without_life(query: str) -> str:
 def ask(query: str, records: Records, **more: Records) -> DataFrame:
     """The answer to a query in SQL that names these records in braces, as `{records}`.
 
-    More names may stand there: `{main}` and `{sent}`, parts of `{records}` (see `SECTIONS`), and those of `more`, as
+    More names may stand there: `{main}` and `{sent}`, parts of `{records}` (see `PARTS`), and those of `more`, as
     `{after.main}`; `{so_far}`, the frame of a window that ends with its row (Spark's own default looks behind it for
     rows of the same seq, and there are none); and `{high_volume}`, the actions of `HIGH_VOLUME`. Raises BadInput for
     records that are something else.
     """
     tables = {name: frame(given) for name, given in {"records": records, **more}.items()}
     for table, df in tables.items():
-        for name, (files, others) in SECTIONS.items():
+        for name, (files, others) in PARTS.items():
             condition = files if "section" in df.columns else others
             part = name if table == "records" else f"{table}.{name}"
             query = query.replace(f"{{{part}}}", f"(SELECT * FROM {{{table}}} WHERE {condition})")

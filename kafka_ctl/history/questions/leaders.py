@@ -196,7 +196,7 @@ WITH leavers AS (
 SELECT history, topic, partition, e.at_ms, seq, broker AS leader,
        CAST(nullif(regexp_extract(e.detail, 'leader_before=([0-9]+)', 1), '') AS INT) AS leader_before, out_since_ms,
        round(e.at_ms - out_since_ms, 4) AS behind_ms,
-       round(round(e.at_ms - out_since_ms, 4) * <rate> / 1000) AS records_at_risk
+       round(behind_ms * <rate> / 1000) AS records_at_risk
 FROM met WHERE e IS NOT NULL
 """,
     states=_STATES,
