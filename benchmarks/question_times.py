@@ -1,7 +1,7 @@
-"""The time of questions by the number of records: `python -m benchmarks.question_times [--write] 1 3 10 30 100`.
+"""The time of questions by the number of records: `python -m benchmarks.question_times [--write] 1 3 10 30 100 1000`.
 
 The sizes are in million records, grown from the twelve clusters of the lesson on large histories. `--write` writes
-`docs/question-times.md`. 100 million records need 0.4 GB of disk.
+`docs/question-times.md`. A billion records need 1.6 GB of disk and a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ HEAD = """\
 
 The records are those of the lesson on [large histories](../notebooks/25-large-histories.ipynb): twelve simulated
 clusters, which `grow` wrote again under other names until there were so many records. Each figure is the processor
-time of one question in seconds, on all cores together: the lowest of {runs} runs. The last column is the sum as a
-multiple of the sum in the row above, and in brackets the same for the number of records.
+time of one question in seconds, on all cores together: the lowest of {runs} runs. "Growth" is the sum as a multiple of
+the sum in the row above, and in brackets the same for the number of records. "Memory" is the most that Python and Java
+held together while all questions ran.
 
 Measured with Spark on {cores} cores: {machine}. Only processor time
 is given, because other programs disturb it less than seconds.
 
-| records | {questions} | sum | growth |
-| ---: | {marks} | ---: | ---: |
+| records | {questions} | sum | growth | memory |
+| ---: | {marks} | ---: | ---: | ---: |
 """
 
 
@@ -47,8 +48,8 @@ def machine() -> str:
     return f"{platform.system()} {platform.machine()}, {cores}, {memory:.0f} GiB, Python {platform.python_version()}"
 
 
-def measure(source: Path, records: int, times: int, folder: Path) -> tuple[int, dict[str, float]]:
-    """The number of records, and the processor time of each question."""
+def measure(source: Path, records: int, times: int, folder: Path) -> tuple[int, dict[str, float], int]:
+    """The number of records, the processor time of each question, and the most bytes of memory."""
     found = grow(None, source, times, out=folder, processes=CORES)
     print(f"{found.records:,} records, {records:,} of them different", flush=True)
     engine = Engine("spark", str(folder), CORES)
@@ -56,7 +57,7 @@ def measure(source: Path, records: int, times: int, folder: Path) -> tuple[int, 
         took = {name: min(engine.run("ask", name)[1] for _ in range(RUNS)) for name in QUESTIONS}
     finally:
         engine.close()
-    return found.records, took
+    return found.records, took, engine.peak
 
 
 def page(sizes: list[float], lines: list[str]) -> str:
@@ -82,11 +83,12 @@ def main(arguments: list[str]) -> None:
         source = generate(None, CLUSTERS, HOURS, 2, out=folder / "source", workload=lesson)
         for size in sizes:
             times = -(-round(size * 1e6) // source.records)
-            records, took = measure(folder / "source", source.records, times, folder / f"{size:g}")
+            records, took, memory = measure(folder / "source", source.records, times, folder / f"{size:g}")
             total = sum(took.values())
             growth = f"{total / before[1]:.1f} ({records / before[0]:.1f})" if before else ""
             before = records, total
             cells = [f"{records:,}", *(f"{seconds:.1f}" for seconds in took.values()), f"{total:.1f}", growth]
+            cells.append(f"{memory / 1e9:.1f} GB")
             lines.append(f"| {' | '.join(cells)} |\n")
             print(lines[-1], end="", flush=True)
             if "--write" in arguments:

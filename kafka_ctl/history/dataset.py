@@ -35,6 +35,11 @@ FORMAT = 2
 
 MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}
 """Seeds of clusters are counted in millions (`Job.seed_of`); Spark has at most that many buckets."""
+IN_BUCKET = 10_000_000
+"""The records of a large dataset's bucket, about. A task holds what it joins of its bucket in memory: questions to a
+billion records in 2 buckets ended for lack of it."""
+AN_HOUR = 900
+"""The records that a cluster of the default workload leaves in an hour, about."""
 
 
 @dataclass(frozen=True)
@@ -125,15 +130,15 @@ def generate(
 
     The clusters are drawn from `workload`, and `seed` decides the draw. With `spark` the work is done in its
     tasks; with None in this process, or in `processes` of them. `buckets` is the number of files of each kind, and so
-    the most tasks that can work at once: by default at most 16, so give more to many cores. `progress` shows a bar
-    on stderr; by default only on a terminal.
+    the most tasks that can work at once: by default at most 16, or one for about every ten million records, so give
+    more to many cores. `progress` shows a bar on stderr; by default only on a terminal.
 
     A folder that holds a dataset already is refused unless `overwrite` is set. An interrupted run leaves a
     folder that `load` refuses, and that `resume` finishes; so does a full disk, which raises Unavailable. Raises
     BadInput for these, for bad numbers, and for a folder that cannot be written.
     """
     job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
-    job = replace(job, buckets=default_buckets(clusters) if buckets is None else buckets)
+    job = replace(job, buckets=default_buckets(clusters, hours) if buckets is None else buckets)
     check_processes(processes)
     return write_dataset(spark, DatasetFolder(out), job, overwrite, resume, progress, processes)
 
@@ -167,9 +172,14 @@ def write_dataset(
         return dataset(place)
 
 
-def default_buckets(clusters: int) -> int:
+def default_buckets(clusters: int, hours: float) -> int:
     """Enough for a handful of cores, and few enough that no file is tiny; 64 make questions a fifth slower on 2."""
-    return max(1, min(16, clusters // 5))
+    return max(1, min(16, clusters // 5), large_buckets(round(clusters * hours * AN_HOUR)))
+
+
+def large_buckets(records: int) -> int:
+    """The buckets that so many records need at least."""
+    return min(records // IN_BUCKET, MOST["buckets"])
 
 
 def dataset(place: DatasetFolder) -> Dataset:

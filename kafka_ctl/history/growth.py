@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
 from kafka_ctl.errors import BadInput, Unavailable
-from kafka_ctl.history.dataset import MOST, Dataset, Job, check_processes, write_dataset
+from kafka_ctl.history.dataset import MOST, Dataset, Job, check_processes, large_buckets, write_dataset
 from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import IN_FILES, BucketWriter, DatasetFolder, Json, bucket_of, file_of
 from kafka_ctl.history.reading import checked
@@ -80,8 +80,9 @@ def grow(
     medians and shares stay as they are and counts are multiplied, but the number of different runs is that of the
     source. Grow a dataset to measure how long questions take; do not use the copies to make a number more certain.
 
-    Each task keeps one history of the source and a row group of each file in memory. The other arguments, and what
-    an interrupted run leaves, are as with `generate`. Raises BadInput for a source that `generate` did not write or
+    `buckets` is by default as many as the source has, or one for every ten million records. Each task keeps one history
+    of the source and a row group of each file in memory. The other arguments, and what an interrupted run leaves, are
+    as with `generate`. Raises BadInput for a source that `generate` did not write or
     did not finish, for an `out` that is the source or inside it, and for bad numbers. Raises Unavailable before it
     writes anything if the disk has too little room.
     """
@@ -94,7 +95,8 @@ def grow(
         raise BadInput(f"{origin.path} was grown already; grow the dataset that it was made from")
     if f"{place.root}/".startswith(f"{origin.root}/"):
         raise BadInput(f"{place.path} is the source or inside it; give another folder")
-    work = Growth(origin.path, manifest, times, manifest["buckets"] if buckets is None else buckets)
+    usual = max(manifest["buckets"], large_buckets(origin.manifest()["records"] * times))
+    work = Growth(origin.path, manifest, times, usual if buckets is None else buckets)
     if not isinstance(work.buckets, int) or isinstance(work.buckets, bool) or not 1 <= work.buckets <= MOST["buckets"]:
         raise BadInput(f"buckets={short(buckets)}: give a whole number from 1 to {MOST['buckets']:,}")
     with naming(place.path, "cannot be written"):

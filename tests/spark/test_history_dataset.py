@@ -90,6 +90,15 @@ def test_spark_reads_what_was_written(whole: Path) -> None:
     assert read.equals(sorted_rows(load_arrow(whole)))
 
 
+@pytest.mark.parametrize(
+    ("clusters", "hours", "buckets"),
+    [(1, 24, 1), (50, 24, 10), (1000, 24, 16), (20_000, 24, 43), (1_000_000, 1e6, 100_000)],
+)
+def test_the_usual_number_of_buckets(clusters: int, hours: float, buckets: int) -> None:
+    """Sixteen are enough for a handful of cores; more than that keep a task's bucket small."""
+    assert module.default_buckets(clusters, hours) == buckets
+
+
 def test_buckets_are_those_of_spark(whole: Path) -> None:
     """Our hash is Spark's, also for names that are no multiple of four bytes and not ASCII."""
     names = ["", "a", "ab", "abc", "abcd", "cluster-000000001", "größe", "日本", "x" * 41]

@@ -19,6 +19,7 @@ from kafka_ctl.history.session import spark
 
 SMALL = Workload(brokers=(3, 4), topics=(1, 3), rate=6)
 TIMES = 5
+ORDER = [("history", "ascending"), ("seq", "ascending")]
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,16 @@ def test_the_files_are_sorted_and_bucketed(grown: Path) -> None:
         names = pq.read_table(file, columns=["history"], partitioning=None).column("history").to_pylist()
         assert names == sorted(names)
         assert {bucket_of(name, 3) for name in names} == {int(Path(file).name[5:10])}
+
+
+def test_many_records_have_more_buckets(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket is the work of a task, which has only so much memory; a small dataset stays as it was."""
+    few = grow(None, source, 2, out=tmp_path / "few")
+    assert DatasetFolder(few.path).manifest()["buckets"] == 2
+    monkeypatch.setattr(dataset, "IN_BUCKET", few.records // 5)
+    many = grow(None, source, 2, out=tmp_path / "many")
+    assert DatasetFolder(many.path).manifest()["buckets"] == 5
+    assert load_arrow(many.path).sort_by(ORDER).equals(load_arrow(few.path).sort_by(ORDER))
 
 
 def test_spark_writes_the_same_files(source: Path, grown: Path, tmp_path: Path) -> None:
