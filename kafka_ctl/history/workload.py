@@ -180,9 +180,10 @@ def simulate(
 ) -> Trace:
     """Run one simulated cluster and return its trace; `seed` decides everything."""
     from kafka_ctl.lab.lab import Lab
+    from kafka_ctl.lab.recorded_run import rarely_collected
 
     drawn, config = plan(seed, hours, workload), workload.config if workload else {}
-    with Lab(brokers=dict(drawn.brokers), generation=generation, seed=seed, config=config) as lab:
+    with rarely_collected(), Lab(dict(drawn.brokers), generation, seed, config=config) as lab:
         play(lab, drawn, seed, hours)
         return lab.trace
 

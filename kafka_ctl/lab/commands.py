@@ -6,11 +6,9 @@ Kafka 2.0.1: admin/ConfigCommand.scala, alterConfig; zk/AdminZkClient.scala, cha
 from __future__ import annotations
 
 import functools
-import gc
 import json
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
@@ -20,7 +18,7 @@ from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.lab import producer, story, topic_names, validate
 from kafka_ctl.lab.producer import ACKS, Produced
-from kafka_ctl.lab.recorded_run import RecordedRun
+from kafka_ctl.lab.recorded_run import RecordedRun, rarely_collected
 from kafka_ctl.lab.validate import MAX_ID
 from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.requests import (
@@ -64,27 +62,6 @@ Operation = Callable[[], Coroutine[object, None, None]]
 """The operation of one tool."""
 ADMIN: ContextVar[Admin | None] = ContextVar("admin", default=None)
 """The administrator who is at work, where there are several."""
-
-
-RARELY = (1_000_000, 50, 1_000)
-"""Thresholds of Python's garbage collector while a command makes many records, which stay."""
-
-
-@contextmanager
-def rarely_collected() -> Iterator[None]:
-    """Search for cycles rarely in this block; with Python's own thresholds that is a third of a large run's time.
-
-    Thresholds of one's own that let it come as rarely, or never, stay; so do those that are set in the block.
-    """
-    before = gc.get_threshold()
-    often = 0 < before[0] < RARELY[0]  # else an outer block, or one in another thread, restores them
-    if often:
-        gc.set_threshold(*RARELY)
-    try:
-        yield
-    finally:
-        if often and gc.get_threshold()[0] == RARELY[0]:
-            gc.set_threshold(*before)
 
 
 def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -33,6 +35,26 @@ T = TypeVar("T")
 L = TypeVar("L", bound="RecordedRun")
 SAME_MOMENT = 0.1
 """Seconds within which a command was given at the moment of a record; players write no shorter pause."""
+
+RARELY = (1_000_000, 50, 1_000)
+"""Thresholds of Python's garbage collector while many records are made, which stay."""
+
+
+@contextmanager
+def rarely_collected() -> Iterator[None]:
+    """Search for cycles rarely in this block; with Python's own thresholds that is a third of a large run's time.
+
+    Thresholds of one's own that let it come as rarely, or never, stay; so do those that are set in the block.
+    """
+    before = gc.get_threshold()
+    often = 0 < before[0] < RARELY[0]  # else an outer block, or one in another thread, restores them
+    if often:
+        gc.set_threshold(*RARELY)
+    try:
+        yield
+    finally:
+        if often and gc.get_threshold()[0] == RARELY[0]:
+            gc.set_threshold(*before)
 
 
 class RecordedRun:
@@ -346,6 +368,7 @@ class RecordedRun:
         return lab
 
     @classmethod
+    @rarely_collected()
     def _played(
         cls, opening: Opening, played: list[Part], progress: Progress | None = None, raises: bool = False
     ) -> Self:

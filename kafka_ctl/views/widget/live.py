@@ -18,11 +18,10 @@ from typing import NamedTuple
 import traitlets
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
-from kafka_ctl.lab.commands import rarely_collected
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.menu import clicked
 from kafka_ctl.lab.menu import menu as buttons
-from kafka_ctl.lab.recorded_run import RecordedRun, at_moment, replayed, run_on, take_over, undo
+from kafka_ctl.lab.recorded_run import RecordedRun, at_moment, rarely_collected, replayed, run_on, take_over, undo
 from kafka_ctl.lab.story import REFUSED, UNTIL, Command, Opening
 from kafka_ctl.ports import LIMIT
 from kafka_ctl.reassign.plan import write_plan
