@@ -26,15 +26,15 @@ from tools import java_classes
 class Step(NamedTuple):
     """One check: a module to run with arguments; `counts` when pytest can say how many tests it was.
 
-    `short_java` when its Java is asked little. A step that is `aside` runs beside those after it, up to the step of
-    that name, or else to the end.
+    `short_java` when its Java is asked little. A step that is `aside` runs beside those after it, up to the first that
+    counts.
     """
 
     name: str
     arguments: tuple[str, ...]
     counts: bool = False
     short_java: bool = False
-    aside: str = ""
+    aside: bool = False
 
 
 # The rooms of the tests, those with the longest files first: a long file that begins last keeps the others waiting.
@@ -56,16 +56,15 @@ NOTEBOOKS = (
 )
 
 STEPS = (
-    Step("classes", ("tools.java_classes",), aside="tests"),
+    Step("classes", ("tools.java_classes",), aside=True),
     Step("format", ("ruff", "format", "--check", ".")),
     Step("lint", ("ruff", "check", ".")),
     Step("types", ("mypy",)),
     Step("diagrams", ("kafka_ctl", "diagrams", "--check")),
     Step("editions", ("tools.notebooks", "editions", "--check")),
     Step("tests", ("pytest", *TESTS), counts=True),
-    # The longest starter and the longest notebook each keep one core busy to their ends.
-    Step("starters", ("tools.notebooks", "run"), short_java=True, aside="the end"),
     Step("notebooks", ("pytest", *NOTEBOOKS), counts=True, short_java=True),
+    Step("starters", ("tools.notebooks", "run"), short_java=True),
 )
 
 
@@ -88,15 +87,15 @@ def main(argv: Sequence[str], steps: Sequence[Step] = STEPS, root: Path = ROOT) 
         return subprocess.call([sys.executable, "-m", "pytest", *argv], cwd=root)
     began = time.monotonic()
     outcomes: list[Outcome] = []
-    beside: dict[Future[Outcome], str] = {}
+    beside: list[Future[Outcome]] = []
     with ThreadPoolExecutor() as pool:
         for step in steps:
             if step.aside:
-                beside[pool.submit(run, step, root)] = step.aside
+                beside.append(pool.submit(run, step, root))
                 continue
-            for awaited in [each for each, name in beside.items() if name == step.name]:
-                outcomes.append(awaited.result())
-                del beside[awaited]
+            if step.counts:
+                outcomes += [each.result() for each in beside]
+                beside = []
             outcomes.append(run(step, root))
     outcomes += [each.result() for each in beside]
     print(summary(outcomes, time.monotonic() - began), flush=True)
