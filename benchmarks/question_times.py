@@ -87,8 +87,8 @@ def main(arguments: list[str]) -> None:
             total = sum(took.values())
             growth = f"{total / before[1]:.1f} ({records / before[0]:.1f})" if before else ""
             before = records, total
-            cells = [f"{records:,}", *(f"{seconds:.1f}" for seconds in took.values()), f"{total:.1f}", growth]
-            cells.append(f"{memory / 1e9:.1f} GB")
+            seconds = [f"{each:.1f}" for each in (*took.values(), total)]
+            cells = [f"{records:,}", *seconds, growth, f"{memory / 1e9:.1f} GB"]
             lines.append(f"| {' | '.join(cells)} |\n")
             print(lines[-1], end="", flush=True)
             if "--write" in arguments:

@@ -130,8 +130,8 @@ def generate(
 
     The clusters are drawn from `workload`, and `seed` decides the draw. With `spark` the work is done in its
     tasks; with None in this process, or in `processes` of them. `buckets` is the number of files of each kind, and so
-    the most tasks that can work at once: by default at most 16, or one for about every ten million records, so give
-    more to many cores. `progress` shows a bar on stderr; by default only on a terminal.
+    the most tasks that can work at once: by default at most 16, or about one for every ten million records where that
+    is more, so give more to many cores. `progress` shows a bar on stderr; by default only on a terminal.
 
     A folder that holds a dataset already is refused unless `overwrite` is set. An interrupted run leaves a
     folder that `load` refuses, and that `resume` finishes; so does a full disk, which raises Unavailable. Raises

@@ -80,22 +80,23 @@ def grow(
     medians and shares stay as they are and counts are multiplied, but the number of different runs is that of the
     source. Grow a dataset to measure how long questions take; do not use the copies to make a number more certain.
 
-    `buckets` is by default as many as the source has, or one for every ten million records. Each task keeps one history
-    of the source and a row group of each file in memory. The other arguments, and what an interrupted run leaves, are
-    as with `generate`. Raises BadInput for a source that `generate` did not write or
-    did not finish, for an `out` that is the source or inside it, and for bad numbers. Raises Unavailable before it
-    writes anything if the disk has too little room.
+    `buckets` is by default as many as the source has, or one for every ten million records where that is more. Each
+    task keeps one history of the source and a row group of each file in memory. The other arguments, and what an
+    interrupted run leaves, are as with `generate`. Raises BadInput for a source that `generate` did not write or did
+    not finish, for an `out` that is the source or inside it, and for bad numbers. Raises Unavailable before it writes
+    anything if the disk has too little room.
     """
     if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MOST_TIMES:
         raise BadInput(f"times={short(times)}: give a whole number from 1 to {MOST_TIMES:,}")
     check_processes(processes)
     origin, place = checked(source), DatasetFolder(out)
-    manifest = parameters(origin)
+    whole = origin.manifest()
+    manifest = parameters(whole)
     if "times" in manifest:
         raise BadInput(f"{origin.path} was grown already; grow the dataset that it was made from")
     if f"{place.root}/".startswith(f"{origin.root}/"):
         raise BadInput(f"{place.path} is the source or inside it; give another folder")
-    usual = max(manifest["buckets"], large_buckets(origin.manifest()["records"] * times))
+    usual = max(manifest["buckets"], large_buckets(whole["records"] * times))
     work = Growth(origin.path, manifest, times, usual if buckets is None else buckets)
     if not isinstance(work.buckets, int) or isinstance(work.buckets, bool) or not 1 <= work.buckets <= MOST["buckets"]:
         raise BadInput(f"buckets={short(buckets)}: give a whole number from 1 to {MOST['buckets']:,}")
@@ -105,9 +106,9 @@ def grow(
         return write_dataset(spark, place, work, overwrite, resume, progress, processes)
 
 
-def parameters(place: DatasetFolder) -> Json:
+def parameters(manifest: Json) -> Json:
     """The manifest of a dataset without what was counted."""
-    return {name: value for name, value in place.manifest().items() if name not in ("histories", "records", "files")}
+    return {name: value for name, value in manifest.items() if name not in ("histories", "records", "files")}
 
 
 def check_room(folder: Path, needed: int) -> None:

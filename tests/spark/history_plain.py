@@ -37,6 +37,11 @@ class Run:
         return self.record("partition", "mark", at, source=source, target=target, **subject)
 
 
+def sorted_rows(table: pa.Table) -> pa.Table:
+    """Records in the order of their histories, each in its own order."""
+    return table.sort_by([("history", "ascending"), ("seq", "ascending")])
+
+
 def dicts(answer: DataFrame, *columns: str) -> list[dict[str, Any]]:
     """The rows of an answer, some of its columns only, in a fixed order."""
     rows = [row.asDict() for row in answer.select(*(columns or answer.columns)).collect()]

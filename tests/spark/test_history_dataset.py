@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from history_plain import sorted_rows
 from prose import Prose, source
 
 import kafka_ctl.history.dataset as module
@@ -27,10 +28,6 @@ ASKED: dict[str, Any] = {"clusters": 6, "hours": 4, "seed": 5, "workload": SMALL
 
 def write(out: Path, **changes: Any) -> module.Dataset:
     return generate(None, **{**ASKED, "buckets": 3, "out": out, **changes})
-
-
-def sorted_rows(table: pa.Table) -> pa.Table:
-    return table.sort_by([("history", "ascending"), ("seq", "ascending")])
 
 
 @pytest.fixture(scope="module")
