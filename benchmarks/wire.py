@@ -46,7 +46,9 @@ def with_kafka_python(servers: str, records: int | None = None) -> tuple[float, 
     producer.flush()
     produced = records / (time.perf_counter() - began)
     producer.close()
-    consumer = KafkaConsumer("orders", bootstrap_servers=servers.split(","), auto_offset_reset="earliest")
+    # Metadata often: kafka-python 3.0.12 loses a topic that it is given while it asks for metadata the first time.
+    begin = {"auto_offset_reset": "earliest", "metadata_max_age_ms": 1000}
+    consumer = KafkaConsumer("orders", bootstrap_servers=servers.split(","), **begin)
     left, began = records, time.perf_counter()
     while left > 0:
         left -= sum(map(len, consumer.poll(1000).values()))

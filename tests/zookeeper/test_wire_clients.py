@@ -284,6 +284,7 @@ class Reading:
             heartbeat_interval_ms=500,
             auto_commit_interval_ms=200,
             reconnect_backoff_max_ms=200,
+            metadata_max_age_ms=1000,
         )
         while not self.stopped.is_set():
             for batch in consumer.poll(timeout_ms=100).values():

@@ -282,6 +282,7 @@ def test_real_consumers_read_what_was_committed() -> None:
             bootstrap_servers=lab.bootstrap_servers.split(","),
             auto_offset_reset="earliest",
             isolation_level="read_committed",
+            metadata_max_age_ms=1000,
         )
         heard: list[bytes] = []
         eventually(lambda: bool(heard.extend(r.value for b in plain.poll(200).values() for r in b) or heard))

@@ -164,6 +164,7 @@ class Readers:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             client_id="reader",
+            metadata_max_age_ms=1000,
         )
         self._consumer, got, end = consumer, 0, time.monotonic() + LIMIT
         while got < 5:
