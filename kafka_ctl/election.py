@@ -35,6 +35,17 @@ class ElectionType(StrEnum):
     UNCLEAN = "UNCLEAN"
 
 
+class Strategy(StrEnum):
+    """The reason for which a leader is needed; it decides which replicas may lead and which brokers get the request."""
+
+    OFFLINE = "offline"
+    REASSIGN = "reassign"
+    UNCLEAN = "unclean"
+    """Offline, and asked for by an administrator: a replica out of sync may lead whatever the configuration says."""
+    PREFERRED = "preferred"
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+
+
 class Election(NamedTuple):
     """The leader and the ISR it starts with; `unclean` if it was not in sync, and messages may be lost."""
 
@@ -102,6 +113,14 @@ def controlled_shutdown_leader(
     staying = tuple(replica for replica in isr if replica not in leaving)
     leader = first_of(assignment, staying, live)
     return None if leader is None else Election(leader, staying)
+
+
+def head_of_isr(
+    assignment: Iterable[int], isr: Iterable[int], live: Iterable[int], shutting_down: Iterable[int]
+) -> Election | None:
+    """The leader after a controlled shutdown, before KAFKA-3670: the first member of the ISR that stays."""
+    in_sync = tuple(isr)
+    return controlled_shutdown_leader(in_sync, in_sync, in_sync, shutting_down)
 
 
 def first_of(candidates: Iterable[int], isr: tuple[int, ...], live: Iterable[int]) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.table import Move, Tables, TransitionTable
 
@@ -59,3 +60,18 @@ REPLICA = Tables(
     }
 )
 """The replica table of each generation."""
+
+
+def without_replica(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
+    """Leader and ISR of a partition once its replica on broker `gone` is Offline.
+
+    If the leader is gone, the leader is -1; the last member stays in the ISR, so that it can lead when it returns.
+    Kafka 2.0.1: controller/ReplicaStateMachine.scala, doRemoveReplicasFromIsr
+    """
+    staying = isr if len(isr) == 1 else tuple(r for r in isr if r != gone)
+    return NO_LEADER if leader == gone else leader, staying
+
+
+def without_isr_member(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
+    """The same before KAFKA-708."""
+    return leader, tuple(r for r in isr if r != gone)

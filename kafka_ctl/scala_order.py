@@ -141,6 +141,44 @@ class HashMap(dict[K, V]):
         return self
 
 
+class Orders:
+    """The orders in which a controller walks through its sets and maps.
+
+    With `in_tables` (0.10) these are orders of Scala's hash tables; later generations mostly keep the given one.
+    """
+
+    def __init__(self, in_tables: bool) -> None:
+        self.in_tables = in_tables
+
+    def walked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Partitions in the order of a map into which they were put one after the other."""
+        return map_order(partitions, case_hash) if self.in_tables else list(partitions)
+
+    def as_set(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Partitions in the order of a set."""
+        return set_order_by(partitions, case_hash) if self.in_tables else list(partitions)
+
+    def replica_set(self, replicas: Iterable[Replica]) -> list[Replica]:
+        """Replicas in the order of a set."""
+        return set_order_by(replicas, replica_hash) if self.in_tables else list(replicas)
+
+    def requested(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The partitions of a reassignment request in the order of a set, in every generation."""
+        return set_order_by(partitions, case_hash if self.in_tables else java_hash)
+
+    def requested_map(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The partitions of a reassignment request in the order of a map that their set was put into."""
+        return map_order(self.requested(partitions), case_hash if self.in_tables else java_hash)
+
+    def empty_map(self) -> dict[TopicPartition, V]:
+        """A map by partition for a request."""
+        return HashMap(java_hash) if self.in_tables else {}
+
+    def in_order(self, topics: Iterable[str]) -> list[str]:
+        """Topics that were read from the children of a znode."""
+        return set_order_by(topics, text_hash) if self.in_tables else sorted(topics)
+
+
 def filtered(mapping: Mapping[K, V], holds: Callable[[K, V], object]) -> list[K]:
     """The keys for which `holds(key, value)`, in the order of the map that Scala's `filter` makes of this one."""
     kept = [key for key, value in mapping.items() if holds(key, value)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from kafka_ctl.controller.replica_machine import without_replica
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Compute, Implement
 from kafka_ctl.exercises.operate import Operate
@@ -14,6 +13,7 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.plugins import Plugins
+from kafka_ctl.replica import without_replica
 from kafka_ctl.trace.record import Record
 from kafka_ctl_course.lesson_05 import in_words, leadership
 

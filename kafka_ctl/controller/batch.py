@@ -154,9 +154,10 @@ class RequestBatch:
 
     def __init__(self, process: ControllerProcess, channels: Channels, leader_and_isr_answered: Callback) -> None:
         self.process, self.context, self.channels = process, process.context, channels
+        self._orders = process.context.orders
         self._leader_and_isr_answered = leader_and_isr_answered
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
-        self._metadata: dict[TopicPartition, PartitionState] = self.context.empty_map()
+        self._metadata: dict[TopicPartition, PartitionState] = self._orders.empty_map()
         self._metadata_to: dict[int, None] = {}
         self._stop: dict[int, list[tuple[TopicPartition, bool, Callback | None]]] = {}
 
@@ -183,7 +184,7 @@ class RequestBatch:
         full = self.context.assignment(partition)
         for broker in brokers:
             if broker >= 0:
-                states: States = self._leader_and_isr.setdefault(broker, self.context.empty_map())
+                states: States = self._leader_and_isr.setdefault(broker, self._orders.empty_map())
                 before = states.get(partition)
                 new = is_new or (before is not None and before.is_new)
                 new = new and self.process.generation.requests.marks_new_replicas
@@ -324,7 +325,7 @@ class RequestBatch:
             self._send_metadata()  # only which brokers are there, which is no partition's change
         changes = self.changes()
         sent, metadata, stops = self._leader_and_isr, self._metadata, self._stop
-        self._leader_and_isr, self._metadata, self._metadata_to, self._stop = {}, self.context.empty_map(), {}, {}
+        self._leader_and_isr, self._metadata, self._metadata_to, self._stop = {}, self._orders.empty_map(), {}, {}
         for kind, broker, partitions in pack(changes) if changes else ():
             if kind == "LeaderAndIsr":
                 meant = (sent.get(broker, {}), *sent.values())  # where none was meant for it, that of another

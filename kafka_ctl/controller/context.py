@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import StateChangeFailed
@@ -18,6 +17,7 @@ from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.scala_order import (
     HashMap,
+    Orders,
     case_hash,
     filter_not,
     java_hash,
@@ -28,11 +28,9 @@ from kafka_ctl.scala_order import (
     replica_hash,
     set_order,
     set_order_by,
-    text_hash,
     trie_order,
 )
 
-V = TypeVar("V")
 SURVIVORS = ("reassigning", "preferred_elections")
 """Fields that 0.10 kept across a resignation and did not read again at the next election (KAFKA-5310)."""
 
@@ -86,6 +84,7 @@ class Context:
     """The answers of `replicas_of_topic`, forgotten at each change of `topics` or `table`."""
 
     def __post_init__(self) -> None:
+        self.orders = Orders(self.in_tables)
         if self.in_tables:
             self.leadership, self.partitions = HashMap(case_hash), HashMap(case_hash)
             self.replicas, self.reassigning = HashMap(replica_hash), HashMap(case_hash)
@@ -219,7 +218,7 @@ class Context:
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         replicas = [Replica(tp.topic, tp.partition, broker) for tp in partitions for broker in self.assigned(tp)]
-        return self.replica_set(replicas)
+        return self.orders.replica_set(replicas)
 
     def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
         """Every replica assigned to one of these brokers."""
@@ -267,39 +266,9 @@ class Context:
         if isinstance(self.leadership, HashMap):
             self.leadership = self.leadership.filter(lambda tp, _: tp.topic != topic)
 
-    # Orders in which Kafka walks through its sets and maps; outside tables, mostly the given one
-
-    def walked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Partitions in the order of a map into which they were put one after the other."""
-        return map_order(partitions, case_hash) if self.in_tables else list(partitions)
-
-    def as_set(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Partitions in the order of a set."""
-        return set_order_by(partitions, case_hash) if self.in_tables else list(partitions)
-
-    def replica_set(self, replicas: Iterable[Replica]) -> list[Replica]:
-        """Replicas in the order of a set."""
-        return set_order_by(replicas, replica_hash) if self.in_tables else list(replicas)
-
-    def requested(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The partitions of a reassignment request in the order of a set, in every generation."""
-        return set_order_by(partitions, case_hash if self.in_tables else java_hash)
-
-    def requested_map(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The partitions of a reassignment request in the order of a map that their set was put into."""
-        return map_order(self.requested(partitions), case_hash if self.in_tables else java_hash)
-
     def moving(self) -> list[TopicPartition]:
         """The partitions under reassignment in the order of their map."""
         return list(self.reassigning) if self.in_tables else map_order(self.reassigning, java_hash)
-
-    def empty_map(self) -> dict[TopicPartition, V]:
-        """A map by partition for a request."""
-        return HashMap(java_hash) if self.in_tables else {}
-
-    def in_order(self, topics: Iterable[str]) -> list[str]:
-        """Topics that were read from the children of a znode."""
-        return set_order_by(topics, text_hash) if self.in_tables else sorted(topics)
 
     def assignment_of(self, topic: str) -> dict[int, ReplicaAssignment]:
         """The assignment of a topic in the order in which it is written into its znode."""

@@ -36,7 +36,7 @@ def enabled(env: Controller) -> bool:
 async def initialize(env: Controller) -> None:
     """At failover: take over the deletions that are under way."""
     context = env.context
-    wanted = context.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
+    wanted = context.orders.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
     online = context.online
     blocked = {
         r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)
@@ -57,7 +57,7 @@ async def initialize(env: Controller) -> None:
 
 async def topic_deletion(env: Controller) -> None:
     """The children of `/admin/delete_topics` changed."""
-    wanted = env.context.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
+    wanted = env.context.orders.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
     async with env.locked():
         await _requested(env, wanted)
 

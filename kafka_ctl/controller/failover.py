@@ -4,7 +4,8 @@ The broker that creates the ephemeral znode `/controller` is controller; when it
 `/controller_epoch` rises with each controller, so that brokers can refuse the requests of an old one. A new controller
 listens before it reads, so that no change is missed, and sends metadata before any LeaderAndIsr, so that brokers know
 who is alive (KAFKA-4443).
-Kafka 2.0.1: controller/KafkaController.scala, onControllerFailover, onControllerResignation
+Kafka 2.0.1: controller/KafkaController.scala, elect, onControllerFailover, onControllerResignation,
+triggerControllerMove
 """
 
 from __future__ import annotations
@@ -14,25 +15,16 @@ from collections.abc import Awaitable, Callable
 from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental, rebalance, topics
 from kafka_ctl.controller.context import SURVIVORS
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.failures import text
 from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, NodeExists
 from kafka_ctl.plugins import STEPS
 from kafka_ctl.zookeeper import znodes
-from kafka_ctl.zookeeper.store import Create, Delete, Multi, Set
-
-FIRST_EPOCH = 1
-FIRST_EPOCH_ZK_VERSION = 1
-"""The version that the first controller assumes of the znode it has just created (it is 0: Kafka's quirk)."""
-
+from kafka_ctl.zookeeper.store import Delete
 
 # The race
 
 
 async def startup(env: Controller) -> None:
-    """Begin to watch `/controller`, and compete for it.
-
-    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
-    """
+    """Begin to watch `/controller`, and compete for it."""
     await listeners.watch_controller(env)
     await elect(env)
 
@@ -55,19 +47,13 @@ async def noticed_change(env: Controller) -> None:
 
 
 async def reelect(env: Controller) -> None:
-    """`/controller` vanished, or our session is new: compete.
-
-    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
-    """
+    """`/controller` vanished, or our session is new: compete."""
     await controller_change(env)
     await elect(env)
 
 
 async def new_session(env: Controller) -> None:
-    """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229).
-
-    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
-    """
+    """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229)."""
     if env.generation.threads.single_threaded:
         await reelect(env)
     elif await _skips_reelection(env):
@@ -93,10 +79,7 @@ async def elect(env: Controller) -> None:
 
 
 async def elect_once(env: Controller) -> None:
-    """Try once to create `/controller`; become the controller, or know who is.
-
-    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
-    """
+    """Try once to create `/controller`; become the controller, or know who is."""
     env.active_id = await env.zk.controller_id()
     if env.active_id != -1:
         env.log("already_elected", elected=env.active_id)
@@ -104,7 +87,7 @@ async def elect_once(env: Controller) -> None:
     try:
         data = znodes.ControllerZNode.encode(env.id, int(env.clock.now() * 1000))
         if env.generation.zookeeper.fences_writes:
-            env.context.epoch, env.context.epoch_zk_version = await _register_with_epoch(env, data)
+            env.context.epoch, env.context.epoch_zk_version = await env.zk.register_controller(env.id, data)
             env.zk.fence, env.context.elected = env.context.epoch_zk_version, True
             env.active_id = env.id
             env.log("elected", epoch=env.context.epoch, zk_version=env.context.epoch_zk_version)
@@ -123,10 +106,7 @@ async def elect_once(env: Controller) -> None:
         env.log("other_elected" if env.active_id != -1 else "elected_and_resigned", elected=env.active_id)
     except NodeExists:
         env.active_id = await env.zk.controller_id()
-        if env.active_id != -1:
-            env.log("other_elected", elected=env.active_id)
-        else:
-            env.log("elected_and_resigned")
+        env.log("other_elected" if env.active_id != -1 else "elected_and_resigned", elected=env.active_id)
     except KafkaCtlError as error:
         env.log("election_failed", error=str(error))
         if isinstance(error, BadInput):
@@ -161,62 +141,21 @@ async def trigger_move(env: Controller) -> None:
         env.zk.fence = None
 
 
-async def _register_with_epoch(env: Controller, data: bytes) -> tuple[int, int]:
-    """Create `/controller` and raise the epoch in one transaction; the new epoch and its zk_version.
-
-    Raises ControllerMoved when another broker did one of the two first.
-    Kafka 2.4.1: zk/KafkaZkClient.scala, registerControllerAndIncrementControllerEpoch
-    """
-    path = znodes.ControllerEpochZNode.path()
-    await env.zk.send([Create(path, znodes.ControllerEpochZNode.encode(0))])
-    answer = (await env.zk.read(path)).checked()
-    assert isinstance(answer.value, bytes) and answer.stat is not None
-    epoch, version = znodes.ControllerEpochZNode.decode(answer.value) + 1, answer.stat.version
-    create = Create(znodes.ControllerZNode.path(), data, ephemeral=True)
-    raised = Set(path, znodes.ControllerEpochZNode.encode(epoch), version)
-    done = (await env.zk.send([Multi((create, raised))]))[0]
-    if done.error in ("NODEEXISTS", "BADVERSION"):
-        now = await env.zk.read(path)
-        written = znodes.ControllerEpochZNode.decode(now.value) if isinstance(now.value, bytes) else -1
-        if await env.zk.controller_id() != env.id or written != epoch:
-            raise ControllerMoved(text("controller_moved"))
-        assert now.stat is not None  # it was our own transaction whose answer was lost
-        return epoch, now.stat.version
-    done.checked()
-    return epoch, version + 1
-
-
 async def read_epoch(env: Controller) -> None:
     """Take over the epoch of the last controller, if there was one."""
     if not env.generation.zookeeper.reads_epoch_at_once and not await env.zk.exists(znodes.ControllerEpochZNode.path()):
         return
-    answer = await env.zk.read(znodes.ControllerEpochZNode.path())
-    if answer.error is None:
-        assert isinstance(answer.value, bytes) and answer.stat is not None
-        env.context.epoch = znodes.ControllerEpochZNode.decode(answer.value)
-        env.context.epoch_zk_version = answer.stat.version
+    if (found := await env.zk.controller_epoch()) is not None:
+        env.context.epoch, env.context.epoch_zk_version = found
         env.log("initialized_epoch", epoch=env.context.epoch, zk_version=env.context.epoch_zk_version)
 
 
 async def increment_epoch(env: Controller) -> None:
-    """Write the next epoch on condition that it has not changed since we read it. Raises ControllerMoved if it has.
-
-    Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
-    """
-    epoch, path = env.context.epoch + 1, znodes.ControllerEpochZNode.path()
-    answer = await env.zk.write(Set(path, znodes.ControllerEpochZNode.encode(epoch), env.context.epoch_zk_version))
-    if answer.error == "NONODE":
-        created = await env.zk.write(Create(path, znodes.ControllerEpochZNode.encode(FIRST_EPOCH)))
-        if created.error == "NODEEXISTS":
-            raise ControllerMoved(text("controller_moved"))
-        created.checked()
-        env.context.epoch, env.context.epoch_zk_version = FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
-    elif answer.error is not None:
-        raise ControllerMoved(text("controller_moved"))
-    else:
-        assert answer.stat is not None
-        env.context.epoch, env.context.epoch_zk_version = epoch, answer.stat.version
-    env.context.elected = True
+    """Write the next epoch on condition that it has not changed since we read it. Raises ControllerMoved if it has."""
+    context = env.context
+    written = await env.zk.raise_controller_epoch(context.epoch + 1, context.epoch_zk_version)
+    context.epoch, context.epoch_zk_version = written
+    context.elected = True
     env.log("epoch_incremented", epoch=env.context.epoch)
 
 
@@ -234,9 +173,9 @@ async def become_controller(env: Controller) -> None:
     await listeners.register(env)
     if env.generation.failover.clears_isr_notifications:
         env.log("deleting_log_dir_notifications")
-        await _clear(env, znodes.LogDirEventNotificationZNode.path())
+        await env.zk.delete_all_children(znodes.LogDirEventNotificationZNode.path())
         env.log("deleting_isr_change_notifications")
-        await _clear(env, znodes.IsrChangeNotificationZNode.path())
+        await env.zk.delete_all_children(znodes.IsrChangeNotificationZNode.path())
     env.log("initializing_context")
     await initialize_context(env)
     last = env.generation.bugs.introduces_brokers_last
@@ -279,17 +218,13 @@ _TAKEOVER: dict[str, Callable[[Controller], Awaitable[None]]] = dict(
 )
 
 
-async def _clear(env: Controller, path: str) -> None:
-    await env.zk.delete_children(path, await env.zk.read_children(path))
-
-
 async def initialize_context(env: Controller) -> None:
     """Read brokers, topics, assignments and partition states; start a channel for every broker."""
     context = env.context
     context.brokers = await env.zk.brokers(await env.zk.broker_ids())
     if env.generation.membership.broker_epochs:
         env.log("broker_epochs_initialized", epochs={id: broker.epoch for id, broker in context.brokers.items()})
-    names = context.in_order(await env.zk.read_children(znodes.TopicsZNode.path()))
+    names = context.orders.in_order(await env.zk.read_children(znodes.TopicsZNode.path()))
     if env.generation.zookeeper.watches_before_reading:
         listeners.watch_topics(env, names)
     context.begin(names)

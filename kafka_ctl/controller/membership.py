@@ -1,16 +1,15 @@
 """Brokers that come, change and go, and their reports: ISRs through ZooKeeper, failed log directories in their answers.
 
-Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline
+Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline,
+IsrChangeNotification, LogDirEventNotification, LeaderAndIsrResponseReceived
 
 Separate from `dispatch.py` because each procedure has a file, and that one lists them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from typing import Final, TypeVar
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental, topics
@@ -18,18 +17,12 @@ from kafka_ctl.controller.controller import Controller
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
 from kafka_ctl.scala_order import filtered
-from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import (
-    BrokerIdZNode,
     IsrChangeNotificationSequenceZNode,
     IsrChangeNotificationZNode,
     LogDirEventNotificationSequenceZNode,
     LogDirEventNotificationZNode,
-    sequence_number,
 )
-
-T = TypeVar("T")
-STORAGE_ERROR: Final = "KAFKA_STORAGE_ERROR"
 
 
 async def broker_change(env: Controller) -> None:
@@ -83,16 +76,12 @@ def _update(env: Controller, now: dict[int, Broker], changed: Iterable[int]) -> 
 
 async def broker_modifications(env: Controller, broker: int) -> None:
     """A broker's endpoints changed: send the metadata to all brokers."""
-    answer = await env.zk.read(BrokerIdZNode.path(broker))
-    known = env.context.brokers.get(broker)
-    if answer.error is None and known is not None:
-        assert isinstance(answer.value, bytes) and answer.stat is not None
-        new = BrokerIdZNode.decode(answer.value, broker, answer.stat.czxid)
-        if (new.host, new.port) != (known.host, known.port):
-            env.log("broker_updated", broker=broker, host=new.host, port=new.port)
-            env.context.brokers[broker] = new
-            env.log("broker_info_update", broker=broker)
-            await env.announce_brokers()
+    new, known = (await env.zk.brokers([broker])).get(broker), env.context.brokers.get(broker)
+    if new is not None and known is not None and (new.host, new.port) != (known.host, known.port):
+        env.log("broker_updated", broker=broker, host=new.host, port=new.port)
+        env.context.brokers[broker] = new
+        env.log("broker_info_update", broker=broker)
+        await env.announce_brokers()
 
 
 async def on_broker_startup(env: Controller, brokers: Sequence[int]) -> None:
@@ -161,15 +150,12 @@ async def on_replicas_offline(env: Controller, replicas: Iterable[Replica], dead
 
 
 async def isr_change_notification(env: Controller) -> None:
-    """Read the partitions named by the notifications again, send them to all brokers, delete the notifications.
-
-    Kafka 2.0.1: controller/KafkaController.scala, IsrChangeNotification, LeaderAndIsrResponseReceived
-    """
+    """Read the partitions named by the notifications again, send them to all brokers, delete the notifications."""
     parent = IsrChangeNotificationZNode.path()
     names = await env.zk.read_children(parent)
     async with env.locked():
         try:
-            found = await _decoded(env, parent, names, IsrChangeNotificationSequenceZNode.decode)
+            found = await env.zk.notifications(parent, names, IsrChangeNotificationSequenceZNode.decode)
             if partitions := dict.fromkeys(tp for named in found for tp in named):
                 await topics.refresh_leadership(env, partitions)
                 await env.send_update_metadata(partitions)
@@ -177,25 +163,12 @@ async def isr_change_notification(env: Controller) -> None:
             await env.zk.delete_children(parent, names)
 
 
-async def _decoded(env: Controller, parent: str, names: list[str], decode: Callable[[bytes, str], T]) -> list[T]:
-    """The notifications that are there and can be read."""
-    found = []
-    for name, answer in zip(names, await env.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
-        if answer.error is None and isinstance(answer.value, bytes):
-            with suppress(NotJson):
-                found.append(decode(answer.value, sequence_number(name)))
-    return found
-
-
 async def log_dir_event_notification(env: Controller) -> None:
-    """Brokers lost a log directory: ask them for all their replicas; their answers say which are gone.
-
-    Kafka 2.0.1: controller/KafkaController.scala, IsrChangeNotification, LeaderAndIsrResponseReceived
-    """
+    """Brokers lost a log directory: ask them for all their replicas; their answers say which are gone."""
     parent = LogDirEventNotificationZNode.path()
     names = await env.zk.read_children(parent)
     try:
-        brokers = await _decoded(env, parent, names, LogDirEventNotificationSequenceZNode.decode)
+        brokers = await env.zk.notifications(parent, names, LogDirEventNotificationSequenceZNode.decode)
         await env.replica_machine.handle(env.context.replicas_on(brokers), ONLINE)
     finally:
         await env.zk.delete_children(parent, names)
@@ -209,7 +182,7 @@ async def leader_and_isr_response(
         env.log("leader_and_isr_error", error=error, broker=broker)
         return
     before = env.context.offline_dirs.get(broker, set())
-    failed = {tp for tp, e in errors.items() if e == STORAGE_ERROR}
+    failed = {tp for tp, e in errors.items() if e == "KAFKA_STORAGE_ERROR"}
     now = (before - {tp for tp, e in errors.items() if e is None}) | failed
     if now or before:
         env.context.offline_dirs[broker] = now

@@ -6,7 +6,6 @@ Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionStateMachine
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import StrEnum
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -14,23 +13,12 @@ from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.failures import failure, joined
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.controller.state_machine import NONE, StateMachine, printed
-from kafka_ctl.election import Election
+from kafka_ctl.election import Election, Strategy
 from kafka_ctl.errors import ControllerMoved, InvalidTransition, NoReplicaOnline, StateChangeFailed
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
 from kafka_ctl.table import short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Columns
-
-
-class Strategy(StrEnum):
-    """The reason for which a leader is needed; it decides which replicas may lead and which brokers get the request."""
-
-    OFFLINE = "offline"
-    REASSIGN = "reassign"
-    UNCLEAN = "unclean"
-    """Offline, and asked for by an administrator: a replica out of sync may lead whatever the configuration says."""
-    PREFERRED = "preferred"
-    CONTROLLED_SHUTDOWN = "controlled-shutdown"
 
 
 class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strategy]):
@@ -217,7 +205,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
                 informs = self.process.plugins.rule("receivers", lambda *_: receivers)
                 informed = tuple(informs(assigned, frozenset(candidates), frozenset(shutting_down)))
                 follows_isr = self.process.generation.bugs.shutdown_follows_isr
-                rule = _head_of_isr if follows_isr else election.controlled_shutdown_leader
+                rule = election.head_of_isr if follows_isr else election.controlled_shutdown_leader
                 return elect(strategy, rule, assigned, state.isr, candidates, shutting_down), informed
             case Strategy.REASSIGN:
                 target = context.reassigning[tp]
@@ -239,13 +227,6 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
             columns["target"] = "unclean" if choice.unclean else "clean"
             columns |= {"leader": choice.leader, "isr": choice.isr, "leader_epoch": state.leader_epoch + 1}
         self.process.record("election", strategy, *tp, **columns)
-
-
-def _head_of_isr(
-    assigned: Sequence[int], isr: Sequence[int], live: Sequence[int], leaving: Iterable[int]
-) -> Election | None:
-    """The leader after a controlled shutdown, before KAFKA-3670."""
-    return election.controlled_shutdown_leader(isr, isr, isr, leaving)
 
 
 # Kafka's error messages

@@ -15,15 +15,14 @@ from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import failure, joined
-from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.controller.state_machine import newer_controller_wrote
+from kafka_ctl.election import Strategy
 from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.scala_order import difference, union
-from kafka_ctl.zookeeper.store import Set
-from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicZNode
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 Requests = dict[TopicPartition, tuple[int, ...]]
 
@@ -40,7 +39,7 @@ async def initialize(env: Controller) -> None:
         env.log("partitions_already_reassigned", partitions=[str(tp) for tp in done])
         env.log("reassignment_resuming", partitions={str(tp): list(r) for tp, r in requested.items()})
     if not env.generation.reassignment.drops_requests_together:
-        requested = {tp: requested[tp] for tp in env.context.requested_map(requested)}
+        requested = {tp: requested[tp] for tp in env.context.orders.requested_map(requested)}
     env.context.reassigning |= requested
 
 
@@ -63,9 +62,11 @@ async def partition_reassignment(env: Controller) -> None:
         fresh = {tp: target for tp, target in requested.items() if tp not in env.context.reassigning}
     if env.generation.reassignment.drops_requests_together:
         env.context.reassigning |= fresh
-        await trigger(env, env.context.requested(fresh))  # also where there is nothing to do: then the znode goes
+        await trigger(
+            env, env.context.orders.requested(fresh)
+        )  # also where there is nothing to do: then the znode goes
         return
-    for tp in env.context.requested(fresh):
+    for tp in env.context.orders.requested(fresh):
         async with env.locked():
             if tp.topic in env.context.topics_to_be_deleted:
                 env.log("reassignment_skipped", partition=str(tp))
@@ -284,8 +285,7 @@ async def _assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]
 
 async def write_assignment(env: Controller, topic: str) -> None:
     """Write the replicas of a topic as they are known here."""
-    data = TopicZNode.encode(env.context.assignment_of(topic), env.generation.topic_version)
-    answer = await env.zk.write(Set(TopicZNode.path(topic), data))
+    answer = await env.zk.set_assignment(topic, env.context.assignment_of(topic), env.generation.topic_version)
     if answer.error == "NONODE":
         raise StateChangeFailed(f"Topic {topic} doesn't exist")
     answer.checked()
@@ -298,13 +298,9 @@ async def read_request(env: Controller) -> Requests:
     """The contents of `/admin/reassign_partitions`; empty if it is missing or cannot be read.
 
     The administrator's tool writes it. While it is there, no other reassignment can be asked for.
-    Kafka 2.0.1: controller/KafkaController.scala, removePartitionsFromReassignedPartitions
     """
-    answer = await env.zk.read(ReassignPartitionsZNode.path())
-    if not isinstance(answer.value, bytes):
-        return {}
     try:
-        return ReassignPartitionsZNode.decode(answer.value)
+        return await env.zk.reassignments()
     except BadInput as error:
         env.log("reassignment_ignored", error=str(error))
         return {}

@@ -100,7 +100,7 @@ def _problem(env: Controller, tp: TopicPartition, target: Sequence[int] | None) 
 async def _apply(env: Controller, targets: Targets) -> Refusals:
     """Start, change or cancel these reassignments; the refusals."""
     refused: Refusals = {}
-    for tp in env.context.requested_map(targets):
+    for tp in env.context.orders.requested_map(targets):
         target, current = targets[tp], env.context.assignment(tp)
         if tp.topic in env.context.topics_to_be_deleted:
             env.log("reassignment_skipped", partition=str(tp))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 
 from kafka_ctl import balance
 from kafka_ctl.balance import BrokerBalance, Candidate
@@ -21,14 +20,12 @@ from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import UNKNOWN, not_controller
-from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.controller.process import Thread
-from kafka_ctl.election import ElectionType
+from kafka_ctl.election import ElectionType, Strategy
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.requests import ApiError
 from kafka_ctl.scala_order import grouped
-from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 
 FIRST_CHECK = 5.0
@@ -45,16 +42,9 @@ UNAVAILABLE = {
 # Asked for through ZooKeeper
 
 
-async def _requested(env: Controller) -> list[TopicPartition]:
-    answer = await env.zk.read(PreferredReplicaElectionZNode.path())
-    with suppress(NotJson):
-        return PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
-    return []
-
-
 async def pending(env: Controller) -> list[TopicPartition]:
     """At failover: the elections that the last controller did not get to and that are still wanted."""
-    requested, deleting = await _requested(env), env.context.topics_to_be_deleted
+    requested, deleting = await env.zk.preferred_elections(), env.context.topics_to_be_deleted
     done = [tp for tp in requested if not env.context.assigned(tp) or env.context.led_by_preferred(tp)]
     to_be_deleted = [tp for tp in requested if tp not in done and tp.topic in deleting]
     rest = [tp for tp in requested if tp not in done and tp not in to_be_deleted]
@@ -68,11 +58,11 @@ async def preferred_election(env: Controller) -> None:
     """`/admin/preferred_replica_election` was created."""
     if not await listeners.watch_preferred(env):
         return
-    requested = await _requested(env)
+    requested = await env.zk.preferred_elections()
     async with env.locked():
         if running := env.context.preferred_elections:
             env.log("preferred_running", partitions=[str(tp) for tp in running])
-        await _elect_requested(env, [tp for tp in env.context.as_set(requested) if tp not in running])
+        await _elect_requested(env, [tp for tp in env.context.orders.as_set(requested) if tp not in running])
 
 
 async def _elect_requested(env: Controller, requested: list[TopicPartition]) -> None:
@@ -238,7 +228,7 @@ async def _check(env: Controller) -> None:
         kept = [tp for tp in context.partitions_without(context.topics_to_be_deleted) if context.assigned(tp)]
         by_preferred = grouped(kept, lambda tp: context.assigned(tp)[0])
     for broker, preferring in by_preferred.items():
-        partitions = context.walked(preferring)
+        partitions = context.orders.walked(preferring)
         async with env.locked():
             led = {tp: context.leadership[tp].leader for tp in partitions if tp in context.leadership}
             not_preferred = [tp for tp, leader in led.items() if leader != broker]
@@ -253,7 +243,7 @@ async def _rebalance(env: Controller, broker: int, not_preferred: list[TopicPart
     if env.generation.election.rebalances_in_batches:
         await elect(env, [tp for tp in not_preferred if _electable(env, tp, broker)], AUTOMATIC)
         return
-    for tp in env.context.walked(not_preferred):
+    for tp in env.context.orders.walked(not_preferred):
         async with env.locked():
             if _electable(env, tp, broker):
                 await elect(env, [tp], AUTOMATIC)

@@ -9,29 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.batch import Callback, RequestBatch
 from kafka_ctl.controller.failures import failure
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.controller.state_machine import StateMachine, newer_controller_wrote, printed
 from kafka_ctl.errors import StateChangeFailed
-from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
+from kafka_ctl.replica import (
+    INELIGIBLE,
+    NON_EXISTENT,
+    OFFLINE,
+    ONLINE,
+    REPLICA,
+    ReplicaState,
+    without_isr_member,
+    without_replica,
+)
 from kafka_ctl.scala_order import grouped
-
-
-def without_replica(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
-    """Leader and ISR of a partition once its replica on broker `gone` is Offline.
-
-    If the leader is gone, the leader is -1; the last member stays in the ISR, so that it can lead when it returns.
-    Kafka 2.0.1: controller/ReplicaStateMachine.scala, doRemoveReplicasFromIsr
-    """
-    staying = isr if len(isr) == 1 else tuple(r for r in isr if r != gone)
-    return NO_LEADER if leader == gone else leader, staying
-
-
-def without_isr_member(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
-    """The same before KAFKA-708."""
-    return leader, tuple(r for r in isr if r != gone)
 
 
 class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
@@ -75,7 +69,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
 
         `callback` is called with each broker's answer to a StopReplica that deletes.
         """
-        wanted = self.context.replica_set(replicas)
+        wanted = self.context.orders.replica_set(replicas)
         if wanted:
             if self.process.generation.log.announces_state_changes:
                 self.process.log("invoking_replicas", target=target, replicas=[list(r) for r in wanted])

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import text
-from kafka_ctl.controller.partition_machine import Strategy
+from kafka_ctl.election import Strategy
 from kafka_ctl.errors import ApiException, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
@@ -37,7 +37,7 @@ async def controlled_shutdown(env: Controller, broker: int, broker_epoch: int, r
                 _begin(env, broker, broker_epoch)
             await (_move_together if env.generation.zookeeper.pipelined else move_one_by_one)(env, broker)
             async with env.locked():
-                remaining = tuple(env.context.as_set(filtered(env.context.leadership, stays)))
+                remaining = tuple(env.context.orders.as_set(filtered(env.context.leadership, stays)))
     except Exception as error:
         if not reply.done():
             reply.set_exception(error)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import ClassVar, Final, Generic, TypeVar
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
@@ -19,8 +18,6 @@ from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.table import TransitionTable
 from kafka_ctl.trace.record import SET, Columns
-from kafka_ctl.zookeeper.json_fields import NotJson
-from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
 Subject = TypeVar("Subject", TopicPartition, Replica)
 State = TypeVar("State", PartitionState, ReplicaState)
@@ -147,20 +144,10 @@ class StateMachine(ABC, Generic[Subject, State, How]):
         return states
 
     async def unclean_allowed(self, topics: Iterable[str]) -> dict[str, bool]:
-        """By topic, whether a replica out of sync may lead: by the topic's configuration, else by the broker's.
-
-        Kafka 2.0.1: zk/KafkaZkClient.scala, getLogConfigs
-        """
-        names = list(topics)
-        answers = await self.process.zk.read_all(ConfigEntityZNode.path("topics", name) for name in names)
-        found = {}
-        for topic, answer in zip(names, answers, strict=True):
-            own = {}
-            if answer.error is None and isinstance(answer.value, bytes):
-                with suppress(NotJson):
-                    own = ConfigEntityZNode.decode(answer.value, "topics", topic)
-            found[topic] = own[UNCLEAN].lower() == "true" if UNCLEAN in own else bool(self.process.config[UNCLEAN])
-        return found
+        """By topic, whether a replica out of sync may lead: by the topic's configuration, else by the broker's."""
+        usual = str(self.process.config[UNCLEAN])
+        configs = await self.process.zk.topic_configs(topics)
+        return {topic: own.get(UNCLEAN, usual).lower() == "true" for topic, own in configs.items()}
 
 
 def printed(process: ControllerProcess, tp: TopicPartition) -> str:

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import listeners
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.partition_machine import Strategy
+from kafka_ctl.election import Strategy
 from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.scala_order import parsed
-from kafka_ctl.zookeeper.store import Set
-from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZNode
+from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode
 
 
 async def topic_change(env: Controller) -> None:
@@ -26,7 +25,7 @@ async def topic_change(env: Controller) -> None:
     async with env.locked():
         context, at_once = env.context, env.generation.zookeeper.watches_before_reading
         known = context.all_topics
-        new = [topic for topic in context.in_order(now) if topic not in known]
+        new = [topic for topic in context.orders.in_order(now) if topic not in known]
         deleted = [topic for topic in known if topic not in now]
         if at_once:
             listeners.watch_topics(env, new)
@@ -54,7 +53,7 @@ async def partition_modifications(env: Controller, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
     async with env.locked():
         read = (await read_assignments(env, [topic])).get(topic, {})
-        walked = env.context.walked(TopicPartition(topic, number) for number in read)
+        walked = env.context.orders.walked(TopicPartition(topic, number) for number in read)
         assignment = {tp.partition: read[tp.partition] for tp in walked}
         added = {tp.partition: read[tp.partition] for tp in walked if not env.context.assigned(tp)}
         if topic not in env.context.topics_to_be_deleted:
@@ -78,8 +77,7 @@ async def _restore(env: Controller, topic: str, assignment: dict[int, ReplicaAss
     kept = {n: a for n, a in assignment.items() if str(n) in existing}
     if env.generation.reassignment.incremental_reassignment:
         kept = {n: env.context.assignment(TopicPartition(topic, n)) for n in kept}
-    data = TopicZNode.encode(kept, env.generation.topic_version)
-    (await env.zk.write(Set(TopicZNode.path(topic), data))).checked()
+    (await env.zk.set_assignment(topic, kept, env.generation.topic_version)).checked()
 
 
 def _take(
@@ -104,7 +102,7 @@ async def on_new_partitions(env: Controller, partitions: list[TopicPartition]) -
 async def refresh_leadership(env: Controller, partitions: Iterable[TopicPartition]) -> None:
     """Read the `state` znodes of these partitions into the cache."""
     found = await env.zk.states(partitions)
-    for tp in env.context.walked(found):
+    for tp in env.context.orders.walked(found):
         state = found[tp]
         if isinstance(state, LeaderAndIsr):
             env.context.leadership[tp] = state

@@ -280,7 +280,7 @@ class Tool:
         """The progress of the reassignment in a plan; throttles are removed when all of it is done."""
         plan = plans.read_plan(plan_file, self.generation)
         output, statuses = ["Status of partition reassignment: "], []
-        requested, current = await self._requests(), await self.assignment(tp.topic for tp in plan.partitions)
+        requested, current = await self.zk.reassignments(), await self.assignment(tp.topic for tp in plan.partitions)
         for tp, target in sorted(plan.partitions.items()):
             assigned = current.get(tp, ())
             done = COMPLETED if assigned == target else FAILED
@@ -359,10 +359,6 @@ class Tool:
                 raise BadInput(f"The proposed assignment contains non-existent brokerIDs: {listed}")
         return plan
 
-    async def _requests(self) -> Assignment:
-        answer = await self.zk.read(ReassignPartitionsZNode.path())
-        return ReassignPartitionsZNode.decode(answer.value) if isinstance(answer.value, bytes) else {}
-
     async def _write(self, targets: Assignment) -> None:
         path = ReassignPartitionsZNode.path()
         answer = await self.zk.write(
@@ -371,7 +367,7 @@ class Tool:
         if answer.error == "NODEEXISTS":
             running = ", ".join(
                 f"{name(tp, self.generation)} -> List({', '.join(map(str, replicas))})"
-                for tp, replicas in (await self._requests()).items()
+                for tp, replicas in (await self.zk.reassignments()).items()
             )
             raise BadInput(f"Partition reassignment currently in progress for Map({running}). Aborting operation")
         answer.checked()

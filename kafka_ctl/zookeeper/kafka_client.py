@@ -7,9 +7,9 @@ Kafka 2.0.1: zk/KafkaZkClient.scala, KafkaZkClient
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput, ControllerMoved, NodeExists, NoNode, ZooKeeperError
@@ -18,7 +18,12 @@ from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Multi, Result, Set
 
+T = TypeVar("T")
 Write = Create | Set | Delete
+FIRST_EPOCH = 1
+FIRST_EPOCH_ZK_VERSION = 1
+"""The version that the first controller assumes of the znode it has just created (it is 0: Kafka's quirk)."""
+MOVED = "Controller moved to another broker. Aborting controller startup procedure"
 
 
 class Updated(NamedTuple):
@@ -72,6 +77,51 @@ class KafkaZkClient:
         """True if a znode exists."""
         return (await self.send([Exists(path)]))[0].error is None
 
+    async def controller_epoch(self) -> tuple[int, int] | None:
+        """The last controller's epoch and the version of its znode; None if it cannot be read."""
+        answer = await self.read(znodes.ControllerEpochZNode.path())
+        if not isinstance(answer.value, bytes):
+            return None
+        return znodes.ControllerEpochZNode.decode(answer.value), answer.found.version
+
+    async def register_controller(self, broker: int, data: bytes) -> tuple[int, int]:
+        """Create `/controller` and raise the epoch in one transaction; the new epoch and its zk_version.
+
+        Raises ControllerMoved when another broker did one of the two first.
+        Kafka 2.4.1: zk/KafkaZkClient.scala, registerControllerAndIncrementControllerEpoch
+        """
+        path = znodes.ControllerEpochZNode.path()
+        await self.send([Create(path, znodes.ControllerEpochZNode.encode(0))])
+        answer = (await self.read(path)).checked()
+        epoch, version = znodes.ControllerEpochZNode.decode(answer.data) + 1, answer.found.version
+        create = Create(znodes.ControllerZNode.path(), data, ephemeral=True)
+        raised = Set(path, znodes.ControllerEpochZNode.encode(epoch), version)
+        done = (await self.send([Multi((create, raised))]))[0]
+        if done.error in ("NODEEXISTS", "BADVERSION"):
+            now = await self.controller_epoch()
+            if now is not None and await self.controller_id() == broker and now[0] == epoch:
+                return now  # our own transaction was done, and its answer lost
+            raise ControllerMoved(MOVED)
+        done.checked()
+        return epoch, version + 1
+
+    async def raise_controller_epoch(self, epoch: int, zk_version: int) -> tuple[int, int]:
+        """Write an epoch on condition of the zk_version; the epoch written and the zk_version to go on with.
+
+        Where there is none yet, the first one is written. Raises ControllerMoved when another broker did so first.
+        Kafka 2.0.1: controller/KafkaController.scala, incrementControllerEpoch
+        """
+        path, encode = znodes.ControllerEpochZNode.path(), znodes.ControllerEpochZNode.encode
+        answer = await self.write(Set(path, encode(epoch), zk_version))
+        if answer.error is None:
+            return epoch, answer.found.version
+        if answer.error == "NONODE":
+            created = await self.write(Create(path, encode(FIRST_EPOCH)))
+            if created.error != "NODEEXISTS":
+                created.checked()
+                return FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
+        raise ControllerMoved(MOVED)
+
     async def broker_ids(self) -> list[int]:
         """The ids of the registered brokers, ascending."""
         return znodes.BrokerIdsZNode.ids(await self.read_children(znodes.BrokerIdsZNode.path()))
@@ -101,6 +151,13 @@ class KafkaZkClient:
                 with suppress(NotJson):
                     found[topic] = znodes.TopicZNode.decode(answer.value, topic, ascending)
         return found
+
+    async def set_assignment(self, topic: str, assignment: Mapping[int, ReplicaAssignment], version: int) -> Result:
+        """Write the replica assignment of a topic that exists; `version` is that of the znode's JSON.
+
+        Kafka 2.0.1: zk/KafkaZkClient.scala, setTopicAssignmentRaw
+        """
+        return await self.write(Set(znodes.TopicZNode.path(topic), znodes.TopicZNode.encode(assignment, version)))
 
     async def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr | Exception]:
         """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none.
@@ -183,6 +240,52 @@ class KafkaZkClient:
 
     async def delete_children(self, path: str, names: Iterable[str]) -> None:
         await self.write_all([Delete(f"{path}/{name}") for name in names])
+
+    async def delete_all_children(self, path: str) -> None:
+        await self.delete_children(path, await self.read_children(path))
+
+    async def notifications(self, parent: str, names: Sequence[str], decode: Callable[[bytes, str], T]) -> list[T]:
+        """The notifications with these names that are there and can be read."""
+        found = []
+        for name, answer in zip(names, await self.read_all(f"{parent}/{n}" for n in names), strict=True):
+            if answer.error is None and isinstance(answer.value, bytes):
+                with suppress(NotJson):
+                    found.append(decode(answer.value, znodes.sequence_number(name)))
+        return found
+
+    # What administrators ask for
+
+    async def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """The contents of `/admin/reassign_partitions`; empty if it is missing. Raises BadInput if it is malformed.
+
+        Kafka 2.0.1: zk/KafkaZkClient.scala, getPartitionReassignment
+        """
+        answer = await self.read(znodes.ReassignPartitionsZNode.path())
+        return znodes.ReassignPartitionsZNode.decode(answer.value) if isinstance(answer.value, bytes) else {}
+
+    async def preferred_elections(self) -> list[TopicPartition]:
+        """The contents of `/admin/preferred_replica_election`; empty if it is missing or no JSON.
+
+        Kafka 2.0.1: zk/KafkaZkClient.scala, getPreferredReplicaElection
+        """
+        answer = await self.read(znodes.PreferredReplicaElectionZNode.path())
+        with suppress(NotJson):
+            return znodes.PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
+        return []
+
+    async def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        """The settings of each topic; none where none was ever set, or where they are no JSON.
+
+        Kafka 2.0.1: zk/KafkaZkClient.scala, getLogConfigs
+        """
+        names = list(topics)
+        found: dict[str, dict[str, str]] = {name: {} for name in names}
+        answers = await self.read_all(znodes.ConfigEntityZNode.path("topics", name) for name in names)
+        for name, answer in zip(names, answers, strict=True):
+            if isinstance(answer.value, bytes):
+                with suppress(NotJson):
+                    found[name] = znodes.ConfigEntityZNode.decode(answer.value, "topics", name)
+        return found
 
 
 def _error(answer: Result) -> Exception:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from labs import acting, play, process_of, settled, until_quiet
 
-from kafka_ctl.brokers.disk import PATHS, Disk
+from kafka_ctl.brokers.disk import PATHS, STORAGE_ERROR, Disk
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import deletion, membership, reassignment, reassignment_incremental, shutdown
 from kafka_ctl.controller.controller import Controller
@@ -540,7 +540,7 @@ def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
         lost, kept = TopicPartition("orders", 0), TopicPartition("orders", 1)
         offline = acting(lab).context.offline_dirs
         offline[3] = {lost, kept}
-        answered(lab, None, {lost: None, kept: membership.STORAGE_ERROR})
+        answered(lab, None, {lost: None, kept: STORAGE_ERROR})
         assert offline[3] == {kept}
         answered(lab, None, {kept: None})
         assert not offline[3]
@@ -550,7 +550,7 @@ def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
 
 def test_a_refused_request_is_reported() -> None:
     with lab_of("2.4") as lab:
-        answered(lab, "STALE_CONTROLLER_EPOCH", {TopicPartition("orders", 0): membership.STORAGE_ERROR})
+        answered(lab, "STALE_CONTROLLER_EPOCH", {TopicPartition("orders", 0): STORAGE_ERROR})
         last = lab.trace[-1]
         assert (last.action, last.actor) == ("leader_and_isr_error", "controller-1")
         assert "STALE_CONTROLLER_EPOCH" in (last.detail or "")

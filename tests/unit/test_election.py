@@ -18,6 +18,7 @@ FUNCTIONS = {
     "reassigned": election.reassigned_leader,
     "preferred": election.preferred_leader,
     "controlled_shutdown": election.controlled_shutdown_leader,
+    "head_of_isr": election.head_of_isr,
 }
 
 

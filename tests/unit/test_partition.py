@@ -7,7 +7,8 @@ import pytest
 from machines import Bench, bench, requests
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.controller.partition_machine import PartitionStateMachine, Strategy, no_leader
+from kafka_ctl.controller.partition_machine import PartitionStateMachine, no_leader
+from kafka_ctl.election import Strategy
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
 from kafka_ctl.trace import Record

@@ -43,10 +43,10 @@ TARGETS = {
     for target in (
         Target(
             "engine",
-            "controller/*.py brokers/*.py",
+            "controller/*.py brokers/*.py zookeeper/kafka_client.py",
             """
             unit/brokers/* unit/controller/* unit/election unit/lab/faults unit/lab/lab unit/lab/producing
-            unit/replication_invariants stories/directed_stories
+            unit/replication_invariants unit/zookeeper/kafka_client stories/directed_stories
             stories/invariants stories/museum stories/mutants stories/rare_paths stories/together stories/traces
             conformance/conformance setup/order
             """,

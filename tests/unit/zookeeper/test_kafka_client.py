@@ -1,0 +1,100 @@
+"""A controller's client of ZooKeeper, where the answers are written down: of other controllers, and of bad data."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import TypeVar
+
+import pytest
+
+from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.errors import BadInput, ControllerMoved, NoNode, ZooKeeperError
+from kafka_ctl.zookeeper.client import ZooKeeperClient
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.zookeeper.store import Exists, Op, Result, Stat
+from kafka_ctl.zookeeper.znodes import ControllerZNode, TopicPartitionStateZNode, TopicZNode
+
+T = TypeVar("T")
+OP, STAT = Exists("/"), Stat(*[0] * 10)._replace(version=8)
+DONE = Result(OP)
+MINE, OTHERS = (Result(OP, value=ControllerZNode.encode(id, 0), stat=STAT) for id in (1, 2))
+NOT_JSON = Result(OP, value=b"{", stat=STAT)
+
+
+class Answers(ZooKeeperClient):
+    """A client that has these answers, one for each operation."""
+
+    def __init__(self, *answers: Result) -> None:
+        super().__init__(window=1)
+        self.answers = [*answers]
+
+    async def send(self, ops: Sequence[Op]) -> list[Result]:
+        return [self.answers.pop(0)._replace(op=op) for op in ops]
+
+
+def asked(call: Coroutine[object, None, T]) -> T:
+    return asyncio.run(call)
+
+
+def client(*answers: Result) -> KafkaZkClient:
+    return KafkaZkClient(Answers(*answers))
+
+
+def error(name: str) -> Result:
+    return Result(OP, name)
+
+
+def epoch(number: int) -> Result:
+    return Result(OP, value=str(number).encode(), stat=STAT)
+
+
+def test_a_controller_registers_with_the_next_epoch() -> None:
+    assert asked(client(DONE, epoch(4), DONE).register_controller(1, b"")) == (5, 9)
+
+
+@pytest.mark.parametrize("refused", ["NODEEXISTS", "BADVERSION"])
+def test_a_transaction_whose_answer_was_lost_counts(refused: str) -> None:
+    """It was done if `/controller` is ours, and the epoch the one that we wrote."""
+    before = (DONE, epoch(4), error(refused))
+    assert asked(client(*before, epoch(5), MINE).register_controller(1, b"")) == (5, 8)
+    for others in ((epoch(5), OTHERS), (epoch(6), MINE), (error("NONODE"), MINE)):
+        with pytest.raises(ControllerMoved, match="Aborting controller startup"):
+            asked(client(*before, *others).register_controller(1, b""))
+
+
+def test_another_error_of_the_transaction_is_raised() -> None:
+    with pytest.raises(ZooKeeperError):
+        asked(client(DONE, epoch(4), error("NOAUTH")).register_controller(1, b""))
+
+
+def test_the_epoch_is_raised_where_no_other_controller_has_raised_it() -> None:
+    assert asked(client(Result(OP, stat=STAT)).raise_controller_epoch(5, 7)) == (5, 8)
+    assert asked(client(error("NONODE"), DONE).raise_controller_epoch(5, 7)) == (1, 1)
+    for answers in ([error("BADVERSION")], [error("NONODE"), error("NODEEXISTS")]):
+        with pytest.raises(ControllerMoved, match="Aborting controller startup"):
+            asked(client(*answers).raise_controller_epoch(5, 7))
+    with pytest.raises(ZooKeeperError):
+        asked(client(error("NONODE"), error("NOAUTH")).raise_controller_epoch(5, 7))
+
+
+def test_a_topic_without_json_assigns_nothing() -> None:
+    good = Result(OP, value=TopicZNode.encode({0: (1, 2)}), stat=STAT)
+    found = asked(client(NOT_JSON, good, error("NONODE")).assignments(["bad", "good", "gone"]))
+    assert found == {"bad": {}, "good": {0: ReplicaAssignment((1, 2))}}
+
+
+def test_a_state_without_json_is_missing() -> None:
+    state = LeaderAndIsr(1, (1, 2), 3, 8, 5)
+    good = Result(OP, value=TopicPartitionStateZNode.encode(state), stat=STAT)
+    bad, fine = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    found = asked(client(NOT_JSON, good).states([bad, fine]))
+    assert isinstance(found[bad], NoNode)
+    assert found[fine] == state
+
+
+def test_settings_and_requests_without_json() -> None:
+    assert asked(client(NOT_JSON, error("NONODE")).topic_configs(["a", "b"])) == {"a": {}, "b": {}}
+    assert asked(client(NOT_JSON).preferred_elections()) == []
+    assert asked(client(error("NONODE")).preferred_elections()) == []
+    assert asked(client(error("NONODE")).reassignments()) == {}
+    with pytest.raises(BadInput):
+        asked(client(NOT_JSON).reassignments())
