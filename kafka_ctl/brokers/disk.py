@@ -4,7 +4,7 @@ A new copy goes where the fewest are; one that is to lie elsewhere gets a future
 When a directory fails its copies cannot be read until the broker starts again; since 1.0 the broker lives on with the
 other directory, before it stops. A process that stops in good order flushes its logs and leaves the marker
 `.kafka_cleanshutdown` in each directory; where the next process does not find it, it recovers the logs.
-Kafka 2.0.1: log/LogManager.scala, nextLogDirs, handleLogDirFailure, loadLogs, shutdown
+Kafka 2.0.1: log/LogManager.scala, nextLogDir, handleLogDirFailure, loadLogs, shutdown
 """
 
 from __future__ import annotations
@@ -88,8 +88,10 @@ class Disk:
 
     def refuses(self, tp: TopicPartition, is_new: bool = False) -> bool:
         """True if a copy cannot be used: it is, or may be, in a directory that failed. One that is new can be made."""
+        if not self.failed:
+            return False
         place = self.places.get(tp)
-        return bool(self.failed) and (not is_new if place is None else place in self.failed)
+        return not is_new if place is None else place in self.failed
 
     def hold(self, tp: TopicPartition, wanted: str | None = None) -> None:
         """Make the copy, if it is not there yet, in the directory that is wanted or where the fewest are."""

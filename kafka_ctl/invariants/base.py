@@ -79,7 +79,7 @@ HOOKS = {
     "fetched": "(leader, request): a follower's fetch",
     "quiescent": "(world): nothing is under way and nothing is broken",
 }
-"""The methods that a listener may have, with their arguments."""
+"""The methods that a listener may have, with their arguments; `facts.only` limits one to some actions."""
 
 
 class Listener:

@@ -9,7 +9,7 @@ from collections import deque
 
 from kafka_ctl.cluster import NO_LEADER, TopicPartition, parse_int
 from kafka_ctl.invariants.base import MOVE, Invariant, Reports, State, Subject
-from kafka_ctl.invariants.facts import CONTROLLER
+from kafka_ctl.invariants.facts import CONTROLLER, only
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace.record import Record
@@ -46,13 +46,13 @@ class OneControllerPerEpoch(Invariant):
                 text = f"the controller epoch fell from {self.facts.epoch} to {new}"
                 self.broken(record, text, Subject(aspect=str(new)))
 
+    @only("epoch_incremented", "ready")
     def logged(self, record: Record) -> None:
-        if record.action in ("epoch_incremented", "ready"):
-            epoch = record.controller_epoch or 0
-            owner = self.owners.setdefault(epoch, record.actor)
-            if owner != record.actor:
-                text = f"{record.actor} acts under epoch {epoch}, which is {owner}'s"
-                self.broken(record, text, Subject(aspect=str(epoch)))
+        epoch = record.controller_epoch or 0
+        owner = self.owners.setdefault(epoch, record.actor)
+        if owner != record.actor:
+            text = f"{record.actor} acts under epoch {epoch}, which is {owner}'s"
+            self.broken(record, text, Subject(aspect=str(epoch)))
 
 
 class DeposedControllerWritesNothing(Invariant):
@@ -86,10 +86,13 @@ class OldRequestsAreRefused(Invariant):
         self.newest: dict[int, int] = {}
         self.registered: dict[int, int] = {}
 
+    @only("start", "registered")
     def process(self, record: Record) -> None:
-        if record.action == "start" and record.kind == "broker" and record.broker is not None:
+        if record.broker is None:
+            return
+        if record.action == "start" and record.kind == "broker":
             self.newest.pop(record.broker, None)
-        elif record.action == "registered" and record.broker is not None:
+        elif record.action == "registered":
             self.registered[record.broker] = self.facts.registered.get(record.broker, -1)
 
     def answered(self, record: Record) -> None:
@@ -107,10 +110,9 @@ class OldRequestsAreRefused(Invariant):
             self.broken(record, text, Subject(broker=broker, aspect=f"{record.action} broker"))
         self.newest[broker] = max(epoch, newest)
 
+    @only("shutting_down_broker")
     def logged(self, record: Record) -> None:
         """A broker counts as shutting down if this process of it has asked for that, not an earlier one."""
-        if record.action != "shutting_down_broker":
-            return
         asked = self.past.request(record)
         broker = int(asked.actor.removeprefix("broker-")) if asked else -1
         if asked is not None and asked.seq < self.registered.get(broker, -1):
@@ -181,14 +183,15 @@ class OnlyLegalMoves(Invariant):
         self.tables = {"partition": PARTITION[self.generation], "replica": REPLICA[self.generation]}
         self.last: dict[str, dict[tuple[object, ...], str]] = {}
 
+    @only("resigned", "initializing_replica_state", "initializing_partition_state")
     def logged(self, record: Record) -> None:
-        if record.action in ("resigned", "initializing_replica_state", "initializing_partition_state"):
-            kept = "partition" if record.action == "initializing_replica_state" else "replica"
-            known = {} if record.action == "resigned" else self.last.get(record.actor, {})
-            self.last[record.actor] = {key: state for key, state in known.items() if key[0] == kept}
+        kept = "partition" if record.action == "initializing_replica_state" else "replica"
+        known = {} if record.action == "resigned" else self.last.get(record.actor, {})
+        self.last[record.actor] = {key: state for key, state in known.items() if key[0] == kept}
 
+    @only("start")
     def process(self, record: Record) -> None:
-        if record.action == "start" and record.kind == "broker":
+        if record.kind == "broker":
             self.last.pop(f"controller-{record.broker}", None)
 
     def moved(self, record: Record) -> None:
@@ -230,8 +233,9 @@ class NothingIsDeletedUnasked(Invariant):
     id, name = "I16", "nothing-is-deleted-unasked"
     motive = "KAFKA-5310, KAFKA-7235"
 
+    @only("StopReplica")
     def sent(self, record: Record) -> None:
-        if record.action != "StopReplica" or record.detail != "delete":
+        if record.detail != "delete":
             return
         tp = record.tp
         if not self.facts.is_deleting(tp) and record.broker in self.facts.target(tp):
@@ -251,8 +255,9 @@ class EventsInOrder(Invariant):
         self.queues: dict[str, deque[tuple[object, ...]]] = {}
         self.working: dict[str, str] = {}
 
+    @only("start")
     def process(self, record: Record) -> None:
-        if record.action == "start" and record.kind == "broker":
+        if record.kind == "broker":
             self.queues.pop(f"controller-{record.broker}", None)
             self.working.pop(f"controller-{record.broker}", None)
 

@@ -13,6 +13,7 @@ from kafka_ctl.brokers.fetches import NO_EPOCH, FetchRequest
 from kafka_ctl.brokers.log import GONE, Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.invariants.base import Invariant, Reports, State, Subject
+from kafka_ctl.invariants.facts import only
 from kafka_ctl.invariants.logs import Acknowledged, acknowledged
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
@@ -224,10 +225,11 @@ class CommittedIsSomewhere(DataInvariant):
         if record.action == "truncate":
             self._look(record, tp)
 
+    @only("stop-replica", "start")
     def process(self, record: Record) -> None:
         if record.action == "stop-replica":
             self._look(record, record.tp)
-        elif record.kind == "fault" and record.action == "start" and "empty" in details.flags(record.detail):
+        elif record.kind == "fault" and "empty" in details.flags(record.detail):
             for tp in list(self.promised):
                 self._look(record, tp)
 
@@ -280,6 +282,7 @@ class FetchesAsAssigned(Invariant):
         self.given: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
         """The leader and leader epoch that each follower was given."""
 
+    @only("start", "become-follower", "become-leader", "stop-replica")
     def process(self, record: Record) -> None:
         if record.action == "start":
             self.given = {key: assigned for key, assigned in self.given.items() if key[1] != record.broker}
@@ -288,7 +291,7 @@ class FetchesAsAssigned(Invariant):
         elif record.action == "become-follower":
             leader = -1 if record.leader is None else record.leader
             self.given[record.tp, record.broker] = leader, record.leader_epoch or 0
-        elif record.action in ("become-leader", "stop-replica"):
+        else:
             self.given.pop((record.tp, record.broker), None)
 
     def fetched(self, leader: int, request: FetchRequest) -> None:

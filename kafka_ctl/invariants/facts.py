@@ -25,10 +25,21 @@ from kafka_ctl.zookeeper.znodes import (
 )
 
 T = TypeVar("T")
+Hook = TypeVar("Hook", bound=Callable[..., None])
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state\Z")
 CONTROLLER, EPOCH, REASSIGN = "/controller", "/controller_epoch", "/admin/reassign_partitions"
 TOPIC, TO_DELETE, BROKER = "/brokers/topics/", "/admin/delete_topics/", "/brokers/ids/"
 NOTIFICATION, CONFIG = "/isr_change_notification/", "/config/topics/"
+
+
+def only(*actions: str) -> Callable[[Hook], Hook]:
+    """Have a method called for records with these actions only; without, it is called for every action."""
+
+    def marked(hook: Hook) -> Hook:
+        vars(hook)["actions"] = frozenset(actions)
+        return hook
+
+    return marked
 
 
 class Facts:
@@ -118,19 +129,23 @@ class Facts:
 
     # Each of these takes one kind of record into the book.
 
+    @only("resigned", "already_moved", "epoch_incremented", "ready", "elected")
     def logged(self, record: Record) -> None:
         """A controller says that it has an epoch, or that it has none any more."""
         if record.action in ("resigned", "already_moved"):  # who finds that another is elected forgets nothing
             self.epochs.pop(record.actor, None)
-        elif record.action in ("epoch_incremented", "ready") or (record.action == "elected" and record.detail):
+        elif record.action != "elected" or record.detail:
             self.epochs[record.actor] = record.controller_epoch or 0
 
+    @only("shutdown", "start", "kill", "bounce", "stopped")
     def process(self, record: Record) -> None:
         """A process starts, is asked to shut down, or dies."""
         broker = record.broker
-        if record.action == "shutdown" and broker is not None:
+        if broker is None:
+            return
+        if record.action == "shutdown":
             self.shutting_down.add(broker)
-        elif record.action in ("start", "kill", "bounce", "stopped") and broker is not None:
+        else:
             self.shutting_down.discard(broker)
             if record.kind == "fault" and "empty" in details.flags(record.detail):
                 self.logs.replaced(broker)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.invariants.base import DELETION, MOVE, Invariant, Reports, Subject
+from kafka_ctl.invariants.facts import only
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
@@ -155,8 +156,9 @@ class PreferredLeadersRestored(Invariant):
         self.looked = -math.inf
         """The time of the last counted check, in milliseconds; 0.10 makes up for missed ones, many at once."""
 
+    @only("AutoPreferredReplicaLeaderElection")
     def event(self, record: Record) -> None:
-        if record.action != "AutoPreferredReplicaLeaderElection" or record.target != "done":
+        if record.target != "done":
             return
         if record.time_ms - self.looked < 500 * self.config["leader.imbalance.check.interval.seconds"]:
             return
@@ -224,12 +226,14 @@ class ProducesAreAnswered(Invariant):
         super().__init__(checker)
         self.unanswered: dict[tuple[TopicPartition, str], Record] = {}
 
+    @only("Produce")
     def sent(self, record: Record) -> None:
-        if record.actor == "producer" and record.action == "Produce":
+        if record.actor == "producer":
             self.unanswered[self._key(record)] = record
 
+    @only("Produce")
     def answered(self, record: Record) -> None:
-        if record.actor == "producer" and record.action == "Produce":
+        if record.actor == "producer":
             self.unanswered.pop(self._key(record), None)
 
     def _key(self, record: Record) -> tuple[TopicPartition, str]:

@@ -21,8 +21,10 @@ FEW = 500
 
 def write(*flags: str, **values: object) -> str | None:
     """Flags that are not empty, then `name=value` words; None values are left out. None if nothing is left."""
-    words = [flag for flag in flags if flag]
-    words += [f"{name}={value}" for name, value in values.items() if value is not None]
+    words = [*filter(None, flags)]
+    for name, value in values.items():
+        if value is not None:
+            words.append(f"{name}={value}")
     return " ".join(words) or None
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.invariants.base import Mechanism, PartitionMechanism, Reports, State, Subject
+from kafka_ctl.invariants.facts import only
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
@@ -64,8 +65,9 @@ class CancelledMove(OfPartition):
 
     ticket = "KAFKA-14424"
 
+    @only("stop-replica")
     def process(self, record: Record) -> None:
-        if record.action == "stop-replica" and record.error is None and "delete" in details.flags(record.detail):
+        if record.error is None and "delete" in details.flags(record.detail):
             state, assigned = self.facts.states.get(record.tp), self.facts.assigned(record.tp)
             if state and assigned and record.broker in state.isr and record.broker not in assigned.replicas:
                 self.partitions.add(record.tp)
@@ -140,8 +142,9 @@ class ExpansionNotConfirmed(OfPartition):
         if old is not None and new is not None and set(new.isr) > set(old.isr):
             self.written_by[tp] = self.facts.author(record)
 
+    @only("expand-isr")
     def process(self, record: Record) -> None:
-        if record.action == "expand-isr" and self.written_by.get(record.tp) == record.actor:
+        if self.written_by.get(record.tp) == record.actor:
             if record.error is None:
                 del self.written_by[record.tp]
             else:
@@ -181,8 +184,9 @@ class ReplacedDisk(OfPartition):
     ticket = "KIP-966"
     breaks = (*DATA, "I5", "I22")
 
+    @only("start")
     def process(self, record: Record) -> None:
-        if record.kind == "fault" and record.action == "start" and "empty" in details.flags(record.detail):
+        if record.kind == "fault" and "empty" in details.flags(record.detail):
             self.partitions.update(tp for tp, state in self.facts.states.items() if record.broker in state.isr)
 
 
