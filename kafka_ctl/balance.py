@@ -21,13 +21,14 @@ DELETING, MOVING, NOT_IN_SYNC, DEAD = "deleting", "moving", "not in sync", "dead
 
 
 class Candidate(NamedTuple):
-    """A partition as the check sees it: `leader` is a broker id, `deleting` whether its topic is to be deleted."""
+    """A partition as the check sees it: `deleting` whether its topic is to be deleted."""
 
     topic: str
     partition: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    leader: int
+    leader: int | None
+    """A broker id, -1 while the partition has no leader, or None if it has never had one."""
     deleting: bool = False
 
     @property
@@ -104,9 +105,9 @@ def balance(
     known = [each for each in partitions if not each.deleting]
     groups = by_preferred(known)
     found = []
-    for broker in sorted({*groups, *live, *(each.leader for each in known if each.leader >= 0)}):
+    for broker in sorted({*groups, *live, *(each.leader for each in known if each.leader is not None)} - {-1}):
         group = groups.get(broker, [])
-        misplaced = [each for each in group if each.leader != broker]
+        misplaced = [each for each in group if each.leader not in (None, broker)]
         ratio = len(misplaced) / len(group) if group else 0.0
         verdict = _verdict(misplaced, ratio, percentage, [left_out(each, live, moving, in_sync) for each in misplaced])
         leads = sum(each.leader == broker for each in known)

@@ -1,7 +1,7 @@
-"""The next leader of a partition and its new ISR: four occasions, four pure functions.
+"""The next leader of a partition and its new ISR, as pure functions.
 
-Each walks the assigned replicas in order and takes the first one fit to lead. The order is that of the
-assignment, never of the ISR, so leadership drifts back to preferred replicas. What "fit" means differs:
+Each goes through the assigned replicas in order and takes the first one fit to lead. The order is that of the
+assignment, so preferred replicas come first; only `head_of_isr` goes by the ISR. What "fit" means differs:
 
     function                    the leader is the first    that is                       the ISR becomes
     offline_leader              assigned replica           live and in the ISR           its live members

@@ -139,7 +139,7 @@ class Threads(Area):
     preempts_queue: bool = _field("KAFKA-5692", False, False, True,
         doc="events dropped at session expiry answer those who wait for them")
     acts_while_connected: bool = _field("KAFKA-4447", True, False, False,
-        doc="who has connections to brokers acts as controller; since KAFKA-5028, who is elected")
+        doc="a broker with connections to others acts as controller; since KAFKA-5028, only the elected one does")
 
 
 class Zookeeper(Area):
@@ -206,7 +206,7 @@ class Election(Area):
         doc="a topic that is set to allow unclean elections gets its leaders at once; before, when a broker or a "
             "controller comes or goes")
     rebalances_at_fixed_times: bool = _field("KAFKA-5028", True, False, False,
-        doc="the balance is checked at fixed times, and missed checks follow; since then, some time after the last one")
+        doc="the balance is checked at a fixed rate; since then, a fixed delay after the previous check")
     elects_on_request: bool = _field("KIP-460", False, False, True,
         doc="an administrator can ask the controller for elections, also for unclean ones")
 

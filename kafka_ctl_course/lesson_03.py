@@ -284,7 +284,7 @@ EXERCISES: tuple[Exercise, ...] = (
         stories={
             "a broker registers and is gone": "kill 4; settle; start 4; run_for 0.0795; expire_session 4; settle",
         },
-        why="With one set of brokers a death is either seen or not seen, never both.",
+        why="When both results come from one set, `read`, no death between the two looks is missed.",
     ),
 )
 

@@ -124,7 +124,8 @@ def explain_offline(case: Offline, got: Election | None, expected: Election | No
 def _explain_isr(members: tuple[int, ...], isr: tuple[int, ...], gone: list[int], how: str, expected: Election) -> str:
     """The fault in an ISR, when the leader is right, in one sentence; None if there is none."""
     if added := [r for r in members if r not in isr]:
-        return f"Your ISR has {added[0]}, which was not in it: an election never adds a member; the leader does, later."
+        who = f"Your ISR has {added[0]}, which was not in it"
+        return f"{who}: a clean election never adds a member; the leader does, later."
     if kept := [r for r in members if r in gone]:
         more = "the replica machine has to write the ISR a second time" if how == "dead" else "it may be elected again"
         return f"Your ISR {members} keeps broker {kept[0]}, which is {how}: {more}."

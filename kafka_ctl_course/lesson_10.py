@@ -359,7 +359,7 @@ GUESSES: dict[str, Guess] = {
         "A key's partition is its hash modulo the number of partitions. 4 become 8. Which share of the keys stays?",
         (
             ("all: only new keys go to new partitions", "The producer knows no old keys, it computes."),
-            ("half", "hash % 8 is hash % 4, or that and 4."),
+            ("half", "hash % 8 is hash % 4, or (hash % 4) + 4."),
             ("a quarter", "That would be 16 partitions."),
         ),
         1,

@@ -48,7 +48,7 @@ def predict_wrong(answer: dict[int, str], truth: dict[int, str]) -> str | None:
     if set(answer) != set(truth):
         return f"One state for each of the brokers {', '.join(map(str, truth))} is asked for."
     if answer[1] == INELIGIBLE:
-        return "So it was meant. In 2.0 this move of a replica that is Offline is refused, and 2.4 takes it back."
+        return "That was the intention. 2.0 refuses this move of an Offline replica; 2.4 makes it and undoes it."
     if answer[1] == STARTED:
         return "A broker that is down is sent no request, so nothing has started there."
     if answer[1] != truth[1]:

@@ -238,7 +238,7 @@ GUESSES: dict[str, Guess] = {
     ),
     "16.d": Guess(
         "A broker with 60 leaders leaves; meanwhile an administrator creates a "
-        "topic. In which is its leader known last?",
+        "topic. With which of these three do brokers learn its leader last?",
         (
             ("0.10, with the lock", "The lock is given back after each partition."),
             ("the queue without pipelining", "The new topic waits until the whole shutdown is done."),

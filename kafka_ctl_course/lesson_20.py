@@ -60,7 +60,7 @@ def ends_wrong(answer: Ends, truth: Ends) -> str | None:
     if consumer == END:
         return "A consumer does not get what one follower still lacks."
     if committed == min(WRITERS):
-        return "Producer A's transaction has its marker, and both followers have the marker."
+        return "Producer A's transaction has its marker. The leader and its follower both have the marker."
     if committed == FETCHED:
         return (
             "Producer B's transaction is open. Records behind its first one are not given out, also those of other "

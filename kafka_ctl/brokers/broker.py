@@ -73,7 +73,7 @@ class Broker(BrokerProcess):
 
     @property
     def _cluster(self) -> str | None:
-        """The metadata of the cluster for our disks."""
+        """The cluster id that is stored on our disks; None before KAFKA-7335."""
         return self.world.cluster_id if self.generation.membership.remembers_cluster else None
 
     @property

@@ -9,8 +9,10 @@ common/config/ConfigDef.java, parseType, Range, ValidString, ValidList; api/ApiV
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from functools import cache
 from typing import NamedTuple
 
@@ -169,7 +171,7 @@ def dynamic_keys(generation: str) -> Mapping[str, ConfigKey]:
 
 
 def check_values(config: Mapping[str, str], known: Mapping[str, ConfigKey], generation: Generation) -> None:
-    """ApiException (INVALID_CONFIG) with Kafka's words for a value that one of the known keys cannot have."""
+    """Raise ApiException (INVALID_CONFIG), with Kafka's text, if one of the known keys has an invalid value."""
     parsed = {}
     for name, key in known.items():
         if name in config:
@@ -182,7 +184,7 @@ def check_values(config: Mapping[str, str], known: Mapping[str, ConfigKey], gene
 
 
 def _check_lags(parsed: Mapping[str, object], known: Mapping[str, ConfigKey]) -> None:
-    """Kafka 2.4.1: log/LogConfig.scala, validateValues"""
+    """Raise ApiException if the shortest lag is above the longest. Kafka 2.4.1: log/LogConfig.scala, validateValues"""
     shortest, longest = "min.compaction.lag.ms", "max.compaction.lag.ms"
     if longest in known and known[longest].server_key is not None:
         least, most = (int(str(parsed.get(key, known[key].default))) for key in (shortest, longest))
@@ -193,10 +195,13 @@ def _check_lags(parsed: Mapping[str, object], known: Mapping[str, ConfigKey]) ->
 
 def _java(value: object) -> object:
     """A number as Java prints it."""
-    if isinstance(value, float) and value and not 1e-3 <= abs(value) < 1e7:
-        mantissa, _, exponent = f"{value:e}".partition("e")
-        return f"{float(mantissa)}E{int(exponent)}"
-    return value
+    if not isinstance(value, float) or not value or 1e-3 <= abs(value) < 1e7:
+        return value
+    if not math.isfinite(value):
+        return str(value).replace("inf", "Infinity").replace("nan", "NaN")
+    negative, (first, *others), exponent = Decimal(repr(value)).normalize().as_tuple()
+    mantissa = f"{first}.{''.join(map(str, others)) or 0}"
+    return f"{'-' * negative}{mantissa}E{int(exponent) + len(others)}"
 
 
 def as_text(

@@ -112,7 +112,7 @@ Finds = Enum("Finds", "RECORDS NO_LOG NEW_LEADER EXPELLED")
 
 
 class NextFetch(NamedTuple):
-    """The next fetch of a follower, which Kafka's sends within half a second in any case, is to be sent now."""
+    """The order to send the next fetch now. A follower of Kafka sends one within half a second in any case."""
 
     leader: int
     partition: TopicPartition

@@ -527,7 +527,7 @@ class FollowerFetch(DelayedOperation):
             self._end.cancel()
 
     def on_complete(self) -> bool:
-        """Nothing where it is refused; records are read when the answer has arrived."""
+        """True if the fetch is answered, False if it is refused; records are read when the answer has arrived."""
         answered = self._found.answered
         self._respond(answered)
         return answered

@@ -98,7 +98,7 @@ FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
 LOGS = ("state-change", "controller")
 VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
 ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
-JOIN = "Join the Kafka cluster whose znodes are in the chroot, and change them."
+JOIN = "Let the brokers of the lab join the real Kafka cluster at this chroot; they change its znodes."
 
 
 @app.command(context_settings=FORWARDED)
@@ -187,8 +187,8 @@ def render(story: str, output: str, views: tuple[str, ...], step: int | None) ->
 @app.command()
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name of the page; it ends in .html.")
-@click.option("--from", "begin", metavar="TIME", help='Leave out what was before: "2024-05-31 13:00", by the logs.')
-@click.option("--to", "end", metavar="TIME", help="Leave out what was then, and later.")
+@click.option("--from", "begin", metavar="TIME", help='Leave out records before this time, such as "2024-05-31 13:00".')
+@click.option("--to", "end", metavar="TIME", help="Leave out records from this time on.")
 def incident(logs: tuple[str, ...], output: str, begin: str | None, end: str | None) -> None:
     """Report what the logs of a cluster show, as text and as one page with the player at each finding.
 

@@ -76,7 +76,7 @@ def explore(
 
     A step is one record of the trace; all invariants are checked after each. A violation is minimised to the
     shortest story that violates the same invariant, printed, and written into a file that `kafka-ctl run` plays.
-    Violations that real Kafka of that generation is known to have are declared, and only counted.
+    Violations that real Kafka of that generation is known to have are counted, and not reported one by one.
 
     \b
     kafka-ctl explore --generation 2.4 --seconds 60

@@ -64,7 +64,7 @@ zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKee
 bootstrap = click.option(
     "--bootstrap-server",
     metavar="HOST:PORT,...",
-    help="Brokers to begin with; needed for log directories (since 1.1).",
+    help="Bootstrap brokers; required if a plan names log directories (since 1.1).",
 )
 command_config = click.option(
     "--command-config", type=FILE, help="Properties of the connection to the brokers: client.id (since 2.1)."
@@ -95,7 +95,7 @@ log_dirs_throttle = click.option(
 timeout = click.option(
     "--timeout",
     type=Long(0),
-    help=f"Milliseconds that brokers have to begin with log directories (since 1.1) [default: {TIMEOUT_MS}].",
+    help=f"Milliseconds until the brokers must have accepted the log directories (since 1.1) [default: {TIMEOUT_MS}].",
 )
 preserve = click.option("--preserve-throttles", is_flag=True, help="Leave the throttles as they are (since 2.6).")
 

@@ -53,7 +53,7 @@ def watch(
     """Watch the Kafka cluster in the ZooKeeper at ADDRESS (host:port/chroot); nothing is written there.
 
     It shows which broker is the true controller and since when, which partitions are offline or at risk, and which
-    request of an administrator waits for what. Kafka 0.10 to 3.9, as far as it works with ZooKeeper.
+    request of an administrator waits for what. It works with Kafka 0.10 to 3.9 as long as the cluster uses ZooKeeper.
     """
     from rich.console import Console
 

@@ -281,7 +281,7 @@ class RequestBatch:
             del pending[broker]
 
     def _reachable(self, broker: int) -> bool:
-        """Since broker epochs exist, only registered brokers are written to: the others have none."""
+        """True if a broker gets requests: since broker epochs exist, it must be registered to have one."""
         return not self.process.generation.membership.broker_epochs or broker in self.context.brokers
 
     def _broker_epoch(self, broker: int) -> int:

@@ -62,7 +62,7 @@ class Context:
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     """Of known partitions, or NonExistent. An Online partition is in `leadership`."""
     replicas: dict[Replica, ReplicaState] = field(default_factory=dict)
-    """None is NonExistent. The broker of an Online replica is in the assignment."""
+    """A replica that is not here is NonExistent. The broker of an Online replica is in the assignment."""
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """Known partitions on the move and their target replicas (RAR); in 2.4 that of the assignment."""
     preferred_elections: dict[TopicPartition, None] = field(default_factory=dict)

@@ -47,7 +47,7 @@ class Controller(ControllerProcess):
         self.active_id = -1
         """The broker this one believes to be the controller; -1 for none."""
         self.last_election = (0, "")
-        """The number of records at which it last became controller, or the malformed znode on which that failed."""
+        """The number of records at its last election, and the error of a malformed znode on which that failed."""
         self.queue = events.EventQueue(self.actor, self.trace, self.generation.threads.preempts_queue)
         self.lock, self.shutdown_lock = Lock(self.clock), Lock(self.clock)
         """Kafka's controllerLock, held by the thread that works on the context where threads share it (0.10), and
@@ -84,7 +84,7 @@ class Controller(ControllerProcess):
     async def session_expired(self) -> None:
         """Drop the queued events, put Expire, and return when its processing has begun.
 
-        While there is no queue, nothing happens before the new session is there; nor before the controller competes.
+        In 0.10, and before the controller has started, nothing happens until the new session is there.
         """
         if not self.generation.failover.resigns_at_expiry or not self._started:
             return
@@ -151,7 +151,7 @@ class Controller(ControllerProcess):
     async def send_update_metadata(
         self, partitions: Iterable[TopicPartition] | None = None, brokers: Iterable[int] | None = None
     ) -> None:
-        """Send metadata of these partitions (all that have a leader, if None) to these brokers (all live ones)."""
+        """Send metadata of these partitions (None: all that ever had a leader) to these brokers (None: all known)."""
         async with self.batch_of_its_own() as batch:
             wanted = self.context.leadership if partitions is None else partitions
             receivers = self.context.live_or_shutting_down if brokers is None else brokers
@@ -168,7 +168,7 @@ class Controller(ControllerProcess):
             await self.illegal_state(error)
 
     async def announce_brokers(self) -> None:
-        """Send UpdateMetadata to all live brokers: with all partitions or, since KAFKA-7537, with none."""
+        """Send UpdateMetadata to all registered brokers: with all partitions or, since KAFKA-7537, with none."""
         await self.send_update_metadata(None if self.generation.requests.metadata_to_all_on_broker_change else ())
 
     async def illegal_state(self, error: BatchNotEmpty) -> None:

@@ -1,4 +1,4 @@
-"""The office of the controller: the race for `/controller`, the controller epoch, taking over, and resigning.
+"""The election of the controller: the race for `/controller`, the controller epoch, failover, and resignation.
 
 The broker that creates the ephemeral znode `/controller` is controller; when it vanishes, all race again. The epoch in
 `/controller_epoch` rises with each controller, so that brokers can refuse the requests of an old one. A new controller
@@ -115,9 +115,9 @@ async def elect_once(env: Controller) -> None:
 
 
 async def trigger_move(env: Controller) -> None:
-    """Resign and delete `/controller`; since writes are fenced, only after looking whether it still is ours.
+    """Resign and delete `/controller`; since writes are fenced, only if `/controller` still names this broker.
 
-    In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected again.
+    0.10 deletes the znode and does not resign: this controller acts until it is elected again.
     """
     if not env.generation.zookeeper.fences_writes:
         if env.generation.failover.resigns_before_moving:
@@ -253,8 +253,8 @@ async def initialize_context(env: Controller) -> None:
 async def resign(env: Controller) -> None:
     """Stop listening, stop sending, clear the context.
 
-    In 0.10 only after its threads have finished their current work, and what it was asked to do is kept: when
-    it is elected again, it does that too, whatever has happened meanwhile (KAFKA-5310).
+    Its threads finish their current work first. 0.10 keeps the reassignments and elections that it was asked for, and
+    does them when it is elected again, whatever has happened meanwhile (KAFKA-5310).
     """
     listeners.unregister_requests(env)
     while env.threads:

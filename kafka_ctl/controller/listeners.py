@@ -95,7 +95,7 @@ async def end_request(env: Controller, znode: type[znodes.FixedZNode], event: ev
 
 
 async def _watch_request(env: Controller, znode: type[znodes.FixedZNode], event: events.Event) -> bool:
-    """A request is noticed when it is created; in 0.10 at every change, and its end, which arms the watch again."""
+    """Watch the znode of a request: its creation, in 0.10 also its change and end. True if it is there."""
     kinds = (CREATED,) if env.generation.reassignment.requests_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
     return await env.zk.handle_node_and_check(znode.path(), _on(env, event, kinds))
 

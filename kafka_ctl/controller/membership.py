@@ -26,7 +26,7 @@ from kafka_ctl.zookeeper.znodes import (
 
 
 async def broker_change(env: Controller) -> None:
-    """The children of `/brokers/ids` changed: greet the new brokers, then bury the dead."""
+    """The children of `/brokers/ids` changed: first come the new brokers, then restarted ones, then dead ones."""
     ids = await env.zk.broker_ids()
     async with env.locked():
         now = await env.zk.brokers(ids)
@@ -39,7 +39,7 @@ def _changed(known: set[int], listed: set[int], read: set[int], twice: bool) -> 
 
 
 async def _brokers_are(env: Controller, now: dict[int, Broker], listed: Collection[int]) -> None:
-    """Take over who is there `now`; before KAFKA-3085 a broker that was `listed` was not dead, though it was gone."""
+    """Take over the brokers of `now`. Before KAFKA-3085 a broker that was `listed` did not count as dead."""
     before = env.context.brokers
     changed = env.plugins.rule("brokers", partial(_changed, twice=env.generation.bugs.reads_brokers_twice))
     new, dead = map(sorted, changed(set(before), set(listed), set(now)))
@@ -85,7 +85,7 @@ async def broker_modifications(env: Controller, broker: int) -> None:
 
 
 async def on_broker_startup(env: Controller, brokers: Sequence[int]) -> None:
-    """Send them to all brokers, send them their replicas, and elect leaders that have come back with them."""
+    """Announce these brokers, move their replicas to Online, and elect leaders where there are none."""
     env.log("broker_startup", brokers=list(brokers))
     for broker in brokers:
         env.context.offline_dirs.pop(broker, None)
@@ -127,9 +127,9 @@ async def on_broker_failure(env: Controller, brokers: Sequence[int]) -> None:
 
 
 async def on_replicas_offline(env: Controller, replicas: Iterable[Replica], dead: frozenset[int] = frozenset()) -> None:
-    """Partitions without an online leader go Offline and look for one; then the replicas leave their ISRs.
+    """Move partitions without an online leader to Offline, elect leaders, then move the replicas to Offline.
 
-    Before 1.0 only those that one of the `dead` brokers led do.
+    Before 1.0 only partitions that one of the `dead` brokers led are moved.
     """
     context, to_be_deleted, gone = env.context, env.context.topics_to_be_deleted, list(replicas)
 

@@ -36,7 +36,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         return self.context.partitions
 
     async def startup(self) -> None:
-        """Guess every partition's state from its leader, then look for leaders where there are none."""
+        """Initialize every partition's state from its leader, then elect leaders where there are none."""
         self.process.log("initializing_partition_state")
         for tp in self.context.all_partitions():
             state = self.context.leadership.get(tp)
@@ -233,7 +233,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
 
 
 def no_live_replica(process: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
-    """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
+    """The error of New -> Online without a live replica. 0.10 lists the assigned replicas, 2.0 and 2.4 do not."""
     before, assigned = f"Controller {process.id} epoch {process.context.epoch} ", ""
     if not process.generation.log.names_election_strategies:
         before, assigned = "", joined(process.context.assigned(tp), ",")
@@ -244,7 +244,7 @@ def no_live_replica(process: ControllerProcess, tp: TopicPartition) -> StateChan
 def no_leader(
     process: ControllerProcess, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
 ) -> StateChangeFailed:
-    """An election that no replica may win; before KAFKA-5642 each selector had words of its own.
+    """The error of an election that no replica may win. Before KAFKA-5642 each selector had a text of its own.
 
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
     """

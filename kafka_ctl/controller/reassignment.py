@@ -28,7 +28,7 @@ Requests = dict[TopicPartition, tuple[int, ...]]
 
 
 async def initialize(env: Controller) -> None:
-    """At failover: keep the reassignments that are under way; in 0.10 also take out those that are none."""
+    """At failover: keep the requested reassignments; 0.10 drops those that are done or have no topic."""
     requested = await read_request(env)
     env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in requested.items()})
     if env.generation.reassignment.drops_finished_requests:
@@ -44,7 +44,7 @@ async def initialize(env: Controller) -> None:
 
 
 async def resume(env: Controller) -> None:
-    """At failover, once ready: go on with them."""
+    """At failover, once ready: go on with the reassignments."""
     if env.generation.reassignment.drops_requests_together:
         await trigger(env, env.context.moving())
     else:
@@ -182,7 +182,7 @@ class Moves(NamedTuple):
 
 
 def moves(old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
-    """The moves from these replicas to those; asked again while it lasts, `old` has both."""
+    """The moves from `old` to `new`. While a reassignment runs, `old` has the replicas of both."""
     return Moves(union(new, old), difference(new, old), union((r for r in old if r not in new), ()), new)
 
 

@@ -78,7 +78,7 @@ def list_partition_reassignments(
 
 
 def _problem(env: Controller, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
-    """The reason why these cannot be the replicas: none, one of them twice or unknown, or a new one that is not alive.
+    """The error of a request, or None: no replicas, a duplicate or negative id, a new replica that is not live.
 
     The texts are those of 2.5; 2.4 gave the name of the error only.
     """

@@ -2,8 +2,8 @@
 
 Administrators ask for preferred leaders through ZooKeeper or, like for unclean elections, by a request (KIP-460); a
 topic's configuration allows unclean elections (KAFKA-6835). Every partition of a request gets an answer of its own. A
-requested unclean election is held if no live broker leads; it takes the first assigned replica that is live, in sync
-or not, without asking the configuration.
+requested unclean election is held if no live broker leads. It takes the first live replica in the ISR or, if there is
+none, the first live replica; it does not read the configuration.
 Kafka 2.0.1: controller/KafkaController.scala, PreferredReplicaLeaderElection, checkAndTriggerAutoLeaderRebalance
 Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection,
 processTopicUncleanLeaderElectionEnable
@@ -263,17 +263,20 @@ def _electable(env: Controller, tp: TopicPartition, broker: int) -> bool:
 def _candidate(env: Controller, tp: TopicPartition) -> Candidate:
     context = env.context
     state, deleting = context.leadership.get(tp), tp.topic in context.topics_to_be_deleted
-    isr, leader = (state.isr, state.leader) if state is not None else ((), NO_LEADER)
+    isr, leader = (state.isr, state.leader) if state is not None else ((), None)
     return Candidate(*tp, context.assigned(tp), isr, leader, deleting)
 
 
-def _seen(env: Controller) -> tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]:
-    """The inputs of a check: partitions that have had a leader, live brokers, moving partitions, the percentage."""
+def _seen(
+    env: Controller, never_led: bool = False
+) -> tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]:
+    """The inputs of a check: partitions that have had a leader (or all), live brokers, moving ones, the percentage."""
     context = env.context
-    seen = [_candidate(env, tp) for tp in context.all_partitions() if tp in context.leadership and context.assigned(tp)]
+    known = (tp for tp in context.all_partitions() if never_led or tp in context.leadership)
+    seen = [_candidate(env, tp) for tp in known if context.assigned(tp)]
     return seen, context.live, frozenset(context.reassigning), env.config["leader.imbalance.per.broker.percentage"]
 
 
 def brokers_balance(env: Controller) -> list[BrokerBalance]:
     """For each broker, the result of a check that would run now, and the elections that would follow."""
-    return balance.balance(*_seen(env), in_sync=not env.generation.bugs.rebalances_out_of_sync)
+    return balance.balance(*_seen(env, never_led=True), in_sync=not env.generation.bugs.rebalances_out_of_sync)

@@ -42,7 +42,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         return self.context.replicas
 
     async def startup(self) -> None:
-        """Guess every replica's state from its broker, then send LeaderAndIsr to every live broker."""
+        """Initialize every replica's state from its broker, then send LeaderAndIsr to every live broker."""
         self.process.log("initializing_replica_state")
         context = self.context
         for tp in context.all_partitions():
@@ -183,7 +183,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         return (self.context.leadership[tp] if self.process.generation.bugs.shrinks_cached_isr else stored).isr
 
     async def _emptied(self, states: dict[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
-        """The partitions whose ISR may become empty: once, those where a replica out of sync may lead anyway."""
+        """The partitions whose ISR may become empty: since KAFKA-5083 none, else those that allow unclean elections."""
         if self.process.generation.isr.keeps_last_isr_member:
             return set()
         last = [tp for tp, state in states.items() if len(state.isr) == 1]
@@ -194,7 +194,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         return {tp for tp in last if allowed[tp.topic]}
 
     def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:
-        """The state without this broker; the last member stays, so that it can lead again when it returns."""
+        """The state without this broker. The last member of the ISR stays, unless `emptied` is true."""
         usual = without_isr_member if self.process.generation.bugs.keeps_dead_leader else without_replica
         leader, isr = self.process.plugins.rule("shrink", usual)(state.leader, state.isr, broker)
         isr = () if emptied else isr

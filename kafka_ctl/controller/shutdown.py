@@ -81,8 +81,8 @@ async def _move_together(env: Controller, broker: int) -> None:
 
 
 async def move_one_by_one(env: Controller, broker: int) -> None:
-    """Each partition by itself, and between two of them others may have the lock; who has how many replicas was
-    looked up at the beginning, who leads is not."""
+    """Move each partition by itself; between two of them another thread may have the lock. The numbers of replicas
+    are looked up once, at the beginning, and the leader for each partition."""
     context = env.context
     async with env.locked():
         found = context.replication_factors(broker)

@@ -52,7 +52,7 @@ class StateMachine(ABC, Generic[Subject, State, How]):
 
     @abstractmethod
     async def startup(self) -> None:
-        """Guess the state of every subject, then make the moves that are due."""
+        """Initialize the state of every subject, then make the moves that are due."""
 
     async def in_one_batch(self, groups: Iterable[list[Subject]], target: State, how: How) -> BatchNotEmpty | None:
         """Move these groups and send the requests; returns the error if the last batch was never sent."""
@@ -156,5 +156,5 @@ def printed(process: ControllerProcess, tp: TopicPartition) -> str:
 
 
 def newer_controller_wrote(process: ControllerProcess, state: LeaderAndIsr) -> StateChangeFailed:
-    """A change of what a newer controller has already written."""
+    """The error of a write to a state that a newer controller has written."""
     return failure("newer_controller_wrote", own=process.context.epoch, other=state.controller_epoch)

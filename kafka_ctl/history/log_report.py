@@ -120,9 +120,14 @@ def incident(logs: Paths, begin: Moment | None = None, end: Moment | None = None
 
 
 def at(found: Replay, record: Record) -> str:
-    """The moment of a record in UTC, as the brokers' clocks had it."""
+    """The moment of a record in UTC; a line without a time zone counts as UTC."""
     moment = datetime.fromtimestamp((found.began_ms + record.time_ms) / 1000, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"
+
+
+def counted(partitions: int) -> str:
+    """A number of partitions in words."""
+    return f"{partitions} partition{'s' * (partitions != 1)}"
 
 
 def lasted(ms: float) -> str:
@@ -160,7 +165,7 @@ def _outages(found: Replay) -> Iterator[Finding]:
     for group in ranked[:MOST]:
         longest, finished = max(o.ms for o in group), [o for o in group if o.end is not None]
         still = len(group) - len(finished)
-        parts = [f"{len(finished)} partitions for up to {lasted(max(o.ms for o in finished))}"] if finished else []
+        parts = [f"{counted(len(finished))} for up to {lasted(max(o.ms for o in finished))}"] if finished else []
         parts += [f"{still} for longer than the logs say"] if still else []
         refused = sum(outage.refused for outage in group)
         parts += [f"elections of {refused} failed"] if refused else []
@@ -179,7 +184,7 @@ def _because(outage: Outage) -> str:
         return "before the first election in the logs"
     if cause.action in ACTIONS:
         return f"after broker {number_of(cause.actor)} became controller"
-    gone = "was gone from ZooKeeper" if cause.action == "lost" else "shut down in good order"
+    gone = "was gone from ZooKeeper" if cause.action == "lost" else "made a controlled shutdown"
     return f"after broker {cause.broker} {gone}"
 
 
@@ -192,7 +197,7 @@ def _storms(found: Replay) -> Iterator[Finding]:
         named = ", ".join(f"broker {id} in {times}" for id, times in sorted(brokers.items(), key=lambda b: -b[1])[:3])
         partitions = len({change.record.tp for change in mine})
         text = (
-            f"{len(mine)} changes of {partitions} partitions within a minute ({where(found, mine[0].record)}): {named}."
+            f"{len(mine)} changes of {counted(partitions)} within a minute ({where(found, mine[0].record)}): {named}."
         )
         yield Finding("ISR storms", text, mine[0].record.seq, ("storm",))
 

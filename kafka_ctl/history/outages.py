@@ -76,8 +76,9 @@ class Outages:
             self.open.pop(tp, None)
         elif record.target == PartitionState.ONLINE:
             begun = self.open.pop(tp, None)
-            if begun is None and record.source == PartitionState.OFFLINE and self.elected is not None:
-                begun = self._begun(self.elected, self.elected)._replace(partition=tp)
+            # Where the move to Offline is not logged (INFO since 2.6), the departure of the leader is the beginning.
+            if begun is None and record.source == PartitionState.OFFLINE and (cause := self._cause(tp)) is not None:
+                begun = self._begun(cause, cause)._replace(partition=tp)
             if begun is not None:
                 self.found.append(begun._replace(end=record))
             self.led[tp] = record

@@ -219,7 +219,9 @@ def check_assignment(assignment: Mapping[int, Iterable[int]]) -> dict[int, tuple
     if not chosen or sorted(chosen) != list(range(len(chosen))):
         raise BadInput(f"assignment of partitions {sorted(chosen)}: partitions are numbered from 0 without gaps")
     for number, replicas in chosen.items():
-        if not replicas or len(set(replicas)) != len(replicas):
+        if not replicas:
+            raise BadInput(f"partition {number} has no replicas; it needs at least one")
+        if len(set(replicas)) != len(replicas):
             raise BadInput(f"Duplicate replica assignment found: partition {number} has replicas {list(replicas)}")
         if len(replicas) != len(chosen[0]):
             raise BadInput("All partitions should have the same number of replicas.")

@@ -36,7 +36,7 @@ STATES = """
 
 
 class Timer(NamedTuple):
-    """A count, and times in milliseconds: the average, the median, the longest."""
+    """A count, and times in milliseconds: the mean, the 99th percentile, the longest."""
 
     number: int
     mean: float

@@ -57,7 +57,7 @@ class Producer:
         """The leader by our cache, else by that of the first broker that answers."""
         brokers = self.world.brokers
         known = self._leaders.get(tp, NO_LEADER)
-        if known == NO_LEADER or not brokers[known].listening:
+        if known == NO_LEADER or (known in brokers and not brokers[known].listening):  # it may be of another process
             asked = next((b for b in brokers.values() if b.listening and b.paused_since == math.inf), None)
             state = asked.metadata.get(tp) if asked else None
             self._leaders[tp] = known = state.leader if state else NO_LEADER

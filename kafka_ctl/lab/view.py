@@ -6,7 +6,7 @@ the controller that acts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -187,14 +187,19 @@ def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition
     """Every partition that a topic znode assigns or that the controller still knows."""
     views: dict[TopicPartition, PartitionView] = {}
     states = acting.context.partitions if acting else {}
-    for path, (data, _, _) in znodes.items():
+    for tp, assignment in _assignments(znodes):
+        views[tp] = _partition(tp, assignment, znodes, states.get(tp, NON_EXISTENT))
+    return views
+
+
+def _assignments(znodes: Znodes) -> Iterator[tuple[TopicPartition, ReplicaAssignment]]:
+    """The assignments of all topics whose znodes are JSON, by topic in the order of the znodes, and by partition."""
+    for path, (data, *_) in znodes.items():
         parts = path.split("/")
         if path.startswith("/brokers/topics/") and len(parts) == 4:
             with suppress(NotJson):
                 for number, assignment in sorted(TopicZNode.decode(data, parts[3]).items()):
-                    tp = TopicPartition(parts[3], number)
-                    views[tp] = _partition(tp, assignment, znodes, states.get(tp, NON_EXISTENT))
-    return views
+                    yield TopicPartition(parts[3], number), assignment
 
 
 def _partition(
@@ -298,17 +303,16 @@ def log_dirs(brokers: Mapping[int, Broker]) -> list[LogDirView]:
 def reassignments(znodes: Znodes) -> list[ReassignmentView]:
     """The reassignments that the znodes ask for, by topic and partition."""
     stored = znodes.get(ReassignPartitionsZNode.path())
-    targets = ReassignPartitionsZNode.decode(stored[0]) if stored else {}
+    targets: dict[TopicPartition, tuple[int, ...]] = {}
+    with suppress(BadInput):  # a controller ignores such a request, too
+        targets = ReassignPartitionsZNode.decode(stored[0]) if stored else {}
     found = []
-    for path, (data, *_) in sorted(znodes.items()):
-        parts = path.split("/")
-        if path.startswith("/brokers/topics/") and len(parts) == 4:
-            for number, assignment in TopicZNode.decode(data, parts[3]).items():
-                tp = TopicPartition(parts[3], number)
-                target = assignment.target if assignment.is_being_reassigned else targets.get(tp)
-                if target is not None:
-                    state = znodes.get(TopicPartitionStateZNode.path(tp))
-                    isr = TopicPartitionStateZNode.decode(state[0], partition=tp).isr if state else ()
-                    waiting = tuple(r for r in target if r not in isr)
-                    found.append(ReassignmentView(*tp, assignment.replicas, target, waiting))
+    for tp, assignment in sorted(_assignments(znodes)):
+        target = assignment.target if assignment.is_being_reassigned else targets.get(tp)
+        if target is not None:
+            state, isr = znodes.get(TopicPartitionStateZNode.path(tp)), tuple[int, ...]()
+            with suppress(NotJson):
+                isr = TopicPartitionStateZNode.decode(state[0], partition=tp).isr if state else ()
+            waiting = tuple(r for r in target if r not in isr)
+            found.append(ReassignmentView(*tp, assignment.replicas, target, waiting))
     return found

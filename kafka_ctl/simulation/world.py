@@ -252,7 +252,7 @@ class World:
         await self.store.close()
 
     def dropped(self, waits: bool) -> None:
-        """The lab is gone without having closed this world: end it, in the background or, with `wait`, now."""
+        """End a world whose lab is gone without having closed it: in the background or, with `waits`, now."""
         raise NotImplementedError
 
 

@@ -59,7 +59,7 @@ class Lags:
         return late if late < inf else None
 
     def fault(self, record: Record) -> None:
-        """Apply a cut or a healing."""
+        """Apply a fault, or the end of one, to the times."""
         now, broker = record.time_ms, record.broker
         if record.action == "heal":
             for found in (self.cuts, self.fallen, self.slow):

@@ -238,7 +238,7 @@ _KINDS: dict[str, Callable[[Group], tuple[str, str]]] = {
 
 
 def _joined(*parts: str | None) -> str:
-    """The parts that there are, two spaces apart where the parts before have words of their own."""
+    """The parts that are not empty, two spaces apart."""
     return "  ".join(part for part in parts if part)
 
 

@@ -279,13 +279,8 @@ class KafkaZkClient:
         Kafka 2.0.1: zk/KafkaZkClient.scala, getLogConfigs
         """
         names = list(topics)
-        found: dict[str, dict[str, str]] = {name: {} for name in names}
         answers = await self.read_all(znodes.ConfigEntityZNode.path("topics", name) for name in names)
-        for name, answer in zip(names, answers, strict=True):
-            if isinstance(answer.value, bytes):
-                with suppress(NotJson):
-                    found[name] = znodes.ConfigEntityZNode.decode(answer.value, "topics", name)
-        return found
+        return {name: _config(answer, "topics", name) for name, answer in zip(names, answers, strict=True)}
 
 
 def _error(answer: Result) -> Exception:
@@ -297,9 +292,14 @@ def _error(answer: Result) -> Exception:
 
 
 async def read_config(zk: KafkaZkClient, kind: str, name: str) -> dict[str, str]:
-    """The settings of `topics/orders` or `brokers/1`; none if none was ever set."""
-    answer = await zk.read(znodes.ConfigEntityZNode.path(kind, name))
-    return znodes.ConfigEntityZNode.decode(answer.value, kind, name) if isinstance(answer.value, bytes) else {}
+    """The settings of `topics/orders` or `brokers/1`; none if none was ever set, or if they are no JSON."""
+    return _config(await zk.read(znodes.ConfigEntityZNode.path(kind, name)), kind, name)
+
+
+def _config(answer: Result, kind: str, name: str) -> dict[str, str]:
+    with suppress(NotJson):
+        return znodes.ConfigEntityZNode.decode(answer.value, kind, name) if isinstance(answer.value, bytes) else {}
+    return {}
 
 
 async def change_config(zk: KafkaZkClient, kind: str, name: str, changes: Mapping[str, str | None]) -> None:

@@ -28,6 +28,14 @@ def test_more_than_a_percentage(number: int, of: int, percentage: int, elected: 
     assert len(candidates(misplaced(number, of), LIVE, (), percentage)) == elected
 
 
+def test_a_partition_that_never_had_a_leader_counts_and_is_not_misplaced() -> None:
+    """One of ten that prefer broker 1 is led by another: no more than a tenth, as the controller finds too."""
+    never = [Candidate("new", n, THREE, (), None) for n in range(5)]
+    (row, *_) = balance([*misplaced(1, 5), *never], LIVE, (), 10)
+    assert (row.broker, row.prefers, row.leads, row.misplaced, row.ratio) == (1, 10, 4, 1, 0.1)
+    assert row.verdict.startswith("nothing")
+
+
 @pytest.mark.parametrize(
     ("changes", "live", "moving", "verdict"),
     [

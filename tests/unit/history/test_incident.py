@@ -11,7 +11,7 @@ from prose import Prose
 from kafka_ctl import Lab
 from kafka_ctl.cli.commands import status
 from kafka_ctl.history import incident, replay, write_logs
-from kafka_ctl.history.outages import outages
+from kafka_ctl.history.outages import Outage, outages
 from kafka_ctl.views.steps import supergraph
 
 STATE_CHANGE = "[2020-01-01 00:{minute:02}:{second:02},000] TRACE {text} (state.change.logger)\n"
@@ -46,6 +46,23 @@ def test_a_broker_is_lost(tmp_path: Path, prose: Prose) -> None:
     assert [(str(o.partition), o.end is None) for o in outages(found.replay.records)] == [
         (str(o.partition), o.end is None) for o in intervals
     ]
+
+
+def test_logs_without_traces_begin_an_interval_where_the_leader_left(tmp_path: Path) -> None:
+    """Since 2.6 the moves to Offline are not logged by default (KAFKA-8470); the rest of the log stays the same."""
+    write_logs(lab().trace, tmp_path)
+    whole = [(o.partition, o.ms, o.cause and o.cause.action) for o in incident_outages(tmp_path) if o.end]
+    for path in tmp_path.rglob("state-change.log*"):
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if "to OfflinePartition" not in line), "utf-8")
+    short = [(o.partition, o.ms, o.cause and o.cause.action) for o in incident_outages(tmp_path) if o.end]
+    assert [(tp, cause) for tp, _, cause in short] == [(tp, cause) for tp, _, cause in whole]
+    assert {cause for *_, cause in short} == {"lost"}
+    assert max(ms for _, ms, _ in short) < 1000
+
+
+def incident_outages(folder: Path) -> list[Outage]:
+    return outages(incident(folder).replay.records)
 
 
 def test_the_controller_is_lost(tmp_path: Path, prose: Prose) -> None:

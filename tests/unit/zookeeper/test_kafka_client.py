@@ -9,7 +9,7 @@ import pytest
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput, ControllerMoved, NoNode, ZooKeeperError
 from kafka_ctl.zookeeper.client import ZooKeeperClient
-from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, read_config
 from kafka_ctl.zookeeper.store import Exists, Op, Result, Stat
 from kafka_ctl.zookeeper.znodes import ControllerZNode, TopicPartitionStateZNode, TopicZNode
 
@@ -93,6 +93,7 @@ def test_a_state_without_json_is_missing() -> None:
 
 def test_settings_and_requests_without_json() -> None:
     assert asked(client(NOT_JSON, error("NONODE")).topic_configs(["a", "b"])) == {"a": {}, "b": {}}
+    assert asked(read_config(client(NOT_JSON), "brokers", "1")) == {}
     assert asked(client(NOT_JSON).preferred_elections()) == []
     assert asked(client(error("NONODE")).preferred_elections()) == []
     assert asked(client(error("NONODE")).reassignments()) == {}
