@@ -62,9 +62,8 @@ async def partition_reassignment(env: Controller) -> None:
         fresh = {tp: target for tp, target in requested.items() if tp not in env.context.reassigning}
     if env.generation.reassignment.drops_requests_together:
         env.context.reassigning |= fresh
-        await trigger(
-            env, env.context.orders.requested(fresh)
-        )  # also where there is nothing to do: then the znode goes
+        # Also where there is nothing to do: then the znode goes.
+        await trigger(env, env.context.orders.requested(fresh))
         return
     for tp in env.context.orders.requested(fresh):
         async with env.locked():

@@ -267,9 +267,7 @@ def _candidate(env: Controller, tp: TopicPartition) -> Candidate:
     return Candidate(*tp, context.assigned(tp), isr, leader, deleting)
 
 
-def _seen(
-    env: Controller, never_led: bool = False
-) -> tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]:
+def _seen(env: Controller, never_led: bool = False) -> tuple[list[Candidate], frozenset[int], frozenset, int]:
     """The inputs of a check: partitions that have had a leader (or all), live brokers, moving ones, the percentage."""
     context = env.context
     known = (tp for tp in context.all_partitions() if never_led or tp in context.leadership)
