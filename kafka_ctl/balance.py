@@ -17,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from kafka_ctl.cluster import NO_LEADER
+
 DELETING, MOVING, NOT_IN_SYNC, DEAD = "deleting", "moving", "not in sync", "dead"
 
 
 class Candidate(NamedTuple):
-    """A partition as the check sees it: `deleting` whether its topic is to be deleted."""
+    """A partition as the check sees it."""
 
     topic: str
     partition: int
@@ -30,6 +32,7 @@ class Candidate(NamedTuple):
     leader: int | None
     """A broker id, -1 while the partition has no leader, or None if it has never had one."""
     deleting: bool = False
+    """True if its topic is to be deleted."""
 
     @property
     def preferred(self) -> int:
@@ -105,7 +108,7 @@ def balance(
     known = [each for each in partitions if not each.deleting]
     groups = by_preferred(known)
     found = []
-    for broker in sorted({*groups, *live, *(each.leader for each in known if each.leader is not None)} - {-1}):
+    for broker in sorted({*groups, *live, *(each.leader for each in known if each.leader is not None)} - {NO_LEADER}):
         group = groups.get(broker, [])
         misplaced = [each for each in group if each.leader not in (None, broker)]
         ratio = len(misplaced) / len(group) if group else 0.0

@@ -33,6 +33,11 @@ class Countdown:
             print(f"{text}, {left} left", file=sys.stderr, flush=True)
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things in words: `1 partition`, `2 partitions`."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def rounded(seconds: float) -> str:
     """A time as one reads it: `90 s`, `12 min`, `19 h 50 min`."""
     minutes = round(seconds / 60)

@@ -31,6 +31,7 @@ from kafka_ctl.controller.events import TopicUncleanLeaderElectionEnable
 from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.zookeeper.kafka_client import config_of
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ConfigChangeNotificationSequenceZNode, ConfigEntityZNode
 
@@ -81,7 +82,7 @@ class TopicConfigs:
                 break
             await self.process.clock.sleep(SESSION_BACKOFF)
         with suppress(BadInput):  # as Kafka takes what is no JSON for empty
-            return ConfigEntityZNode.decode(answer.value, "topics", topic) if isinstance(answer.value, bytes) else {}
+            return config_of(answer, "topics", topic)
         return {}
 
 
@@ -149,7 +150,7 @@ class DynamicConfigs:
         answer = await self.process.zk.read(ConfigEntityZNode.path(kind, name))
         settings: dict[str, str] = {}
         with suppress(BadInput):
-            settings = ConfigEntityZNode.decode(answer.value, kind, name) if isinstance(answer.value, bytes) else {}
+            settings = config_of(answer, kind, name)
         mine = kind == TOPICS or name == str(self.process.id)
         if is_new and mine:
             topic = name if kind == TOPICS else None

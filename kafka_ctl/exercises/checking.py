@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 from typing import NamedTuple
 
+from kafka_ctl.display import counted
 from kafka_ctl.errors import BadInput, UnknownName, UnusableFunction, short
 from kafka_ctl.exercises import answers, progress_file
 from kafka_ctl.exercises.answers import Unfit, judging
@@ -193,9 +194,5 @@ def summary(rows: list[Row]) -> str:
 def _state(entry: Entry) -> str:
     if not entry["checks"] and not entry["hints"]:
         return "not tried yet"
-    counts = [_counted(entry["checks"], "check")] + [_counted(entry["hints"], "hint")] * bool(entry["hints"])
+    counts = [counted(entry["checks"], "check")] + [counted(entry["hints"], "hint")] * bool(entry["hints"])
     return f"{'solved' if entry['solved'] else 'open'} ({', '.join(counts)})"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"

@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_ctl.display import counted
 from kafka_ctl.history.lives import ACTIONS, announced
 from kafka_ctl.history.log_folders import Paths
 from kafka_ctl.history.log_replay import Moment, Replay, replay
@@ -125,11 +126,6 @@ def at(found: Replay, record: Record) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03}"
 
 
-def counted(partitions: int) -> str:
-    """A number of partitions in words."""
-    return f"{partitions} partition{'s' * (partitions != 1)}"
-
-
 def lasted(ms: float) -> str:
     """A length of time in words."""
     return f"{ms / DAY:.0f} days" if ms >= 2 * DAY else duration(ms) if ms >= 1 else "less than 1 ms"
@@ -165,7 +161,8 @@ def _outages(found: Replay) -> Iterator[Finding]:
     for group in ranked[:MOST]:
         longest, finished = max(o.ms for o in group), [o for o in group if o.end is not None]
         still = len(group) - len(finished)
-        parts = [f"{counted(len(finished))} for up to {lasted(max(o.ms for o in finished))}"] if finished else []
+        over = counted(len(finished), "partition")
+        parts = [f"{over} for up to {lasted(max(o.ms for o in finished))}"] if finished else []
         parts += [f"{still} for longer than the logs say"] if still else []
         refused = sum(outage.refused for outage in group)
         parts += [f"elections of {refused} failed"] if refused else []
@@ -195,10 +192,8 @@ def _storms(found: Replay) -> Iterator[Finding]:
     for mine in storms[:MOST]:
         brokers = Counter(broker for change in mine for broker in change.brokers)
         named = ", ".join(f"broker {id} in {times}" for id, times in sorted(brokers.items(), key=lambda b: -b[1])[:3])
-        partitions = len({change.record.tp for change in mine})
-        text = (
-            f"{len(mine)} changes of {counted(partitions)} within a minute ({where(found, mine[0].record)}): {named}."
-        )
+        partitions = counted(len({change.record.tp for change in mine}), "partition")
+        text = f"{len(mine)} changes of {partitions} within a minute ({where(found, mine[0].record)}): {named}."
         yield Finding("ISR storms", text, mine[0].record.seq, ("storm",))
 
 

@@ -280,7 +280,7 @@ class KafkaZkClient:
         """
         names = list(topics)
         answers = await self.read_all(znodes.ConfigEntityZNode.path("topics", name) for name in names)
-        return {name: _config(answer, "topics", name) for name, answer in zip(names, answers, strict=True)}
+        return {name: config_of(answer, "topics", name) for name, answer in zip(names, answers, strict=True)}
 
 
 def _error(answer: Result) -> Exception:
@@ -292,11 +292,12 @@ def _error(answer: Result) -> Exception:
 
 
 async def read_config(zk: KafkaZkClient, kind: str, name: str) -> dict[str, str]:
-    """The settings of `topics/orders` or `brokers/1`; none if none was ever set, or if they are no JSON."""
-    return _config(await zk.read(znodes.ConfigEntityZNode.path(kind, name)), kind, name)
+    """The settings of `topics/orders` or `brokers/1`, as `config_of` finds them."""
+    return config_of(await zk.read(znodes.ConfigEntityZNode.path(kind, name)), kind, name)
 
 
-def _config(answer: Result, kind: str, name: str) -> dict[str, str]:
+def config_of(answer: Result, kind: str, name: str) -> dict[str, str]:
+    """The settings that a read has found; none where there is no znode or no JSON. Raises BadInput for other JSON."""
     with suppress(NotJson):
         return znodes.ConfigEntityZNode.decode(answer.value, kind, name) if isinstance(answer.value, bytes) else {}
     return {}
