@@ -32,6 +32,7 @@ Config = TypedDict(
         "min.insync.replicas": int,
         "num.partitions": int,
         "replica.lag.time.max.ms": int,
+        "request.timeout.ms": int,
         "reserved.broker.max.id": int,
         "unclean.leader.election.enable": bool,
         "zookeeper.max.in.flight.requests": int,
@@ -54,6 +55,7 @@ DEFAULTS: Config = {
     "min.insync.replicas": 1,
     "num.partitions": 1,
     "replica.lag.time.max.ms": 10000,
+    "request.timeout.ms": 30000,
     "reserved.broker.max.id": 1000,
     "unclean.leader.election.enable": False,
     "zookeeper.max.in.flight.requests": 10,
@@ -61,9 +63,9 @@ DEFAULTS: Config = {
 }
 """Kafka 2.0.1's configuration keys that the lab obeys, with their defaults."""
 
-SOCKET_TIMEOUT: Final = "controller.socket.timeout.ms"
+REQUEST_TIMEOUT: Final = "request.timeout.ms"
 REPLICA_LAG_TIME: Final = "replica.lag.time.max.ms"
-TIMES: Final = (SOCKET_TIMEOUT, REPLICA_LAG_TIME)
+TIMES: Final = (REQUEST_TIMEOUT, REPLICA_LAG_TIME)
 """The settings that pictures count by: a broker's `start` has them in the trace where they are not as usual."""
 OLD_DEFAULTS: Config = DEFAULTS | {"unclean.leader.election.enable": True, "delete.topic.enable": False}
 """The same for 0.10.2.2, which preferred availability and did not delete."""

@@ -56,7 +56,7 @@ async def _ask_once(process: BrokerProcess) -> Response:
     CAUSE.set(sent)
     if controller == -1:
         return Response("CONTROLLER_NOT_AVAILABLE")
-    timeout = process.config["controller.socket.timeout.ms"] / 1000
+    timeout = process.config["request.timeout.ms"] / 1000
     try:
         async with asyncio.timeout(timeout):
             return (await process.network.call(process.id, controller, request))[0]

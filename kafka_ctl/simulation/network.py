@@ -2,10 +2,13 @@
 
 A request to a broker whose process is not running is refused; one under way when it dies is lost. Each direction
 of the link between two brokers can be slow, lose a message, or be cut: TCP sends what was lost again, so a message on a
-cut link waits until it heals, but not longer than `timeout` seconds. A process that is paused does not answer, but what
-it is sent waits there. What is not answered in that time is given up with its connection, though it may still arrive.
+cut link waits until it heals. A process that is paused does not answer, but what it is sent waits there.
 
-Kafka 2.0.1: clients/NetworkClient.java, handleTimedOutRequests
+A sender waits for an answer for `timeout` seconds (`request.timeout.ms`). Then it gives the request up and closes the
+connection, though the request may still arrive. It tries to connect again, for `connect` seconds each time
+(`controller.socket.timeout.ms`).
+
+Kafka 2.0.1: clients/NetworkClient.java, handleTimedOutRequests; controller/ControllerChannelManager.scala, brokerReady
 """
 
 from __future__ import annotations
@@ -50,10 +53,10 @@ class Link:
 
 
 class Network:
-    """Connects the brokers of one lab; `delay` is the seconds one way takes."""
+    """Connects the brokers of one lab; `delay` is the seconds one way takes, the others those a sender waits."""
 
-    def __init__(self, clock: Clock, delay: float, timeout: float = 30.0) -> None:
-        self.clock, self.delay, self.timeout = clock, delay, timeout
+    def __init__(self, clock: Clock, delay: float, timeout: float, connect: float) -> None:
+        self.clock, self.delay, self.timeout, self.connect = clock, delay, timeout, connect
         self.brokers: dict[int, Broker] = {}
         self.links: dict[tuple[int, int], Link] = {}
         """By source and target: the links that something is wrong with."""
@@ -97,7 +100,7 @@ class Network:
     async def _answered(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         """Deliver what has left; a process that pauses for too long gets it, but the controller has stopped waiting.
 
-        Kafka 2.0.1: controller/ControllerChannelManager.scala, addNewBroker (`controller.socket.timeout.ms`)
+        Kafka 2.0.1: controller/ControllerChannelManager.scala, addNewBroker (`request.timeout.ms`)
         """
         unanswered, broker = self.unanswered[target], self.brokers.get(target)
         try:
@@ -138,7 +141,7 @@ class Network:
         """The answer, if the link gets fast enough for it before the sender gives up the connection."""
         link = self.link(source, target)
         if link.closed:
-            await self._healed(link, f"no connection to broker {target} came to broker {source} in time")
+            await self._healed(link, self.connect, f"no connection to broker {target} came to broker {source} in time")
             return await self._exchange(source, target, request)
         answered = self._detached(self._exchange(source, target, request))
         late = ConnectionAbortedError(f"no answer came from broker {target} to broker {source} in time")
@@ -174,12 +177,12 @@ class Network:
             raise ConnectionResetError(f"the {what} was lost between broker {source} and broker {target}")
         link = self.links.get((source, target))
         if link is not None and link.cut_since != math.inf:
-            await self._healed(link, f"no {what} came from broker {source} to broker {target} in time")
+            await self._healed(link, self.timeout, f"no {what} came from broker {source} to broker {target} in time")
 
-    async def _healed(self, link: Link, late: str) -> None:
+    async def _healed(self, link: Link, seconds: float, late: str) -> None:
         passed = self.clock.loop.create_future()
         link.waiting.append(passed)
-        self.clock.later(self.timeout, _finish, passed, False, background=True)
+        self.clock.later(seconds, _finish, passed, False, background=True)
         if not await passed:
             raise ConnectionAbortedError(late)
 

@@ -70,7 +70,8 @@ class World:
         self.random = random.Random(options.seed)
         self.clock, self.costs = clock, options.costs or usual
         self.trace = options.recorder(clock.now, history=options.history, generation=self.generation.name)
-        self.network = Network(clock, self.costs.request, self.config["controller.socket.timeout.ms"] / 1000)
+        answer, connect = (self.config[key] / 1000 for key in ("request.timeout.ms", "controller.socket.timeout.ms"))
+        self.network = Network(clock, self.costs.request, answer, connect)
         self.brokers: dict[int, Broker] = self.network.brokers
         self.last_value: dict[TopicPartition, int] = {}
         """The value of the newest record that was given to a leader, by partition: values count up."""

@@ -44,7 +44,7 @@ FROM_OUTSIDE = {
     "16": (100_000, 63, 17),  # published: apache/kafka#3765
     "04": (500,),  # replica.fetch.wait.max.ms
     "26": (15,),  # of lesson 04
-    "18": (200_000, 30),  # an example, computed; controller.socket.timeout.ms
+    "18": (200_000, 30),  # an example, computed; request.timeout.ms
     "25": (10, 100),  # leader.imbalance.per.broker.percentage; a share by its definition
     "13": (17,),  # what one would expect
     "24": (0.2, 17, 32, 37, 51, 63, 64.8, 135, 503, 275_000),  # published, the source beside it; a cost of the lab

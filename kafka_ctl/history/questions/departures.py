@@ -24,7 +24,7 @@ _CASES = " ".join(
 _ACTIONS = str([action for _, action in CAUSES] + ["registered", "elected", "brokers_changed"])[1:-1]
 RETRIED_MS = 300_000
 """Attempts of one controlled shutdown lie closer together, where a log does not number them: a request times out after
-30 seconds (`controller.socket.timeout.ms`), and the next one follows 5 later (`controlled.shutdown.retry.backoff.ms`).
+30 seconds (`request.timeout.ms`), and the next one follows 5 later (`controlled.shutdown.retry.backoff.ms`).
 """
 DEPARTURES = f"""
 WITH messages AS (  -- and who is there again: a controller sees it, it is elected, or it registers

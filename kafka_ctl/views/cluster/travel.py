@@ -18,7 +18,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from kafka_ctl.generation import DEFAULTS, SOCKET_TIMEOUT, Generation
+from kafka_ctl.generation import DEFAULTS, REQUEST_TIMEOUT, Generation
 from kafka_ctl.requests import API_TIMEOUT, PRODUCE_TIMEOUT
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import ClusterModel, number_of
@@ -224,7 +224,7 @@ class Waits:
         self.records, self.read = records, 0
         self.open: dict[int, Wait] = {}
         self.ended: list[Wait] = []
-        self.socket = float(DEFAULTS[SOCKET_TIMEOUT])
+        self.request = float(DEFAULTS[REQUEST_TIMEOUT])
         self.causes: dict[int, int | None] = {}
         """The record that caused the writing of records: an answer to their producer has that cause."""
 
@@ -249,15 +249,15 @@ class Waits:
                 self.open[record.seq] = Wait(record.actor, record.broker, action, record.seq, record.time_ms, limit)
         elif kind == "response":
             self._answered(record)
-        elif kind == "broker" and action == "start" and (given := details.named(record.detail).get(SOCKET_TIMEOUT)):
-            self.socket = float(given)
+        elif kind == "broker" and action == "start" and (given := details.named(record.detail).get(REQUEST_TIMEOUT)):
+            self.request = float(given)
         elif self.open:
             self._given_up(record)
 
     def _limit(self, record: Record) -> float:
         if record.action == "Produce":
             return 1000 * PRODUCE_TIMEOUT
-        return 1000 * API_TIMEOUT if number_of(record.actor) is None else self.socket
+        return 1000 * API_TIMEOUT if number_of(record.actor) is None else self.request
 
     def _answered(self, record: Record) -> None:
         """An answer ends the wait that caused it; a failed attempt of a controller is made again."""

@@ -8,6 +8,7 @@ from prose import Prose, source
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.requests import UpdateMetadataRequest
 
 GENERATIONS = ("0.10", "2.0", "2.4")
 
@@ -80,7 +81,7 @@ def test_who_wakes_after_its_session_learns_of_that_when_it_has_connected_again(
 @pytest.mark.parametrize("handling", [False, True])
 def test_a_controller_waits_thirty_seconds_for_a_broker_that_stands_still(handling: bool) -> None:
     """Then it closes the connection and sends the request again, for as long as the broker is registered; the broker
-    gets every copy. `controller.socket.timeout.ms`, also where the pause begins while the request is handled.
+    gets every copy. `request.timeout.ms`, also where the pause begins while the request is handled.
 
     Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread.doWork
     """
@@ -286,6 +287,20 @@ def test_a_controller_gives_up_what_is_not_answered_in_time(lab: Lab, slow: str)
     until_quiet(lab.heal)
     assert len(lab.trace.slice(since, kind="response", action="LeaderAndIsr", actor=f"broker-{other}")) == 2
     assert ("u", 0) in lab.brokers[other].metadata and sound(lab)
+
+
+def test_an_answer_and_a_connection_have_timeouts_of_their_own() -> None:
+    """`request.timeout.ms` for the answer; after it, `controller.socket.timeout.ms` for each try to connect again.
+
+    Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread.brokerReady
+    """
+    with Lab(config={"request.timeout.ms": 20_000, "controller.socket.timeout.ms": 5_000}) as lab:
+        lab.delay(1, 2, 40)
+        for seconds, problem in ((20, "no answer came"), (5, "no connection to broker 2 came"), (5, "no connection")):
+            start = lab.now
+            with pytest.raises(ConnectionAbortedError, match=problem):
+                lab.world.run(lab.world.network.call(1, 2, UpdateMetadataRequest(1, 1, {})))
+            assert lab.now - start == pytest.approx(seconds, abs=0.01)
 
 
 def test_what_is_fast_again_in_time_is_answered(lab: Lab) -> None:

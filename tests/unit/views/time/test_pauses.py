@@ -124,9 +124,9 @@ def test_a_request_without_answer_says_how_long_it_waits() -> None:
 
 
 def test_the_limits_are_those_of_the_lab() -> None:
-    trace = unanswered(controller_socket_timeout_ms=20000, replica_lag_time_max_ms=5000)
+    trace = unanswered(request_timeout_ms=20000, replica_lag_time_max_ms=5000)
     assert {r.detail for r in trace if r.action == "start" and r.kind == "broker"} == {
-        "controller.socket.timeout.ms=20000 replica.lag.time.max.ms=5000"
+        "request.timeout.ms=20000 replica.lag.time.max.ms=5000"
     }
     assert any("of 20 s" in text for logged in counting(trace, "LeaderAndIsr").values() for text in logged)
     assert any("of 5 s" in text for logged in counting(trace, "lag").values() for text in logged)
