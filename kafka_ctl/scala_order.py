@@ -57,8 +57,8 @@ def map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
 class HashMap(dict[K, V]):
     """A `mutable.HashMap`: a dictionary that is walked in Scala's order.
 
-    The table begins with 16 places and doubles when it is more than three quarters full; it is walked from its end,
-    and in one place who came last is first, until a doubling, or a copy, turns that around. A key that is put again
+    The table begins with 16 buckets and doubles when it is more than three quarters full; it is walked from its end,
+    and in one bucket the last key comes first, until a doubling, or a copy, turns that around. A key that is put again
     keeps its place. Scala 2.12: collection/mutable/HashTable.scala, addEntry0, resize, removeEntry, clearTable
     """
 
@@ -83,26 +83,26 @@ class HashMap(dict[K, V]):
         return sorted(keys, key=lambda key: self._rank(key))
 
     def _rank(self, key: K) -> tuple[int, int]:
-        place = self._place(key)
-        return -place, self._table[place].index(key)
+        bucket = self._bucket(key)
+        return -bucket, self._table[bucket].index(key)
 
-    def _place(self, key: K) -> int:
-        return _place(self._hashes[key], len(self._table))
+    def _bucket(self, key: K) -> int:
+        return _bucket(self._hashes[key], len(self._table))
 
     def __setitem__(self, key: K, value: V) -> None:
         if key not in self:
             self._hashes[key] = self._hash_of(key)
-            self._table[self._place(key)].insert(0, key)
+            self._table[self._bucket(key)].insert(0, key)
             if len(self._hashes) > len(self._table) * 3 // 4:
                 keys, size = list(self), 2 * len(self._table)
                 self._table = [[] for _ in range(size)]
                 for each in keys:
-                    self._table[self._place(each)].insert(0, each)
+                    self._table[self._bucket(each)].insert(0, each)
         super().__setitem__(key, value)
 
     def __delitem__(self, key: K) -> None:
         super().__delitem__(key)
-        self._table[self._place(key)].remove(key)
+        self._table[self._bucket(key)].remove(key)
         del self._hashes[key]
 
     def __iter__(self) -> Iterator[K]:
@@ -123,7 +123,7 @@ class HashMap(dict[K, V]):
         """Empty the table, which keeps its size."""
         super().clear()
         for key in self._hashes:
-            self._table[self._place(key)].clear()
+            self._table[self._bucket(key)].clear()
         self._hashes.clear()
 
     def pop(self, key: K, *default: object) -> Any:
@@ -230,25 +230,25 @@ def tool_order(numbers: Iterable[int]) -> list[int]:
 
 
 FIRST_TABLE = 8
-"""The places of the `java.util.HashSet` in which ZooKeeper's server keeps the children of a znode."""
+"""The buckets of the `java.util.HashSet` in which ZooKeeper's server keeps the children of a znode."""
 
 
-def java_place(text: str, size: int) -> int:
-    """The place of a text in a `java.util.HashSet` of so many places; in one place who came first is first."""
+def java_bucket(text: str, size: int) -> int:
+    """The bucket of a text in a `java.util.HashSet` of so many buckets; in one bucket the first text comes first."""
     h = text_hash(text)
     return (h ^ h >> 16) & size - 1
 
 
 def grown_table(size: int, added: str, texts: Collection[str]) -> int:
-    """The places of a `java.util.HashSet` of so many after one of its texts was added.
+    """The buckets of a `java.util.HashSet` of so many after one of its texts was added.
 
-    They double when more than three quarters would be full, and below 64 when the ninth comes into one place. Places
+    They double when more than three quarters would be full, and below 64 when the ninth comes into one bucket. Buckets
     with more than that become trees, whose order is not followed here.
     OpenJDK 17: java/util/HashMap.java, putVal, treeifyBin, resize
     """
     if len(texts) > 8 and size < 64:
-        place = java_place(added, size)
-        size *= 2 if sum(java_place(text, size) == place for text in texts) > 8 else 1
+        bucket = java_bucket(added, size)
+        size *= 2 if sum(java_bucket(text, size) == bucket for text in texts) > 8 else 1
     return size if len(texts) <= size * 3 // 4 else 2 * size
 
 
@@ -313,37 +313,37 @@ def fetcher_id(partition: TopicPartition, threads: int) -> int:
 def group_order(numbers: Iterable[int]) -> tuple[int, ...]:
     """The keys of `groupBy` in the order in which Scala walks through the groups: `{1, 2, 3, 4}` is `2, 4, 1, 3`.
 
-    Groups are collected in a mutable hash table of 16 places, which is walked from its end; from five groups on they
+    Groups are collected in a mutable hash table of 16 buckets, which is walked from its end; from five groups on they
     end up in a hash trie.
     """
     distinct = set(numbers)
-    by_place = sorted(distinct, key=lambda number: (-_place(number), number))
-    return tuple(by_place) if len(distinct) <= 4 else set_order(by_place)
+    by_bucket = sorted(distinct, key=lambda number: (-_bucket(number), number))
+    return tuple(by_bucket) if len(distinct) <= 4 else set_order(by_bucket)
 
 
 def flat_set_order(numbers: Iterable[int]) -> tuple[int, ...]:
-    """The numbers in the order of a `mutable.HashSet`: places are walked from the first, the next free one is taken.
+    """The numbers in the order of a `mutable.HashSet`: slots are walked from the first, the next free one is taken.
 
     `flat_set_order([5, 4, 3, 2, 1])` is `(1, 5, 2, 3, 4)`.
     Scala 2.12: collection/mutable/FlatHashTable.scala, index, addEntry
     """
     table: list[int | None] = [None] * 32
     for size, number in enumerate(dict.fromkeys(numbers), 1):
-        _take_place(table, number)
+        _take_slot(table, number)
         if size >= len(table) * 45 // 100:
             held, table = [n for n in table if n is not None], [None] * (2 * len(table))
             for each in held:
-                _take_place(table, each)
+                _take_slot(table, each)
     return tuple(n for n in table if n is not None)
 
 
-def _take_place(table: list[int | None], number: int) -> None:
+def _take_slot(table: list[int | None], number: int) -> None:
     seed = len(table).bit_length() - 1
     h = int.from_bytes((number * 0x9E3775CD & MASK).to_bytes(4, "little"), "big") * 0x9E3775CD & MASK
-    place = _rotated(h, 32 - seed) >> (32 - seed)
-    while table[place] is not None:
-        place = (place + 1) % len(table)
-    table[place] = number
+    slot = _rotated(h, 32 - seed) >> (32 - seed)
+    while table[slot] is not None:
+        slot = (slot + 1) % len(table)
+    table[slot] = number
 
 
 def java_sized_set_order(numbers: Iterable[int]) -> tuple[int, ...]:
@@ -359,8 +359,8 @@ def java_sized_set_order(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _place(number: int, size: int = 16) -> int:
-    """The place of a hash in a table: multiplied, bytes swapped, multiplied, rotated by four bits, the highest bits."""
+def _bucket(number: int, size: int = 16) -> int:
+    """The bucket of a hash: multiplied, bytes swapped, multiplied, rotated by four bits, the highest bits."""
     h = int.from_bytes((number * 0x9E3775CD & MASK).to_bytes(4, "little"), "big") * 0x9E3775CD
     return _rotated(h, 28) >> (33 - size.bit_length())
 

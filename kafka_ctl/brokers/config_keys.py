@@ -1,7 +1,7 @@
 """The configuration keys of topics and brokers in each release: types, defaults, and Kafka's checks of values.
 
-All of them stand in `config_keys.txt`, read from Kafka's own jars by `python -m tools.kafka_tables`. A lab obeys a few
-(`generation.Config` and `OBEYED`); the others are checked, kept and shown.
+All of them stand in `config_keys.txt`, read from Kafka's own jars by `python -m tools.kafka_tables`. A lab obeys
+those of `generation.Config` and some of `OFFERED`; the others are checked, kept and shown.
 Kafka 2.4.1: log/LogConfig.scala, LogConfig.validate; server/DynamicConfig.scala, DynamicBrokerConfig.scala; clients
 common/config/ConfigDef.java, parseType, Range, ValidString, ValidList; api/ApiVersion.scala, ApiVersionValidator
 """
@@ -29,7 +29,7 @@ from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.paths import text_in
 
 TOPIC, BROKER = "topic", "broker"
-OBEYED = (
+OFFERED = (
     *("unclean.leader.election.enable", "min.insync.replicas", "retention.ms", "cleanup.policy"),
     *(LEADER_REPLICAS, FOLLOWER_REPLICAS),
 )

@@ -53,7 +53,9 @@ def watch(
     """Watch the Kafka cluster in the ZooKeeper at ADDRESS (host:port/chroot); nothing is written there.
 
     It shows which broker is the true controller and since when, which partitions are offline or at risk, and which
-    request of an administrator waits for what. It works with Kafka 0.10 to 3.9 as long as the cluster uses ZooKeeper.
+    request of an administrator waits for what. A partition is at risk if it is offline or its ISR has fewer members
+    than min.insync.replicas. A partition with replicas out of sync is also at risk if its ISR has one member left, or
+    exactly min.insync.replicas. The command works with Kafka 0.10 to 3.9 as long as the cluster uses ZooKeeper.
     """
     from rich.console import Console
 

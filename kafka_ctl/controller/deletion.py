@@ -121,7 +121,7 @@ async def resume_deletions(env: Controller) -> None:
     if env.generation.deletion.has_own_thread:
         env.deletion_wanted.set()
     else:
-        await look(env)
+        await check_topics(env)
 
 
 def start_thread(env: Controller) -> None:
@@ -136,7 +136,7 @@ def start_thread(env: Controller) -> None:
 
     async def work() -> None:
         async with env.locked():
-            await look(env)
+            await check_topics(env)
 
     env.deletion_wanted.clear()
     if enabled(env):
@@ -145,7 +145,7 @@ def start_thread(env: Controller) -> None:
             env.deletion_wanted.set()
 
 
-async def look(env: Controller) -> None:
+async def check_topics(env: Controller) -> None:
     """Check for each queued topic if its deletion is complete, under way, or can be started (again)."""
     context, leave_first = env.context, env.generation.deletion.partitions_leave_first
     queued = list(context.topics_to_be_deleted)

@@ -183,7 +183,7 @@ class Watch:
         return self._look(self.cluster.stuck)
 
     def partitions(self, at_risk: bool = False) -> PartitionRows:
-        """All partitions, or those with a risk."""
+        """All partitions, or those at risk: `risk` says why."""
         return self._look(lambda: PartitionRows(row for row in self._rows() if row.risk or not at_risk))
 
     def _rows(self) -> list[PartitionRow]:

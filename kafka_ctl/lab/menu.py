@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import NamedTuple, Protocol, TypeVar
 
-from kafka_ctl.brokers.config_keys import OBEYED, RATES
+from kafka_ctl.brokers.config_keys import OFFERED, RATES
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.generation import Generation
@@ -360,7 +360,7 @@ class Row(NamedTuple):
 
 def _field(line: str) -> Field:
     _, name, label, kind, default, reader, *_ = [*map(str.strip, line.split("| ")), "", ""]
-    default = default.format(rates="|".join(RATES), settings="|".join(OBEYED)).replace("\\n", "\n")
+    default = default.format(rates="|".join(RATES), settings="|".join(OFFERED)).replace("\\n", "\n")
     return Field(name, label, kind, default, getattr(Form, reader or "text"))
 
 

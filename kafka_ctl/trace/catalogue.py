@@ -38,7 +38,7 @@ class Rule(NamedTuple):
     otherwise: tuple[tuple[str, str], ...] = ()
     """Pairs of a condition and what would have happened under it."""
     by: tuple[str, ...] = ()
-    """The functions that decide, below `kafka_ctl.controller`: `deletion.look`. A test resolves them."""
+    """The functions that decide, below `kafka_ctl.controller`: `deletion.check_topics`. A test resolves them."""
 
 
 class Action(NamedTuple):

@@ -172,7 +172,7 @@ class ClusterModel:
             if gone:
                 self.shutting_down.discard(broker.id)
             if not gone:
-                broker.is_up()
+                broker.came_up()
                 self.lags.halted.pop(broker.id, None)
                 broker.rack = _text(details.json_object(record.detail).get("rack"))
         elif found := STATE.search(path):
@@ -321,7 +321,7 @@ class ClusterModel:
             self.lags.begins(record)
             broker.alive, broker.note = True, STARTING
         elif record.action == "registered":
-            broker.is_up()
+            broker.came_up()
         elif record.action == "recovering":
             broker.note = RECOVERING
         elif record.action == "shutting-down":

@@ -215,7 +215,7 @@ class BrokerSeen:
         """True if it is known not to serve; of a broker that logs do not mention, neither is known."""
         return not self.serves and bool(self.known or self.registered)
 
-    def is_up(self) -> None:
+    def came_up(self) -> None:
         """Its process is registered: its start, if it was starting, is over."""
         self.alive = True
         if self.note in (STARTING, RECOVERING):

@@ -203,7 +203,7 @@ def _with_causes(records: Sequence[Record], runs: list[Run]) -> list[Step]:
 
 BRINGS = frozenset({"zk", "partition", "broker", "fault"})
 """The kinds of records that must be folded to know what appears; of others, what they name is enough."""
-OBEYED = frozenset({"become-leader", "become-follower"})
+BECOMES = frozenset({"become-leader", "become-follower"})
 """The many acts of brokers with partitions; the records that they name are enough."""
 
 
@@ -280,7 +280,7 @@ class Supergraph:
 
 def _names_all(record: Record) -> bool:
     """True if everything that appears by a record is named in it."""
-    return record.kind not in BRINGS or (record.action in OBEYED and record.broker is not None)
+    return record.kind not in BRINGS or (record.action in BECOMES and record.broker is not None)
 
 
 def supergraph(records: Iterable[Record]) -> ClusterModel:

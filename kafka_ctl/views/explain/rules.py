@@ -87,7 +87,7 @@ def partition_named(name: object) -> tuple[str | None, int | None]:
 
 @cache
 def decider(name: str) -> Function:
-    """The function that a rule names, below `kafka_ctl.controller`: `deletion.look`; elsewhere `lab:admin.Admin`."""
+    """The function that a rule names: `deletion.check_topics` of the controller, or `lab:admin.Admin` elsewhere."""
     folder, _, place = name.rpartition(":")
     module, _, path = place.partition(".")
     found: Any = reduce(getattr, path.split("."), import_module(f"kafka_ctl.{folder or 'controller'}.{module}"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kafka_ctl.scala_order import FIRST_TABLE, grown_table, java_place
+from kafka_ctl.scala_order import FIRST_TABLE, grown_table, java_bucket
 from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat
 
 
@@ -36,7 +36,7 @@ class Node:
 
         ZooKeeper 3.4.9, 3.9.3: server/DataNode.java, addChild
         """
-        return sorted(self.children, key=lambda name: (java_place(name, self.table), self.children[name]))
+        return sorted(self.children, key=lambda name: (java_bucket(name, self.table), self.children[name]))
 
     def stat(self) -> Stat:
         cversion = 2 * self.created - len(self.children)  # creations and deletions, as the server shows it
