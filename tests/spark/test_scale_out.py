@@ -19,9 +19,10 @@ from sparkcluster import LOOPBACK, SHORT_LIVED, connect, standalone, why_no_clus
 from kafka_ctl import BadInput, Unavailable
 from kafka_ctl.history import files, session
 from kafka_ctl.history.files import filesystem
+from kafka_ctl.history.session import SETTINGS
 from kafka_ctl.paths import ROOT
 
-PROGRAM = """
+BEGIN = """
 import json, os, sys
 from pathlib import Path
 from kafka_ctl.history import Workload, generate, import_logs, live, load, load_arrow
@@ -31,15 +32,14 @@ small = Workload(brokers=(3, 3), topics=(2, 2), rate=6)
 asked = {"clusters": 4, "hours": 1, "workload": small, "buckets": 4}
 written = generate(s, **asked, out=(folder / "data").as_uri())
 again = load_arrow(generate(None, **asked, out=folder / "here").path)
+order = [("history", "ascending"), ("seq", "ascending")]
+found = {"same": load_arrow(written.path).sort_by(order).equals(again.sort_by(order))}
+"""
+ANSWERS = """
 trace = simulate(2, 1, workload=small)
 write_logs(trace, folder / "logs")
 logs = import_logs(s, (folder / "logs").as_uri())
 live.keep(live.leaders(live.logs(s, folder / "logs")), folder / "leaders", once=True).awaitTermination()
-
-def where(batches):
-    import kafka_ctl, pyarrow
-    for batch in batches:
-        yield pyarrow.RecordBatch.from_pydict({"file": [kafka_ctl.__file__], "folder": [os.getcwd()]})
 
 def elections(records):
     return questions.leader_churn(records).agg({"elections": "sum"}).first()[0]
@@ -47,24 +47,34 @@ def elections(records):
 def named(table):
     return sum(row["kind"] == "partition" and (row["leader"] or -1) >= 0 for row in table.to_pylist())
 
-places = s.range(0, 8, 1, 8).mapInArrow(where, "file string, folder string")
-order = [("history", "ascending"), ("seq", "ascending")]
-print(json.dumps({
-    "session": type(s).__module__,
-    "where": [tuple(row) for row in places.distinct().collect()],
-    "same": load_arrow(written.path).sort_by(order).equals(again.sort_by(order)),
+found |= {
     "generated": [elections(load(s, (folder / "data").as_uri())), named(again)],
     "logs": [elections(logs), named(trace.to_arrow())],
     "live": s.read.parquet(str(folder / "leaders")).count(),
-}))
+}
 """
+CONF = """
+found["conf"] = dict(s.sparkContext.getConf().getAll())
+"""
+END = """
+def where(batches):
+    import kafka_ctl, pyarrow
+    for batch in batches:
+        yield pyarrow.RecordBatch.from_pydict({"file": [kafka_ctl.__file__], "folder": [os.getcwd()]})
+
+places = s.range(0, 8, 1, 8).mapInArrow(where, "file string, folder string")
+found |= {"session": type(s).__module__, "where": [tuple(row) for row in places.distinct().collect()]}
+print(json.dumps(found))
+"""
+OF_ONE_RUN = re.compile(r"spark\.(app\.(id|initial|start|submit)|driver\.port|local\.dir|sql\.warehouse\.dir)")
+"""Settings that Spark makes anew for each session."""
 
 
-def run(folder: Path, settings: dict[str, str], *master: str) -> dict:
+def run(folder: Path, program: str, settings: dict[str, str], *master: str) -> dict:
     """The program in a process that knows Spark's address from `master`, or else from the usual settings only."""
     outside = {n: v for n, v in os.environ.items() if n not in ("MASTER", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")}
     reported = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder), *master],
+        [sys.executable, "-c", BEGIN + program + END, str(folder), *master],
         cwd=ROOT,
         env=outside | {"JDK_JAVA_OPTIONS": SHORT_LIVED} | settings,
         capture_output=True,
@@ -76,28 +86,42 @@ def run(folder: Path, settings: dict[str, str], *master: str) -> dict:
 
 def sound(reported: dict) -> None:
     """Every way of asking gives the same answers, and workers ran the package that was sent to them."""
-    assert reported["same"]
     for asked in ("generated", "logs"):
         answer, plain = reported[asked]
         assert answer == plain > 0
     assert reported["live"] > 0
+    sent(reported)
+
+
+def sent(reported: dict) -> None:
+    """Tasks generate what this process does, with the package that was sent to them."""
+    assert reported["same"]
     assert reported["where"] and all("kafka_ctl.zip" in file for file, _ in reported["where"])
 
 
 def test_a_standalone_cluster(tmp_path: Path) -> None:
-    """Two workers, each with an executor that has done something; the address as an argument, and as a setting."""
+    """Two workers, each with an executor that has done something; the address as an argument, and as a setting.
+
+    Both give the same session, so one of them is asked the questions.
+    """
     if reason := why_no_cluster():
         pytest.skip(reason)
-    submit = " ".join(f"--conf {name}={value}" for name, value in LOOPBACK.items())
-    submit += f" --conf spark.executor.memory=512m --conf 'spark.executor.extraJavaOptions={SHORT_LIVED}' pyspark-shell"
+    usual = LOOPBACK | SETTINGS | {"spark.executor.memory": "512m"}
+    submit = " ".join(f"--conf {name}={value}" for name, value in usual.items())
+    submit += f" --conf 'spark.executor.extraJavaOptions={SHORT_LIVED}' pyspark-shell"
     with standalone(tmp_path) as url:
-        for by, settings, master in (("argument", {}, (url,)), ("settings", {"MASTER": url}, ())):
-            folder = tmp_path / by
+        found = []
+        for program, settings, master in ((ANSWERS + CONF, {}, (url,)), (CONF, {"MASTER": url}, ())):
+            folder = tmp_path / ("argument" if master else "settings")
             folder.mkdir()
-            reported = run(folder, settings | {"PYSPARK_SUBMIT_ARGS": submit}, *master)
-            sound(reported)
+            reported = run(folder, program, settings | {"PYSPARK_SUBMIT_ARGS": submit}, *master)
             assert reported["session"] == "pyspark.sql.session"
             assert len({folder for _, folder in reported["where"]}) == 2
+            sent(reported)
+            found.append(reported)
+    sound(found[0])
+    same = [{n: v for n, v in each["conf"].items() if not OF_ONE_RUN.match(n)} for each in found]
+    assert same[0] == same[1]
 
 
 @pytest.mark.skipif(
@@ -106,7 +130,7 @@ def test_a_standalone_cluster(tmp_path: Path) -> None:
 def test_spark_connect(tmp_path: Path) -> None:
     """A client without a Java of its own."""
     with connect(tmp_path) as url:
-        reported = run(tmp_path, {"SPARK_REMOTE": url})
+        reported = run(tmp_path, ANSWERS, {"SPARK_REMOTE": url})
     sound(reported)
     assert reported["session"] == "pyspark.sql.connect.session"
 
