@@ -68,7 +68,7 @@ REPLICA_LAG_TIME: Final = "replica.lag.time.max.ms"
 TIMES: Final = (REQUEST_TIMEOUT, REPLICA_LAG_TIME)
 """The settings that pictures count by: a broker's `start` has them in the trace where they are not as usual."""
 OLD_DEFAULTS: Config = DEFAULTS | {"unclean.leader.election.enable": True, "delete.topic.enable": False}
-"""The same for 0.10.2.2, which preferred availability and did not delete."""
+"""The same for 0.10.2.2, which preferred availability and did not delete. It has no window of ZooKeeper requests."""
 
 
 class Difference(NamedTuple):
@@ -93,7 +93,7 @@ class Difference(NamedTuple):
 
 
 def _field(ticket: str, *values: bool, doc: str) -> Any:
-    """A difference: the ticket that made it, its value in each of GENERATIONS, what it means."""
+    """A difference: its ticket (see `docs/generations.md`), its value in each of GENERATIONS, what it means."""
     return Difference("", "", ticket, doc, dict(zip(GENERATIONS, values, strict=True)))
 
 
@@ -156,7 +156,7 @@ class Zookeeper(Area):
     ends_with_session: bool = _field("KAFKA-5642", False, True, True,
         doc="pending ZooKeeper requests fail when the session expires; before, they were retried in the next session")
     reports_missed_deletion: bool = _field("KAFKA-13407", True, False, False,
-        doc="the client reads `/controller` again and reports a deletion it missed; since then, no broker competes")
+        doc="the client reads `/controller` again and reports a missed deletion; since then not: no broker competes")
     accepts_own_lost_write: bool = _field("KAFKA-1382", True, False, False,
         doc="a version conflict with what was just to be written counts as success")
     fences_writes: bool = _field("KAFKA-6082", False, False, True,
@@ -181,11 +181,11 @@ class Failover(Area):
 
     resigns_at_expiry: bool = _field("KAFKA-5642", False, True, True,
         doc="a controller resigns when its session expires; before, when it has the next session")
-    resigns_before_moving: bool = _field("KAFKA-5028", False, True, True,
+    resigns_before_moving: bool = _field("apache/kafka#2935", False, True, True,
         doc="a controller that gives up resigns, then deletes `/controller`; before, it acted until the next election")
     forgets_on_resignation: bool = _field("KAFKA-5310", False, True, True,
         doc="a controller that resigns forgets its reassignments")
-    clears_isr_notifications: bool = _field("KAFKA-5879", False, True, True,
+    clears_isr_notifications: bool = _field("KAFKA-5642", False, True, True,
         doc="a new controller deletes the notifications meant for the last one")
     stops_dead_replicas_at_startup: bool = _field("KAFKA-3143", False, False, True,
         doc="a new controller takes replicas on dead brokers out of their ISRs")
@@ -227,7 +227,9 @@ class Isr(Area):
     joins_from_epoch_start: bool = _field("KAFKA-7128", False, True, True,
         doc="a follower is in sync when it has all that its leader had at first; before, all below the high watermark")
     counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
-        doc="only ISR changes that were written are counted, and StopReplica leaves an offline partition offline")
+        doc="only ISR changes that were written are counted")
+    keeps_offline_partitions: bool = _field("KAFKA-7313", False, False, True,
+        doc="StopReplica leaves a partition offline whose log directory has failed; before, the broker forgets it")
 
 
 class Requests(Area):
@@ -282,7 +284,7 @@ class Reassignment(Area):
     requests_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
         doc="a reassignment or election is noticed when its znode is created; before, also when it was changed")
     drops_finished_requests: bool = _field("KAFKA-6193", True, False, False,
-        doc="a new controller takes out of the znode what is done and what has no topic any more")
+        doc="a new controller takes finished moves out of the znode as it reads it; since then, when it resumes them")
     tolerates_deleted_topics: bool = _field("KAFKA-6630", False, True, True,
         doc="a partition whose topic is deleted has no replicas; before, a reassignment that looks for them fails")
     drops_requests_together: bool = _field("KAFKA-6617", False, True, True,
@@ -339,7 +341,7 @@ class Tool(Area):
         doc="a plan in which a partition has no replicas is refused")
     refuses_unknown_brokers: bool = _field("KAFKA-5161", False, True, True,
         doc="a plan with a broker that is not registered is refused")
-    prints_short_names: bool = _field("KAFKA-5647", False, True, True,
+    prints_short_names: bool = _field("KAFKA-5822", False, True, True,
         doc="a partition is printed as `orders-0`; before, as `[orders,0]`")
     checks_files: bool = _field("KAFKA-5919", False, True, True,
         doc="a file that is no JSON, or of another version, is refused; before, it is empty, and versions are ignored")
@@ -366,7 +368,7 @@ class Log(Area):
     announces_state_changes: bool = _field("KAFKA-5642", True, False, False,
         doc="both state machines log what they are to move before they do")
     names_election_strategies: bool = _field("KAFKA-5642", False, True, True,
-        doc="a failed election names its strategy, and the partition as `orders-0`; before, each selector has its text")
+        doc="a failed election names its strategy; before, each selector has its text")
 
 
 class Bugs(Area):

@@ -58,7 +58,7 @@ KRAFT: dict[str, AfterZooKeeper] = {
         KIND, "replicas of a former life must not join the ISR: their broker epoch is compared", "KIP-903"
     ),
     "KAFKA-3143": AfterZooKeeper(
-        KIND, "heartbeats are not in the log: a new controller does not know who was silent", "KAFKA-13841"
+        KIND, "heartbeats are not in the log: a new controller does not know who was silent", "KAFKA-18138"
     ),
     "KAFKA-8294": AfterZooKeeper(GONE, "there are no batches of requests"),
     "KAFKA-8286": AfterZooKeeper(GONE, "there are no conditional writes in batches"),

@@ -62,8 +62,9 @@ class TopicConfigs:
 
     def min_isr(self, tp: TopicPartition) -> int:
         """`min.insync.replicas` of the partition."""
-        own = self._of.get(tp, {}).get(MIN_ISR)
-        return self.process.config[MIN_ISR] if own is None else int(own)
+        with suppress(KeyError, ValueError):  # not set, or not a number, as somebody may have written any text
+            return int(self._of.get(tp, {})[MIN_ISR])
+        return self.process.config[MIN_ISR]
 
     def cleanup_policy(self, tp: TopicPartition) -> list[str]:
         """`cleanup.policy` of the partition."""

@@ -82,9 +82,9 @@ class LeaderRole:
         self._writing: dict[TopicPartition, asyncio.Lock] = {}
 
     def begin(self) -> None:
-        """The process has a session: from now on it looks every so often whether there is an ISR to announce.
+        """Set the time from which the checks for changed ISRs are counted: that of the process's session.
 
-        Each broker looks at times of its own, as they did not start at the same moment.
+        Each broker checks at times of its own, as they did not start at the same moment.
         Kafka 2.0.1: server/ReplicaManager.scala, startup
         """
         self.started = self._last_change = self._last_propagation = self.process.clock.now()

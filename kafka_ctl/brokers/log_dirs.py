@@ -172,8 +172,8 @@ class ReplicaAlterLogDirsThread:
     """Fills future copies of some partitions, one at a time, from the copies in the other directory.
 
     Relation that holds: `ready`, `_causes` have the same keys, and the task runs while there are any.
-    Kafka 2.0.1, 2.4.1: server/ReplicaAlterLogDirsThread.scala, buildFetchRequest, processPartitionData, buildFetch,
-    selectPartitionToFetch; server/AbstractFetcherThread.scala, doWork
+    Kafka 2.0.1, 2.4.1: server/ReplicaAlterLogDirsThread.scala, processPartitionData; 2.0.1: buildFetchRequest; 2.4.1:
+    buildFetch, selectPartitionToFetch; server/AbstractFetcherThread.scala, doWork
     """
 
     def __init__(self, process: BrokerProcess) -> None:

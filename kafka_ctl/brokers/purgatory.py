@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kafka_ctl.ports import Clock
 
 PURGE_INTERVAL = 1000
-"""Completed operations after which the watch lists are purged: Kafka's `...purgatory.purge.interval.requests`."""
+"""Completed operations before watch lists are purged: `fetch.` and `producer.purgatory.purge.interval.requests`."""
 NEVER = 1 << 62
 """The delay of an operation that ends by an event only, or when it says so itself."""
 REAPER_WAIT = 0.2

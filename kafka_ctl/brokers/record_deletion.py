@@ -24,6 +24,8 @@ HIGH_WATERMARK = -1
 """The offset that stands for the high watermark (DeleteRecordsRequest.HIGH_WATERMARK)."""
 UNKNOWN_START = -1
 """The log start offset of a follower that has not fetched yet."""
+PURGE_INTERVAL = 1
+"""`delete.records.purgatory.purge.interval.requests`."""
 INTERNAL = ("__consumer_offsets", "__transaction_state")
 UNKNOWN, OUT_OF_RANGE, POLICY = "UNKNOWN_TOPIC_OR_PARTITION", "OFFSET_OUT_OF_RANGE", "POLICY_VIOLATION"
 
@@ -35,7 +37,7 @@ class RecordDeletion:
         self.process, self.configs, self._fetches = process, configs, fetches
         self.starts: dict[TopicPartition, dict[int, int]] = {}
         """The log start of each follower, as of its last fetch."""
-        self.purgatory = Purgatory(ClockTimer(process.clock))
+        self.purgatory = Purgatory(ClockTimer(process.clock), PURGE_INTERVAL)
         """DeleteRecords requests that wait until all live replicas have deleted as much."""
 
     async def delete_records(self, request: DeleteRecordsRequest) -> Response:

@@ -217,7 +217,7 @@ class ReplicaManager:
                 self.follower.forget(tp)
                 self.leader.release(tp)
                 self.process.disk.delete(tp)
-            elif request.delete and not self.process.generation.isr.counts_written_isrs:
+            elif request.delete and not self.process.generation.isr.keeps_offline_partitions:
                 self.process.offline.discard(tp)
             self.process.record(
                 "stop-replica",

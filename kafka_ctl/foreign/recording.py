@@ -115,8 +115,9 @@ class Recording:
     def _note_sessions(self, changes: Iterable[Change]) -> None:
         for change in changes:
             parent, _, name = change.path.rpartition("/")
-            if parent == IDS and change.after and change.after.stat.ephemeral_owner:
-                self.sessions[change.after.stat.ephemeral_owner] = parse_int(name) or 0
+            owner, broker = change.after.stat.ephemeral_owner if change.after else 0, parse_int(name)
+            if parent == IDS and owner and broker is not None:
+                self.sessions[owner] = broker
 
     def _fact(self, action: str, path: str, node: ZNode | None) -> int:
         """Record a fact. The broker behind an ephemeral znode is known by its session."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMAT = 2
-"""Of the dataset's folder; a reader of another format says so."""
+"""The format of a dataset's folder; `load` refuses any other."""
 
 
 MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}

@@ -49,8 +49,6 @@ LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 BEFORE_LEVEL = len("[2016-03-01 10:00:00,000] ") + 1
 """A level that begins later may belong to a second header."""
 LINE_BREAK = re.compile(r"\r\n?|\n")
-AT_START = 4
-"""So many of them begin a message."""
 
 
 class ParsedLine(NamedTuple):

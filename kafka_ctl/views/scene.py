@@ -174,7 +174,7 @@ def _prefix(text: str, room: int) -> int:
 
 
 def text_svg(text: Text, shown: str, look: str = "") -> str:
-    """One `<text>` element; `words` replaces what the drawing says, `look` is a class or colours."""
+    """One `<text>` element; `shown` replaces the text of the drawing, `look` is a class or colours."""
     weight = ' font-weight="700"' if text.bold and "font-weight" not in look else ""
     anchor = f' text-anchor="{text.anchor}"' if text.anchor != "start" else ""
     place = f'x="{text.x:g}" y="{text.y:g}" font-size="{text.size:g}"'

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from kafka_ctl.brokers.config_keys import BROKER, keys
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import Unavailable
@@ -77,7 +78,8 @@ def attach(world: World, admin: Administrator, first_port: int | None = None) ->
         import crc32c
     del crc32c
     apis()
-    shared = Shared(world, admin, Groups())
+    longest = keys(BROKER, world.generation.name)["group.max.session.timeout.ms"].default
+    shared = Shared(world, admin, Groups(int(longest or 0) / 1000))
     world.network = WireNetwork(world, shared)
     world.listeners = WireListeners(shared, HANDLERS, first_port)
 

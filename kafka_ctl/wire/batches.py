@@ -86,7 +86,7 @@ class Batch(NamedTuple):
 
         Producers without idempotence have the id -1, and as sequence number -1 or, in many libraries, 0 in each batch.
         Markers have their producer's id and no sequence number.
-        Kafka 2.0.1: common/record/DefaultRecordBatch.java, hasProducerId
+        Kafka 2.0.1: common/record/AbstractRecordBatch.java, hasProducerId
         """
         return self.producer >= 0 and not self.attributes & CONTROL
 

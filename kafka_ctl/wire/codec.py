@@ -96,7 +96,7 @@ def write_varint(value: int) -> bytes:
 
 
 def take(data: bytes, at: int, length: int, what: str) -> tuple[bytes, int]:
-    """So many bytes."""
+    """Take `length` bytes, which are `what`. Raises Malformed where fewer are left."""
     if length < 0 or at + length > len(data):
         raise Malformed(f"{what} of length {length} at offset {at}, where {max(0, len(data) - at)} bytes are left")
     return data[at : at + length], at + length
@@ -136,7 +136,9 @@ def _sized(kind: str, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
             if not nullable:
                 raise BadInput(f"a {kind} cannot be null here")
             return write_length(-1, kind, flexible)
-        raw = value.encode() if is_text else bytes(value)
+        raw = value.encode() if isinstance(value, str) else value
+        if is_text != isinstance(value, str) or not isinstance(raw, (bytes, bytearray, memoryview)):
+            raise BadInput(f"{value!r} does not fit: {'text' if is_text else 'bytes'} expected")
         return write_length(len(raw), kind, flexible) + raw
 
     return read, write
@@ -148,6 +150,8 @@ def _read_uuid(data: bytes, at: int, budget: Budget | None = None) -> tuple[UUID
 
 
 def _write_uuid(value: UUID | None) -> bytes:
+    if not isinstance(value, UUID | None):
+        raise BadInput(f"{value!r} does not fit: a UUID expected")
     return bytes(16) if value is None else value.bytes
 
 
@@ -338,7 +342,7 @@ def grouped(
     of: str = "partitions",
     number: str = "partition_index",
 ) -> list[Message]:
-    """Partitions by topic: of each its number, and its part of the message."""
+    """Group the parts of a message by topic; each gets the number of its partition."""
     return _by_topic(((tp, {number: tp.partition} | part) for tp, part in parts), name, of)
 
 
@@ -357,7 +361,7 @@ def errors_by_topic(
 def parts_of(
     topics: Iterable[Message], name: str = "name", of: str = "partitions", number: str = "partition_index"
 ) -> Iterator[tuple[TopicPartition, Message]]:
-    """The other way: every partition under its topic, with its part of the message."""
+    """Each partition of a message, with its part of it."""
     for topic in topics:
         for part in topic[of]:
             yield TopicPartition(topic[name], part[number]), part

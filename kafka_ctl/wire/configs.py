@@ -108,10 +108,11 @@ async def describe_configs(service: Service, version: int, request: Message) -> 
     asked = {(one["resource_type"], one["resource_name"]): one["configuration_keys"] for one in request["resources"]}
     for (number, name), wanted in asked.items():
         kind = _kind(service, number)
-        error, found = None, list[Message]()
+        error: KafkaCtlError | None = None
+        found: list[Message] = []
         try:
             found = await _described(service, kind, name)
-        except ApiException as refused:
+        except KafkaCtlError as refused:
             error = refused
         listed = [
             one if synonyms else one | {"synonyms": []} for one in found if wanted is None or one["name"] in wanted
@@ -122,23 +123,22 @@ async def describe_configs(service: Service, version: int, request: Message) -> 
 
 async def _described(service: Service, kind: int, name: str) -> list[Message]:
     settings = await BrokerSettings.read(service)
-    match kind:
-        case 2:
-            if name not in topics_of(service):
-                _refuse("", "UNKNOWN_TOPIC_OR_PARTITION")
-            own = await read_config(KafkaZkClient(service.broker.zk), TOPICS, name)
-            return _of_topic(settings, own)
-        case 4 if not name:
-            return [_of_broker(settings, key, True) for key in settings.all_brokers]
-        case 4:
-            _check_broker(service, name, " or empty string")
-            known = keys(config_keys.BROKER, settings.generation)
-            return [_of_broker(settings, key) for key in dict.fromkeys((*known, *settings.static, *settings.own))]
-        case 8:
-            if not name:
-                _refuse("Broker id must not be empty")
-            _check_broker(service, name)
-            return [_entry(Setting(one, level, OF_LOGGER), []) for one, level in service.loggers.items()]
+    if kind == TOPIC:
+        if name not in topics_of(service):
+            _refuse("", "UNKNOWN_TOPIC_OR_PARTITION")
+        own = await read_config(KafkaZkClient(service.broker.zk), TOPICS, name)
+        return _of_topic(settings, own)
+    if kind == BROKER and not name:
+        return [_of_broker(settings, key, True) for key in settings.all_brokers]
+    if kind == BROKER:
+        _check_broker(service, name, " or empty string")
+        known = keys(config_keys.BROKER, settings.generation)
+        return [_of_broker(settings, key) for key in dict.fromkeys((*known, *settings.static, *settings.own))]
+    if kind == LOGGER:
+        if not name:
+            _refuse("Broker id must not be empty")
+        _check_broker(service, name)
+        return [_entry(Setting(one, level, OF_LOGGER), []) for one, level in service.loggers.items()]
     raise ApiException("INVALID_REQUEST", f"Unexpected resource type {KINDS.get(kind, 'UNKNOWN')} for resource {name}")
 
 

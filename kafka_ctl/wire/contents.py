@@ -98,6 +98,11 @@ class ProducerEpochs:
         if coordinator_epoch is not None:
             self._coordinators[producer] = coordinator_epoch
 
+    def forget(self, producer: int) -> None:
+        """Forget the epochs of a producer."""
+        self._producers.pop(producer, None)
+        self._coordinators.pop(producer, None)
+
 
 NONE = Transactions(None, ())
 
@@ -216,16 +221,23 @@ class Contents:
         self._kept.setdefault(tp, []).append(kept)
         if batch.attributes & TRANSACTIONAL:
             self._of_transactions.setdefault(tp, []).append(kept)
-        if batch.producer >= 0:
-            self.producer_epochs[tp].note(batch.producer, batch.producer_epoch, coordinator_epoch(batch))
+        self._note(tp, batch)
         if batch.is_numbered:
             key = (tp, batch.producer, batch.producer_epoch)
             self._sent.setdefault(key, deque(maxlen=REMEMBERED)).append(kept)
         return kept
 
+    def _note(self, tp: TopicPartition, batch: Batch) -> None:
+        if batch.producer >= 0:
+            self.producer_epochs[tp].note(batch.producer, batch.producer_epoch, coordinator_epoch(batch))
+
     def withdraw(self, tp: TopicPartition, kept: Kept) -> None:
-        """The batch was not appended: its producer may send it again, as if for the first time."""
+        """Forget a batch that was not appended, so that its producer can send it again."""
         self._kept[tp].remove(kept)
+        self.producer_epochs[tp].forget(kept.batch.producer)
+        for other in self._kept[tp]:
+            if other.batch.producer == kept.batch.producer:
+                self._note(tp, other.batch)
         if kept.batch.attributes & TRANSACTIONAL:
             self._of_transactions[tp].remove(kept)
         sent = self._sent.get((tp, kept.batch.producer, kept.batch.producer_epoch))
@@ -237,7 +249,7 @@ class Contents:
         return [tp for tp in self._kept if tp.topic == topic]
 
     def forget(self, tp: TopicPartition) -> None:
-        """The partition is deleted."""
+        """Forget the batches of a deleted partition."""
         self._kept.pop(tp, None)
         self._of_transactions.pop(tp, None)
         self.producer_epochs.pop(tp, None)
@@ -334,7 +346,7 @@ class Contents:
         return None
 
 
-def lowered(batches: Sequence[tuple[int, bytes]], magic: int, most: int) -> bytes:
+def down_converted(batches: Sequence[tuple[int, bytes]], magic: int, most: int) -> bytes:
     """The batches for a reader that knows only this magic. Raises BadInput if one is compressed with zstd.
 
     Unpacked, they may become larger: no more than `most` bytes, or one batch.

@@ -114,7 +114,7 @@ def _place(tp: TopicPartition) -> Message:
 
 
 def _placed(message: Message) -> TopicPartition:
-    """The other way."""
+    """The partition that such a structure names."""
     return TopicPartition(message["topic_name"], message["partition_index"])
 
 

@@ -8,7 +8,8 @@ new leader asks where the epoch ends that it last read in; if that is before its
 
 Kafka 2.0.1, 2.4.1: server/KafkaApis.scala, handleFetchRequest, handleListOffsetRequest,
 handleOffsetForLeaderEpochRequest; server/ReplicaManager.scala, fetchMessages, readFromLocalLog;
-server/epoch/LeaderEpochFileCache.scala, endOffsetFor; cluster/Partition.scala, fetchOffsetForTimestamp
+server/epoch/LeaderEpochFileCache.scala, endOffsetFor; fetchOffsetForTimestamp in 2.0.1 server/KafkaApis.scala and 2.4.1
+cluster/Partition.scala
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.wire.batches import end_of
 from kafka_ctl.wire.codec import Message, answered, grouped, named, parts_of
-from kafka_ctl.wire.contents import Transactions, lowered
+from kafka_ctl.wire.contents import Transactions, down_converted
 from kafka_ctl.wire.fetch_sessions import FINAL, NO_SESSION, Asked, Found, Wanted
 from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Holding, Service
@@ -141,7 +142,7 @@ class Reading:
                 if not first and batches and len(batches[0][1]) > most:
                     batches = []
             magic = 2 if self.version >= FIRST_MAGIC_2 else int(self.version >= FIRST_MAGIC_1)
-            data = lowered(batches, magic, most)
+            data = down_converted(batches, magic, most)
         except BadInput:
             return nothing("UNSUPPORTED_COMPRESSION_TYPE")
         aborted, stable = None, -1

@@ -23,7 +23,8 @@ CONSUMER = "consumer"
 FIRST_DELAY = 0.1
 """Seconds that the first member of a group waits for others: `group.initial.rebalance.delay.ms`, 3000 in Kafka."""
 SHORTEST, LONGEST = 1.0, 300.0
-"""Seconds that a session timeout may have: Kafka's `group.min.` and `group.max.session.timeout.ms` are 6000, 300000."""
+"""Seconds that a session timeout may have. Kafka's `group.min.session.timeout.ms` is 6000; `group.max.` is 300000, and
+1800000 since 2.3 (KIP-345)."""
 
 OFFSETS_TOPIC, OFFSETS_PARTITIONS = "__consumer_offsets", 50
 """The topic in which Kafka keeps groups, and `offsets.topic.num.partitions`; here they only name what a transaction
@@ -58,9 +59,9 @@ class Member:
     rebalance: float
     protocols: dict[str, bytes]
     joined: asyncio.Future[None] | None = None
-    """Waits until all have joined."""
+    """The answer to JoinGroup, until all have joined."""
     synced: asyncio.Future[bytes] | None = None
-    """Waits for the leader's assignment."""
+    """The answer to SyncGroup, until the leader has assigned."""
     assignment: bytes = b""
     expiry: asyncio.TimerHandle | None = None
     client: str = ""
@@ -112,9 +113,10 @@ class Group:
 
 
 class Groups:
-    """All groups of a lab."""
+    """All groups of a lab; `longest` is the most seconds of a session timeout."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float = LONGEST) -> None:
+        self._longest = longest
         self.groups: dict[str, Group] = {}
         self._named = 0
         self._commits = 0
@@ -139,13 +141,16 @@ class Groups:
     async def join(self, request: Message, client: str, names_first: bool) -> tuple[Group, str]:
         """Join, and return when all have; the group, and the member's id. With `names_first`, who has no id is given
         one and is to join with that (MEMBER_ID_REQUIRED)."""
-        group = self.group(request["group_id"])
-        session = request["session_timeout"] / 1000
-        if not SHORTEST <= session <= LONGEST:
+        name, session, id = request["group_id"], request["session_timeout"] / 1000, request["member_id"]
+        if not name:
+            raise Refusal("INVALID_GROUP_ID")
+        if not SHORTEST <= session <= self._longest:
             raise Refusal("INVALID_SESSION_TIMEOUT")
+        if id and name not in self.groups:
+            raise Refusal("UNKNOWN_MEMBER_ID")
+        group = self.group(name)
         protocols = {one["name"]: one["metadata"] for one in request["protocols"]}
         self._check_protocols(group, request["protocol_type"], protocols)
-        id = request["member_id"]
         if not id:
             self._named += 1
             id = f"{client}-{self._named:08x}"
@@ -181,7 +186,7 @@ class Groups:
         await asyncio.shield(waiting)
 
     def _rebalance(self, group: Group) -> None:
-        """All members are to join again."""
+        """Begin a rebalance: every member must join again."""
         first = group.state == EMPTY
         for member in group.members.values():
             _refuse(member.synced, "REBALANCE_IN_PROGRESS")
@@ -240,7 +245,7 @@ class Groups:
     # Staying and leaving
 
     def heartbeat(self, name: str, member_id: str, generation: int) -> None:
-        """The member is there."""
+        """Restart the session timeout of a member."""
         group, member = self._member(name, member_id, generation)
         self._heard(group, member)
         if group.state == JOINING:
@@ -310,7 +315,7 @@ class Groups:
         group.in_transactions.setdefault(producer, {}).update(kept)
 
     def end_transaction(self, producer: int, partitions: Container[TopicPartition], commits: bool) -> None:
-        """The producer's transaction is committed or aborted, for the groups that these partitions have.
+        """Commit or drop the pending offsets of a producer in the groups of these partitions.
 
         Kafka 2.0.1: coordinator/group/GroupMetadata.scala, completePendingTxnOffsetCommit
         """

@@ -81,7 +81,7 @@ class WireNetwork(Network):
     """Connects the brokers of one lab by TCP."""
 
     def __init__(self, world: World, shared: Shared) -> None:
-        super().__init__(world.clock, world.costs.request, world.network.timeout)
+        super().__init__(world.clock, world.costs.request, world.network.timeout, world.network.connect)
         self.world, self.shared = world, shared
         self.brokers = world.brokers
         self._numbers = count(FIRST_NUMBER)

@@ -61,7 +61,7 @@ class Unsent:
 
 
 class Holding:
-    """One connection's part of that: what it was answered last."""
+    """The bytes of one connection's last answer, counted in `Unsent`."""
 
     def __init__(self, unsent: Unsent) -> None:
         self.unsent, self.size = unsent, 0
@@ -196,7 +196,10 @@ class Service:
         return response
 
     def _versions_unsupported(self, frame: bytes) -> bytes:
-        """Kafka 2.4.1: common/requests/ApiVersionsRequest.java, getErrorResponse (KIP-511); before, without versions"""
+        """The answer UNSUPPORTED_VERSION, in version 0; since 2.4 it names the versions of ApiVersions (KIP-511).
+
+        Kafka 2.4.1: common/requests/ApiVersionsRequest.java, getErrorResponse
+        """
         number = int.from_bytes(frame[4:8], "big", signed=True)
         known = [one for one in self.api_keys() if one["api_key"] == API_VERSIONS]
         named = known if self.broker.generation.requests.names_supported_versions else []

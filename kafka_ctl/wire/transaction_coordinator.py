@@ -108,7 +108,7 @@ class Transaction:
     """Seconds, the producer's `transaction.timeout.ms`."""
     state: TransactionState = EMPTY
     partitions: set[TopicPartition] = field(default_factory=set)
-    """Those that it has written to; while it is being ended, those without a marker."""
+    """The partitions that it has written to; while it is being ended, those without a marker."""
     started: float = -1.0
     updated: float = 0.0
 

@@ -2,7 +2,8 @@
 
 A client opens a `Session` on a `Store` and sends operations, singly or pipelined through a window.
 Watches are one-shot: a read with `watch=True` arms one, and the next change of that znode fires it.
-Two implementations behave alike and pass one test suite: `memory.MemoryStore` and `remote.RemoteStore`.
+Two implementations behave alike and pass one test suite: `memory.server.MemoryStore` and
+`real.store.RemoteStore`.
 """
 
 from __future__ import annotations

@@ -345,3 +345,11 @@ def test_logs_of_two_brokers_as_a_stream(trace: Trace, tmp_path: Path) -> None:
     now = rows(live.latest(reported), "topic", "partition", "state", "leader")
     assert now == sorted((*key, *value) for key, value in expected.items())
     assert reported.count() == len([*Leaders().rows(trace)])
+
+
+def test_a_folder_holds_histories_whose_names_begin_alike(tmp_path: Path) -> None:
+    traces = [Trace(records=[Record(0, 0.0, "lab", "fault", "kill")], history=name) for name in ("lab-2", "lab", "lab")]
+    assert [live.grow(trace, tmp_path) for trace in traces] == [1, 1, 0]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{name}-000000000-000000000.parquet" for name in ("lab-2", "lab")
+    }

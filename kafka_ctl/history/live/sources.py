@@ -49,8 +49,9 @@ def grow(trace: Recorder, folder: str | os.PathLike[str]) -> int:
     with naming(folder, "cannot be written"):
         place.mkdir(parents=True, exist_ok=True)
     history = re.sub(r"[^\w.-]", "_", trace.history)  # that of a watched cluster is an address
-    there = (path.stem.rsplit("-", 1)[1] for path in place.glob(f"{history}-*-*.parquet"))
-    new = trace.slice(start=max(map(int, there), default=-1) + 1)
+    form = re.compile(rf"{re.escape(history)}-\d{{9,}}-(\d{{9,}})\.parquet")  # another's name may begin like this one
+    there = (int(found[1]) for path in place.iterdir() if (found := form.fullmatch(path.name)))
+    new = trace.slice(start=max(there, default=-1) + 1)
     if new:
         name = f"{history}-{new[0].seq:09d}-{new[-1].seq:09d}.parquet"
         to_parquet(new, place / name)

@@ -8,7 +8,7 @@ one for each znode, some for the brokers that send.
 Separate from `picture.py` because it follows from requests and from the time;
 the rest of the picture follows from the model.
 The clocks are those of requests without an answer and of followers that lag.
-Kafka 2.0.1: controller/ControllerChannelManager.scala, controllerSocketTimeout; cluster/Partition.scala,
+Kafka 2.0.1: controller/ControllerChannelManager.scala, addNewBroker; cluster/Partition.scala,
 getOutOfSyncReplicas.
 """
 

@@ -88,6 +88,8 @@ class MemorySession(Session):
         """Pairs: True for a change of state, False for an event; and the call that would notify the client."""
         self._expiry: Timer | None = None
         """Pending while the server hears nothing of a session that is alive, as without a connection."""
+        self._cuts = 0
+        """The number of times that a connection which was whole was cut."""
         self._sent = server.clock.now()
         """The last time that the client sent something other than a ping."""
 
@@ -98,7 +100,7 @@ class MemorySession(Session):
 
     @property
     def missed(self) -> int:
-        """Of how many events and changes of state the client has not been notified."""
+        """The number of events and changes of state of which the client was not notified."""
         return len(self._missed)
 
     # Sending
@@ -228,15 +230,17 @@ class MemorySession(Session):
         whole = self.sends and self.receives
         self.sends, self.receives = sends, receives
         if not (sends and receives):
-            self.server.clock.later(self.timeout * READ_TIMEOUT_FRACTION, self._give_up)
+            self._cuts += whole
+            self.server.clock.later(self.timeout * READ_TIMEOUT_FRACTION, self._give_up, self._cuts)
             if not sends:
                 self.start_expiry_timer()
         elif not whole:
             self.disconnect()
             self.reconnect()
 
-    def _give_up(self) -> None:
-        if not (self.sends and self.receives):
+    def _give_up(self, cut: int) -> None:
+        """Give up the connection unless it was healed after this cut."""
+        if cut == self._cuts and not (self.sends and self.receives):
             self.disconnect()
 
     def pause(self) -> None:

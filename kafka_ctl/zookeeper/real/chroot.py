@@ -261,7 +261,7 @@ class LabStore(RemoteStore):
         return [self.outside(answer.op.path) for answer in answers if answer.error is None and not answer.value]
 
     def _is_ours(self, path: str, mark: int, stat: Stat) -> bool:
-        """With others around, what another client has written to since is theirs."""
+        """True if we made it; with `join`, what another client has written to since is not ours."""
         ours = stat.mzxid in (stat.czxid, self.written.get(path)) or not self.join
         return ours and super()._is_ours(path, mark, stat)
 

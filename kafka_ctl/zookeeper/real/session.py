@@ -58,7 +58,7 @@ class Owner(Protocol):
 
 
 class Inbox:
-    """A watch waits while the write that may have fired it is unanswered, and what was said later waits with it."""
+    """Answers and fired watches in order: a watch is held until the write that may have fired it is answered."""
 
     def __init__(self, store: Owner) -> None:
         self.store = store
@@ -153,7 +153,7 @@ class RemoteSession(Session):
         self.id = 0
         self.state = ""
         self.ended = False
-        """Closed or abandoned by its owner."""
+        """True once its owner has closed or abandoned it."""
         self.private = False
         """The store's own session: its paths are the server's, chroot and all, and it leaves no records."""
         self._loop = asyncio.get_running_loop()

@@ -299,7 +299,7 @@ def parse_address(address: str) -> tuple[str, str]:
 
 
 def _ignore(_: object) -> None:
-    """The store's own session sets no watches and has no listener."""
+    """Ignore an event: the store's own session sets no watches."""
 
 
 class BareStore(RemoteStore):

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from labs import by_hand, until_quiet
 from prose import Prose
 from tables import tabled
 
 from kafka_ctl import BadInput, Lab, UnknownName
 from kafka_ctl.brokers.config_keys import BROKER, TOPIC, dynamic_keys, keys
 from kafka_ctl.errors import ApiException
+from kafka_ctl.zookeeper.store import Set
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +100,15 @@ def test_a_described_topic_is_checked_too(prose: Prose) -> None:
         assert json.loads(lab.znodes()["/config/topics/t"][0])["config"] == {"remote.storage.enable": "7"}
     with prose.refused(BadInput):
         Lab.from_description(text.format("min.insync.replicas=-3"))
+
+
+def test_a_value_that_is_no_number_counts_as_not_set() -> None:
+    """Somebody may have written it into the znode."""
+    with Lab(brokers=2, config={"min.insync.replicas": 2}) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]}, config={"min.insync.replicas": 1})
+        by_hand(lab, Set("/config/topics/orders", b'{"version":1,"config":{"min.insync.replicas":"x"}}'))
+        for broker in (1, 2):
+            until_quiet(lab.bounce, broker)
+        assert lab.produce("orders", 0).error is None
+        until_quiet(lab.kill, 2)
+        assert lab.produce("orders", 0).error == "NOT_ENOUGH_REPLICAS"

@@ -113,6 +113,15 @@ def test_facts_and_causes_differ_by_kind() -> None:
                 assert watch.trace[record.cause].kind == "zk"
 
 
+def test_an_id_that_is_no_number_is_no_broker() -> None:
+    """Nor are the other znodes of its session those of broker 0."""
+    with played() as lab:
+        by_hand(lab, Create("/brokers/ids/foo", b"{}", ephemeral=True), Create("/mine", b"", ephemeral=True))
+        with watched(lab) as watch:
+            assert 0 not in watch.brokers
+            assert {r.actor for r in watch.trace.slice(kind="zk") if "foo" in (r.path or "")} <= {"zookeeper"}
+
+
 def test_nothing_is_written() -> None:
     """The lab's ZooKeeper has recorded what the watcher's session did: reads, and its end."""
     with played() as lab:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import until_quiet
+from labs import by_hand, until_quiet
 from wire_clients import Asking, eventually, fetch_of, listening
 
 from kafka_ctl import Lab
@@ -19,6 +19,7 @@ from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.configs import DEFAULT, OF_ALL_BROKERS, OF_BROKER, OF_TOPIC, STATIC
 from kafka_ctl.wire.schema import name_of
 from kafka_ctl.wire.versions import announced
+from kafka_ctl.zookeeper.store import Set
 
 SUBSCRIPTION = struct.pack(">hih6si", 0, 1, 6, b"orders", 0)
 """What a consumer of `orders` says when it joins (ConsumerProtocolSubscription, version 0)."""
@@ -341,3 +342,17 @@ def test_offsets_are_deleted_but_not_of_topics_that_are_read(lab: Lab) -> None:
     assert [(topic["name"], [part["partition_index"] for part in topic["partitions"]]) for topic in left] == [
         ("orders", [1])
     ]
+
+
+def test_settings_that_somebody_wrote_wrong_are_an_error_of_their_topic(lab: Lab) -> None:
+    """Other topics are described all the same, and the lab goes on."""
+    until_quiet(lab.create_topic, "wrong", assignment={0: [1]})
+    path, topic = "/config/topics/wrong", {"resource_type": 2, "configuration_keys": None}
+    by_hand(lab, Set(path, b'{"version":1,"config":5}'))
+    resources = [topic | {"resource_name": name} for name in ("wrong", "kept")]
+    for version in versions(lab, "DescribeConfigs"):
+        results = ask(lab, 1, "DescribeConfigs", version, resources=resources)["results"]
+        assert [name_of(one["error_code"]) for one in results] == ["UNKNOWN_SERVER_ERROR", None]
+        assert "'config' is 5" in results[0]["error_message"]
+    by_hand(lab, Set(path, b'{"version":1,"config":{}}'))
+    lab.settle()

@@ -455,6 +455,17 @@ def test_a_request_takes_the_names_of_kafkas_own_tables(
     assert request(api, version, one) == request(api, version, other)
 
 
+def test_a_request_refuses_a_value_of_another_type(prose: Prose) -> None:
+    """Text where bytes belong, a number where text does; a number as bytes would be so many zeros."""
+    for api, fields in (
+        ("Heartbeat", {"group_id": 5}),
+        ("SyncGroup", {"assignments": [{"member_id": "a", "assignment": "text"}]}),
+        ("SyncGroup", {"assignments": [{"member_id": "a", "assignment": 5}]}),
+    ):
+        with prose.refused(BadInput):
+            request(api, 0, fields)
+
+
 def test_a_request_refuses_unknown_fields(prose: Prose) -> None:
     """Also deep inside, those of other versions, and what is no structure where one has to be."""
     with prose.refused(UnknownName):

@@ -164,6 +164,7 @@ def test_what_a_group_refuses() -> None:
         for request, error in (
             (asking() | {"group_id": ""}, "INVALID_GROUP_ID"),
             (asking(session=0.1), "INVALID_SESSION_TIMEOUT"),
+            (asking(session=301), "INVALID_SESSION_TIMEOUT"),
             (asking(protocols=("sticky",)), "INCONSISTENT_GROUP_PROTOCOL"),
             (asking(protocols=()), "INCONSISTENT_GROUP_PROTOCOL"),
             (asking() | {"protocol_type": "connect"}, "INCONSISTENT_GROUP_PROTOCOL"),
@@ -294,5 +295,21 @@ def test_who_leaves_is_replaced() -> None:
         groups.leave("g", ids[0])
         group, _ = await groups.join(asking(ids[1]), "c", False)
         assert (group.leader, list(group.members)) == (ids[1], [ids[1]])
+
+    run(play())
+
+
+def test_a_refused_member_leaves_no_group() -> None:
+    """Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleJoinGroup"""
+
+    async def play() -> None:
+        groups = Groups(longest=1800)
+        for request, error in (
+            (asking(session=1801), "INVALID_SESSION_TIMEOUT"),
+            (asking("nobody", session=1800), "UNKNOWN_MEMBER_ID"),
+        ):
+            with pytest.raises(Refusal, match=error):
+                await groups.join(request, "c", False)
+        assert groups.groups == {}
 
     run(play())

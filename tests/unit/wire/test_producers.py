@@ -40,6 +40,17 @@ def sent(leader: Asking, data: bytes) -> tuple[str | None, int]:
     return name_of(part["error_code"]), part["base_offset"]
 
 
+def test_a_batch_that_was_not_appended_fences_nobody() -> None:
+    contents = Contents({})
+    old, new = (read_batch(batch_of("a", 7, 0, epoch=epoch)) for epoch in (0, 1))
+    contents.keep(TP, old)
+    contents.withdraw(TP, contents.keep(TP, new))
+    assert contents.fences(TP, read_batch(batch_of("b", 7, 1, epoch=0))) is None
+    assert contents.fences(TP, read_batch(batch_of("b", 7, 500, epoch=1))) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    contents.withdraw(TP, contents.keep(TP, read_batch(batch_of("c", 8, 0, epoch=3))))
+    assert contents.fences(TP, read_batch(batch_of("c", 8, 0, epoch=2))) is None
+
+
 @pytest.mark.parametrize("sequence", [-1, 0], ids=["kafka-python", "sarama franz-go kafkajs aiokafka"])
 def test_the_producer_id_decides_whether_a_batch_is_a_retry(lab: Lab, sequence: int) -> None:
     """Producers without idempotence write the producer id -1; some of them number every batch from 0 on."""
