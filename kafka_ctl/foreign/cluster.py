@@ -190,7 +190,7 @@ class Cluster:
                 found.append(f"the deletion of {topic} waits: {why}")
         for tp, target in sorted(self.moving().items()):
             if why := idle or self._reassignment_waits(tp, target):
-                found.append(f"the reassignment of {tp} to {_ids(target)} waits: {why}")
+                found.append(f"the reassignment of {tp} to {details.listed(target)} waits: {why}")
         if self.preferred and idle:
             found.append(f"the preferred election of {len(self.preferred)} partitions waits: {idle}")
         return found
@@ -202,7 +202,7 @@ class Cluster:
             return ""
         held = {id for replicas in assignment.values() for id in replicas.replicas}
         if down := sorted(held - self.brokers.keys()):
-            return f"it has replicas on broker {_ids(down)}, not registered"
+            return f"it has replicas on broker {details.listed(down)}, not registered"
         if moving := [tp for tp in self.moving() if tp.topic == topic]:
             return f"{moving[0]} is being reassigned"
         return ""
@@ -212,11 +212,11 @@ class Cluster:
         if tp.partition not in self.topics.get(tp.topic, {}):
             return "there is no such partition"
         if down := [id for id in target if id not in self.brokers]:
-            return f"broker {_ids(down)} is not registered"
+            return f"broker {details.listed(down)} is not registered"
         if state is None or state.leader == NO_LEADER or state.leader not in self.brokers:
             return "the partition has no live leader to copy from"
         behind = [id for id in target if id not in state.isr]
-        return f"broker {_ids(behind)} is not in the ISR yet" if behind else ""
+        return f"broker {details.listed(behind)} is not in the ISR yet" if behind else ""
 
 
 def _topic(name: str, data: bytes) -> dict[int, ReplicaAssignment]:
@@ -230,10 +230,6 @@ def _put(where: dict[K, V], key: K, value: V | None) -> None:
         where.pop(key, None)
     else:
         where[key] = value
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ",".join(map(str, ids))
 
 
 NEWEST = (3, 9)

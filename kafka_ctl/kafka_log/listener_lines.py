@@ -21,7 +21,8 @@ from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, STARTED
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
-from kafka_ctl.zookeeper.memory.tree import Node, parent_of
+from kafka_ctl.zookeeper.memory.tree import Node
+from kafka_ctl.zookeeper.store import parent_of
 from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode, TopicsZNode
 
 WATCHED = ("/brokers/topics/", "/admin/")
@@ -100,29 +101,24 @@ class ListenerLines(ControllerLines):
         self.write(r, "isr_change_fired")
 
     def _started_partition_modifications(self, r: Record) -> None:
-        path = f"/brokers/topics/{r.topic}"
-        if path in self.data:
-            self.write(r, "partition_modification_fired", path=path, data=self.data[path])
+        self._fired(r, "partition_modification_fired", f"/brokers/topics/{r.topic}")
 
     def _started_partition_reassignment(self, r: Record) -> None:
-        path = "/admin/reassign_partitions"
-        if path in self.data:
-            self.write(r, "reassignment_fired", path=path, data=self.data[path])
+        self._fired(r, "reassignment_fired", "/admin/reassign_partitions")
 
     def _started_preferred_replica_leader_election(self, r: Record) -> None:
-        path = "/admin/preferred_replica_election"
-        if path in self.data:
-            self.write(r, "preferred_fired", path=path, data=self.data[path])
+        self._fired(r, "preferred_fired", "/admin/preferred_replica_election")
 
     def _started_partition_reassignment_isr_change(self, r: Record) -> None:
-        path, _ = self._stored(r)
-        if path in self.data:
-            self.write(r, "reassignment_isr_fired", path=path, data=self.data[path])
+        self._fired(r, "reassignment_isr_fired", self._stored(r)[0])
 
     def _before_assignment_updated(self, r: Record) -> None:
-        path = f"/brokers/topics/{details.fields(r)['partition'].rpartition('-')[0]}"
+        self._fired(r, "path_updated", f"/brokers/topics/{details.fields(r)['partition'].rpartition('-')[0]}")
+
+    def _fired(self, r: Record, what: str, path: str) -> None:
+        """Write the line about a znode with its data, if it is known."""
         if path in self.data:
-            self.write(r, "path_updated", path=path, data=self.data[path])
+            self.write(r, what, path=path, data=self.data[path])
 
     # Elections and ISRs
 

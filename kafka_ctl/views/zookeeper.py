@@ -21,6 +21,7 @@ from kafka_ctl.views.legend import ZOOKEEPER, add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Text, box, shorten, stroke
 from kafka_ctl.views.status import session_state
 from kafka_ctl.views.steps import Step
+from kafka_ctl.zookeeper.store import parent_of
 
 STATES = 12
 """A topic with more partitions than this has one node for all their states."""
@@ -77,7 +78,7 @@ class ZooKeeperView:
         nodes: dict[str, str] = {"/": ""}
         for path in sorted({self.node(path) for path in shown}, key=_order):
             chain = [path]
-            while (above := self.node(parent(chain[-1]))) != "/":
+            while (above := self.node(parent_of(chain[-1]))) != "/":
                 chain.append(above)
             for name, above in zip(reversed(chain), ["/", *reversed(chain)], strict=False):
                 if name not in nodes and sum(1 for p in nodes.values() if p == above) < CHILDREN:
@@ -199,7 +200,7 @@ class ZooKeeperView:
         for record in records:
             broker, name = number_of(record.actor), self.node(record.path or "")
             if name not in self.nodes:
-                name = parent(name)
+                name = parent_of(name)
             if broker is None or f"znode:{name}" not in self.scene().parts or not record.path:
                 continue
             away = record.kind == "watch"
@@ -247,10 +248,6 @@ def _order(path: str) -> tuple[int, list[tuple[int, str]]]:
     first = ("/controller", "/brokers/ids", "/brokers/topics")
     rank = next((i for i, start in enumerate(first) if path.startswith(start)), len(first))
     return rank, [(-1, word) if (n := parse_int(word)) is None else (n, "") for word in path.split("/")]
-
-
-def parent(path: str) -> str:
-    return path.rpartition("/")[0] or "/"
 
 
 def short_name(path: str) -> str:

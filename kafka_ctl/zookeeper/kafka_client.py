@@ -197,7 +197,7 @@ class KafkaZkClient:
                 else:
                     updated.retry.append(tp)
             else:
-                updated.failed[tp] = _error(answer)
+                updated.failed[tp] = answer.exception
         return updated
 
     async def create_states(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> dict[TopicPartition, Exception]:
@@ -207,7 +207,7 @@ class KafkaZkClient:
         await self.write_all([Create(znodes.TopicPartitionZNode.path(tp)) for tp in states])
         path, encode = znodes.TopicPartitionStateZNode.path, znodes.TopicPartitionStateZNode.encode
         answers = await self.write_all([Create(path(tp), encode(state)) for tp, state in states.items()])
-        return {tp: _error(a) for tp, a in zip(states, answers, strict=True) if a.error is not None}
+        return {tp: a.exception for tp, a in zip(states, answers, strict=True) if a.error is not None}
 
     async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
         """Leader and ISR of one partition, None if it has none yet."""
@@ -281,14 +281,6 @@ class KafkaZkClient:
         names = list(topics)
         answers = await self.read_all(znodes.ConfigEntityZNode.path("topics", name) for name in names)
         return {name: config_of(answer, "topics", name) for name, answer in zip(names, answers, strict=True)}
-
-
-def _error(answer: Result) -> Exception:
-    try:
-        answer.checked()
-    except ZooKeeperError as error:
-        return error
-    raise AssertionError("the answer has no error")
 
 
 async def read_config(zk: KafkaZkClient, kind: str, name: str) -> dict[str, str]:

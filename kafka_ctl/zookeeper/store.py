@@ -137,11 +137,21 @@ class Result(NamedTuple):
         assert self.stat is not None
         return self.stat
 
+    @property
+    def exception(self) -> ZooKeeperError:
+        """The exception that its error stands for."""
+        return ZOOKEEPER_ERRORS.get(self.error or "", ZooKeeperError)(self.op.path)
+
     def checked(self) -> Result:
-        """This result, or the exception its error stands for."""
+        """This result. Raises the exception that its error stands for."""
         if self.error is not None:
-            raise ZOOKEEPER_ERRORS.get(self.error, ZooKeeperError)(self.op.path)
+            raise self.exception
         return self
+
+
+def parent_of(path: str) -> str:
+    """The path of the znode above."""
+    return path.rpartition("/")[0] or "/"
 
 
 class WatchedEvent(NamedTuple):

@@ -15,7 +15,7 @@ from kafka_ctl.ports import Clock
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.memory.session import MemorySession
-from kafka_ctl.zookeeper.memory.tree import Change, Tree, parent_of
+from kafka_ctl.zookeeper.memory.tree import Change, Tree
 from kafka_ctl.zookeeper.store import (
     Check,
     Children,
@@ -32,6 +32,7 @@ from kafka_ctl.zookeeper.store import (
     Store,
     WatchedEvent,
     Watcher,
+    parent_of,
 )
 
 Write = Create | Set | Delete
@@ -181,7 +182,7 @@ class MemoryStore(Store):
             case Multi():
                 return self._multi(session, op, cause)
             case Create() | Set() | Delete():
-                return self._write_one(session, op, cause)
+                return self._write(session.actor, session, op, cause)
         raise TypeError(f"{type(op).__name__} is for a real ZooKeeper")
 
     # Reads. Each may arm a watch, and is recorded under the name of ZooKeeper's command.
@@ -215,9 +216,6 @@ class MemoryStore(Store):
         return answer
 
     # Writes. Each is checked first and changes the tree only when nothing is wrong.
-
-    def _write_one(self, session: MemorySession, op: Write, cause: int | None) -> Result:
-        return self._write(session.actor, session, op, cause)
 
     def _multi(self, session: MemorySession, op: Multi, cause: int | None) -> Result:
         zxid, changes, parts = self.tree.zxid, list[tuple[Write, Change]](), list[Result]()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kafka_ctl.scala_order import FIRST_TABLE, grown_table, java_bucket
-from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat
+from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat, parent_of
 
 
 class Node:
@@ -134,10 +134,6 @@ class Tree:
                 owned[path] = None
 
         return Change(undo, path, None, None)
-
-
-def parent_of(path: str) -> str:
-    return path.rpartition("/")[0] or "/"
 
 
 def malformed(path: str, sequence: bool) -> bool:

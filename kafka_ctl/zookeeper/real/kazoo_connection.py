@@ -131,17 +131,14 @@ def result(op: Op | Check, error: Exception | None, response: Any, path: Callabl
         case Set():
             return Result(op, None, None, _stat(response))
         case Multi():
-            parts = tuple(_part(part, answer, path) for part, answer in zip(op.ops, response, strict=True))
+            parts = tuple(
+                result(part, answer if isinstance(answer, Exception) else None, answer, path)
+                for part, answer in zip(op.ops, response, strict=True)
+            )
             wrong = [part.error for part in parts if part.error not in (None, "ROLLEDBACK", "RUNTIMEINCONSISTENCY")]
             return Result(op, wrong[0] if wrong else None, parts)
         case _:
             return Result(op)
-
-
-def _part(op: Op | Check, answer: object, path: Callable[[str], str]) -> Result:
-    if isinstance(answer, Exception):
-        return result(op, answer, None, path)
-    return result(op, None, answer, path)
 
 
 def code_name(error: Exception) -> str:

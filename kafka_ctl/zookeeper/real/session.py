@@ -42,6 +42,7 @@ from kafka_ctl.zookeeper.store import (
     StateListener,
     WatchedEvent,
     Watcher,
+    parent_of,
 )
 
 
@@ -401,10 +402,6 @@ Key = tuple[str, str]
 """The key of a watch: (`data` or `children`, path)."""
 
 
-def parent(path: str) -> str:
-    return path.rpartition("/")[0] or "/"
-
-
 def watch_keys(op_or_event: Op | WatchedEvent) -> tuple[Key, ...]:
     """The key of a read's watch, or of the watches that an event uses up (the likeliest first)."""
     data, children = ("data", op_or_event.path), ("children", op_or_event.path)
@@ -421,7 +418,7 @@ def touched(op: Op | Check) -> Iterator[Key]:
     elif isinstance(op, (Create, Set, Delete)):
         yield "data", op.path
         if not isinstance(op, Set):
-            yield "children", parent(op.path)
+            yield "children", parent_of(op.path)
 
 
 class OperationRecorder:

@@ -15,7 +15,7 @@ from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.ports import RealTime
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
-from kafka_ctl.zookeeper.real.session import OperationRecorder, RemoteSession, parent
+from kafka_ctl.zookeeper.real.session import OperationRecorder, RemoteSession
 from kafka_ctl.zookeeper.store import (
     Children,
     Create,
@@ -30,6 +30,7 @@ from kafka_ctl.zookeeper.store import (
     StateListener,
     Store,
     Watcher,
+    parent_of,
 )
 
 _log = logging.getLogger(__name__)
@@ -228,7 +229,7 @@ class RemoteStore(Store):
         path = self.chroot or "/"
         while await tools.exists(path) is None:
             missing.append(path)
-            path = parent(path)
+            path = parent_of(path)
         return missing[::-1]
 
     async def _tree(self, root: str) -> list[str]:
