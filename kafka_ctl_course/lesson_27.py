@@ -120,7 +120,7 @@ EXERCISES: tuple[Exercise, ...] = (
 
 GUESSES: dict[str, Guess] = {
     "27.a": Guess(
-        "A colleague says: broker 2 was restarted this evening. Is that the cause?",
+        "A colleague says: a broker was restarted this evening. Is that the cause?",
         (
             ("yes: something changed, and then it broke", "Other things changed, too. Did the symptom begin then?"),
             ("no: restarts do no harm", "Some do; lesson 15 has one."),

@@ -236,9 +236,10 @@ def routes(found: Sequence[Lesson]) -> str:
     lines = ["## Which way?", ""]
     for name, numbers in ROUTES.items():
         chosen = [each for each in found if numbers is None or each.number in numbers]
-        hours = sum(each.minutes + each.core for each in chosen) / 60
+        minutes = sum(each.minutes + each.core for each in chosen)
+        time = f"{minutes} minutes" if minutes < 60 else f"{minutes / 60:.1f} hours"
         links = " → ".join(f"[{each.number}](starter/{each.file} '{each.title}')" for each in chosen)
-        lines.append(f"- **{name}** ({hours:.1f} hours): {links}")
+        lines.append(f"- **{name}** ({time}): {links}")
     return "\n".join(lines)
 
 

@@ -27,7 +27,7 @@ from kafka_ctl.cli.on_call import on_call
 from kafka_ctl.cli.reassign import reassign
 from kafka_ctl.cli.terminal import INT32, INT64, Commands, echo
 from kafka_ctl.cli.watch import watch
-from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT, import_from_checkout
 
@@ -98,6 +98,13 @@ FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
 LOGS = ("state-change", "controller")
 VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
 ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
+
+
+def _check_join(join: bool, zookeeper: str) -> None:
+    if join and zookeeper in ("memory", "embedded"):
+        raise click.UsageError("--join needs --zookeeper HOST:PORT/CHROOT, where others have a cluster")
+
+
 JOIN = "Let the brokers of the lab join the real Kafka cluster at this chroot; they change its znodes."
 
 
@@ -130,6 +137,7 @@ def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
 
     from kafka_ctl.cli.demo import play
 
+    _check_join(join, zookeeper)
     console = Console(highlight=False)
     console.width = min(console.width, 120)
     play(zookeeper, generation, console, 0.0 if fast or not console.is_terminal else 0.15, join=join)
@@ -158,7 +166,10 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 
     if broker is not None and log is None:
         raise click.UsageError("--broker goes with --log")
+    _check_join(join, zookeeper)
     with Lab.replay(story, zookeeper=zookeeper, join=join) as played:
+        if broker is not None and broker not in played.brokers:
+            raise UnknownName("broker", str(broker), map(str, played.brokers))
         if log:
             text = kafka_log(played.trace, log, played.generation.name, broker)
         else:

@@ -8,6 +8,7 @@ function one that gives up after `SECONDS`.
 from __future__ import annotations
 
 import _weakrefset
+import builtins
 import contextlib
 import io
 import signal
@@ -22,7 +23,7 @@ from contextvars import ContextVar
 from enum import Enum
 from pathlib import Path
 from types import FrameType, FunctionType
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from kafka_ctl.errors import UnusableFunction
 from kafka_ctl.simulation.loop import LONGEST, RunTooLong
@@ -129,6 +130,7 @@ class Judging:
         """
         began, self._depth = time.monotonic(), self._depth + 1
         ends = began + self.left
+        asks, builtins.input = builtins.input, _no_input  # Jupyter's would wait for the learner after the verdict
         try:
             if self.left <= 0:
                 raise Overtime
@@ -139,8 +141,13 @@ class Judging:
                 with _watched(ends):
                     yield
         finally:
+            builtins.input = asks
             self._depth -= 1
             self.left = ends - time.monotonic()
+
+
+def _no_input(prompt: object = "") -> NoReturn:
+    raise UnusableFunction("asks for input; an answer gets everything as arguments")
 
 
 @contextmanager

@@ -148,8 +148,10 @@ def trouble(name: str) -> Lab:
 def counterexample(name: str) -> Lab:
     """The story that showed what was wrong with the last answer, as a lab with the answer in it.
 
-    Raises BadInput where there is none.
+    Raises UnknownName for another name, BadInput where there is none.
     """
+    if name not in EXERCISES:
+        raise UnknownName("exercise", name, EXERCISES)
     verdict = _last.get(name)
     if verdict is None or verdict.right or not verdict.story:
         raise BadInput(f"no wrong answer to {name!r} was checked here that a story shows")

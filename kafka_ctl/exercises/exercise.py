@@ -177,12 +177,12 @@ def kind_of(example: object) -> str:
 def unsuited(answer: object, example: object) -> str | None:
     """The reason why an answer cannot be compared with an example of what is asked for; None if it can."""
     wanted = kind_of(example)
+    asked = f"{wanted} {'are' if wanted.endswith('parts') else 'is'} asked for"
     if isinstance(answer, str) and not isinstance(example, str):
-        asked = f"{wanted} {'are' if wanted.endswith('parts') else 'is'} asked for"
         more = "leave the quotes out" if _is_quoted(answer, example) else asked
         return f"{short(answer)} is text; {more}"
     if isinstance(example, tuple) and not isinstance(answer, tuple):
-        return f"{short(answer)} has one part; {len(example)} are asked for"
+        return f"{short(answer)} is no answer; {asked}" if answer is None else f"{short(answer)} is one value; {asked}"
     if isinstance(example, dict) and not isinstance(answer, dict):
         return f"{short(answer)} is not a dictionary"
     if isinstance(answer, dict) and isinstance(example, dict) and example:

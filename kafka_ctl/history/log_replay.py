@@ -152,7 +152,7 @@ class Span:
         if not self.count and self.outside:
             raise BadInput(f"none of the {self.outside:,} records of these logs is in this time span")
         if not self.count:
-            raise BadInput("; ".join(["no line of these logs was understood", *missing]))
+            raise BadInput(". ".join(["no line of these logs was understood", *missing]))
         if self.count > MANY:
             raise BadInput(
                 f"{self.count:,} records, from {_clock(self.first)} to {_clock(self.last)}; a replay has {MANY:,} at "

@@ -116,7 +116,8 @@ class AdminRequestsComplete(PartitionsAtRest):
             assigned = self.facts.assigned(tp)
             able = [id for id in state.isr if self._serves(live, id, tp) and assigned and id in assigned.replicas]
             if able and not self._serves(live, state.leader, tp):
-                text = f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could"
+                leads = "has no leader" if state.leader == NO_LEADER else f"is led by {state.leader}, which cannot"
+                text = f"{tp} {leads}, though {able} of its ISR could"
                 yield text, Subject(tp, brokers=tuple(able))
 
     def _check_deletions(self, world: World, live: dict[int, Broker]) -> None:

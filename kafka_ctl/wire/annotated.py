@@ -108,12 +108,12 @@ def annotate(message: bytes | str, api: str | int | None = None, version: int | 
     framed = framed or (api is None and data[:2] == b"\0\0" and not _is_named(data, 0) and _is_named(data, 4))
     at = 4 if framed else 0
     if api is None:
-        key, number = _named(data, at)
-        kind = message_type(key, number, REQUEST)
-    elif version is None:
-        raise BadInput("a response does not say its version: name the version of the request that it answers")
+        kind = message_type(*_named(data, at), REQUEST)
     else:
-        kind = message_type(api_key(api), version, RESPONSE)
+        key = api_key(api)
+        if version is None:
+            raise BadInput("a response does not say its version: name the version of the request that it answers")
+        kind = message_type(key, version, RESPONSE)
     parts = [Part(0, data[:4], "length", "int32", int.from_bytes(data[:4], "big"))] if framed else []
     title = f"{apis()[kind.api_key]} {kind.direction}, version {kind.version}"
     return _collected(title, data, _parts(kind, data, at), parts)

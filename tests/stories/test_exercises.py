@@ -180,6 +180,8 @@ def test_a_counterexample_has_the_answer_in_it(capsys: pytest.CaptureFixture[str
     check("05.2", RIGHT["05.2"][0])
     with pytest.raises(BadInput, match="no wrong answer"):
         counterexample("05.2")
+    with pytest.raises(UnknownName, match=r"unknown exercise '99\.1'"):
+        counterexample("99.1")
 
 
 def test_what_no_case_and_no_story_asks_is_found_by_walks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -117,7 +117,7 @@ class Live extends Player {
     this.tell();
     this.answered(reply);
     const says = reply.text ?? "Click a broker, a partition, a znode or a line for its menu.";
-    if (this.answer.textContent !== says) this.answer.textContent = says;
+    if (this.answer.textContent !== says) this.answer.textContent = this.answer.title = says;
     this.reply.classList.toggle("refused", !!reply.refused);
     this.reply.classList.toggle("hint", !reply.text);
     if (this.code.textContent !== story) {

@@ -6,8 +6,8 @@ const ICONS = {
   jump: "M2 4v8l5-4zM8 4v8l5-4z",
 };
 const SPEEDS = [0.25, 0.5, 1, 2, 4];
-const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", controller: "controller change", partition: "partition move",
-  replica: "replica move", election: "election", request: "request", response: "error answer", broker: "broker action",
+const KIND_NAMES = { zk: "znode", watch: "watch", event: "event", controller: "controller", partition: "partition",
+  replica: "replica", election: "election", request: "request", response: "error", broker: "broker",
   fault: "fault", violation: "broken rule", add: "task added", expire: "bucket expires", cancel: "task cancelled",
   wait: "operation waits", complete: "operation completed", purge: "watch lists purged" };
 const MARKED = ["fault", "election", "controller", "violation"];
@@ -381,7 +381,7 @@ class Player {
     this.number.onfocus = this.number.onclick = () => this.number.select();   // what is typed replaces the number
     this.number.onblur = () => { this.number.value = this.index; };   // what was not sent off is forgotten
     this.of = html("span", { class: "of" });
-    bar.append(track, html("span", {}, this.number, this.of), this.speed(), this.loop(), ...this.jump(), ...this.parting());
+    bar.append(track, html("span", {}, this.number, this.of), this.speed(), this.loop(), this.jump(), ...this.parting());
     this.measure();
     return bar;
   }
@@ -454,7 +454,7 @@ class Player {
     this.kinds = html("select", { "aria-label": "Kind of step to jump to", class: "kinds" });
     const jump = button("jump", "Jump to the next step of this kind (j; J goes back)");
     jump.onclick = () => this.leap(1);
-    return [this.kinds, jump];
+    return html("span", { class: "leap" }, this.kinds, jump);
   }
   marked(href) { return href?.startsWith(STEP) ? this.film.marks?.[href.slice(STEP.length)] : undefined; }
   // The prose: a link leads to the step that it names, and is marked while that is shown.

@@ -118,6 +118,7 @@ class SessionOwner(Owner, Protocol):
 
     servers: str
     connect_seconds: float
+    advice: str
     acl: list[ACL]
     auth: Sequence[tuple[str, str]]
     sessions: set[RemoteSession]
@@ -182,10 +183,7 @@ class RemoteSession(Session):
             self.abandon()
             if not isinstance(error, TimeoutError):
                 raise
-            raise Unavailable(
-                f"ZooKeeper at {self.store.servers} does not answer; start one with `kafka-ctl zookeeper`, "
-                'or let the lab start its own with zookeeper="embedded"'
-            ) from None
+            raise Unavailable(f"ZooKeeper at {self.store.servers} does not answer; {self.store.advice}") from None
 
     @property
     def granted(self) -> float:

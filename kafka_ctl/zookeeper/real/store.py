@@ -56,6 +56,8 @@ class RemoteStore(Store):
     """The credentials of its sessions, each a scheme and its data."""
     housekeeping = 10.0
     """The timeout of its own session, in seconds."""
+    advice = 'start one with `kafka-ctl zookeeper`, or let the lab start its own with zookeeper="embedded"'
+    """The last part of the error where no server answers."""
 
     def __init__(
         self,
@@ -305,6 +307,8 @@ def _ignore(_: object) -> None:
 
 class BareStore(RemoteStore):
     """The way to a ZooKeeper that belongs to others; `auth` are the credentials of every session."""
+
+    advice = "is the address right, and can this machine reach it?"
 
     def __init__(self, address: str, clock: RealTime | None = None, auth: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(address, clock)

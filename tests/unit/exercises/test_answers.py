@@ -39,6 +39,14 @@ def test_a_function_is_stopped_when_its_time_is_over() -> None:
         answers.Judging().limited(spin)(1e9)
 
 
+def test_a_function_cannot_ask_for_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jupyter's prompt would stay open when the time is over, and block the notebook."""
+    monkeypatch.setattr("builtins.input", lambda prompt="": "typed")
+    with pytest.raises(UnusableFunction, match="asks for input"):
+        answers.Judging().limited(lambda: input("?"))()
+    assert input() == "typed"
+
+
 @pytest.mark.parametrize("file", [f"{answers.KIT}/lab/lab.py", contextlib.__file__])
 def test_code_of_ours_is_not_interrupted(file: str) -> None:
     """A cluster or a stream would be left half changed; the function is stopped when it goes on itself."""
