@@ -41,6 +41,11 @@ class Replica(NamedTuple):
         return f"{self.topic}-{self.partition}@{self.broker}"
 
 
+def usual_port(broker: int) -> int:
+    """The port of a broker of a lab, where none listens: 9093 for broker 1."""
+    return 9092 + broker % (65536 - 9092)
+
+
 class Broker(NamedTuple):
     """A registered broker: the data of `/brokers/ids/N`, with the czxid of that znode as its epoch."""
 

@@ -160,7 +160,7 @@ class Orders:
 
     def replica_set(self, replicas: Iterable[Replica]) -> list[Replica]:
         """Replicas in the order of a set."""
-        return set_order_by(replicas, replica_hash) if self.in_tables else list(replicas)
+        return set_order_by(replicas, replica_hash) if self.in_tables else list(dict.fromkeys(replicas))
 
     def requested(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """The partitions of a reassignment request in the order of a set, in every generation."""

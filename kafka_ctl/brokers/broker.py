@@ -190,7 +190,7 @@ class Broker(BrokerProcess):
         belongs to no session at all, since it will never go.
         """
         listeners = self.world.listeners
-        port = 9092 + self.id if listeners is None else listeners.port(self)
+        port = cluster.usual_port(self.id) if listeners is None else listeners.port(self)
         me = cluster.Broker(self.id, "127.0.0.1", port, self.rack)
         data = BrokerIdZNode.encode(me, int(self.clock.now() * 1000))
         while True:

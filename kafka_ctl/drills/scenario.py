@@ -143,9 +143,8 @@ def _file(path: str) -> str:
 def _commands(text: str) -> Scenario:
     """Commands of a story as they are. Raises UnknownName where the first word is no command."""
     lines = list(story.parse(text))
-    for line in lines:
-        if line.name not in COMMANDS:
-            raise UnknownName("drill", text, FORMS)
+    if not lines or any(line.name not in COMMANDS for line in lines):
+        raise UnknownName("drill", text, FORMS)
     given = tuple(map(str, lines))
     return Scenario("; ".join(given), given if given[-1] == SETTLE else (*given, SETTLE))
 

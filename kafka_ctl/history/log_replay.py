@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from operator import itemgetter
 from pathlib import PurePath
 from typing import NamedTuple
@@ -57,7 +58,8 @@ class Replay(Trace):
         self.began_ms = records[0].time_ms
         self.records = [record._replace(time_ms=record.time_ms - self.began_ms) for record in records]
         self.lines, self.missing, self.kafka = tuple(places), tuple(missing), kafka
-        self.logged = {name: [(n, str(p)) for n, p in enumerate(places) if log_of(p.file) == name] for name in NAMES}
+        text = cache(SourceLine.__str__)  # a line may have been read as many records
+        self.logged = {name: [(n, text(p)) for n, p in enumerate(places) if log_of(p.file) == name] for name in NAMES}
 
     def at(self, file: str, number: int) -> list[int]:
         """The `seq` of each record of a line. Raises BadInput where the line is no record."""

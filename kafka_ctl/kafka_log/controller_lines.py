@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from kafka_ctl.cluster import NO_LEADER, parse_int
+from kafka_ctl.errors import BadInput
 from kafka_ctl.kafka_log.broker_lines import Write, listed_ids
 from kafka_ctl.kafka_log.controller_state import TP, ControllerState, id_of, replica_text, state_of, tp_of
 from kafka_ctl.partition import NON_EXISTENT
@@ -21,7 +22,6 @@ from kafka_ctl.replica import INELIGIBLE, STARTED
 from kafka_ctl.replica import OFFLINE as OFFLINE_REPLICA
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET, Record
-from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import (
     LogDirEventNotificationSequenceZNode,
     LogDirEventNotificationZNode,
@@ -291,7 +291,7 @@ class ControllerLines:
         if parent == "/brokers/ids" and r.error is None and (broker := parse_int(name)) is not None:
             self._broker_znode(r, broker)
         elif r.path == PREFERRED and r.action == "create" and r.error is None:
-            with suppress(NotJson):
+            with suppress(BadInput):
                 found = PreferredReplicaElectionZNode.decode((r.detail or "").encode())
                 self.requested = tuple(map(str, found))
         elif parent == LOG_DIRS and r.error is None:
@@ -304,7 +304,7 @@ class ControllerLines:
 
     def _log_dir_znode(self, r: Record, name: str) -> None:
         if r.action == "create":
-            with suppress(NotJson):
+            with suppress(BadInput):
                 data = (r.detail or "").encode()
                 self.failing[name] = LogDirEventNotificationSequenceZNode.decode(data, sequence_number(name))
         elif r.action == "delete":

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from kafka_ctl.cluster import parse_int
+from kafka_ctl.cluster import parse_int, usual_port
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.kafka_log.broker_lines import BrokerLines, Sent, listed_ids, state_fields
 from kafka_ctl.kafka_log.controller_lines import ControllerLines
@@ -173,7 +173,9 @@ class _Writer:
 
     def node(self, broker: int) -> dict[str, object]:
         """The address of a broker: from its znode, else the lab's."""
-        return {"to": broker, "host": "127.0.0.1", "port": 9092 + broker, "rack": None} | self.nodes.get(broker, {})
+        return {"to": broker, "host": "127.0.0.1", "port": usual_port(broker), "rack": None} | self.nodes.get(
+            broker, {}
+        )
 
     # The controller
 

@@ -75,6 +75,7 @@ def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P
     @functools.wraps(method)
     def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
         self._require_open(method.__name__)
+        self._require_idle(method.__name__)
         given = story.command(method, args, kwargs)
         clock = self._world.clock
         with clock.uninterrupted(), rarely_collected(), clock.alone():
@@ -525,7 +526,7 @@ class Commands(RecordedRun):
         count = validate.integer("the number of records", records, 1)
         if count > producer.MOST:
             raise BadInput(f"the number of records cannot be {count}; one command produces {producer.MOST} at most")
-        if isinstance(acks, bool) or acks not in ACKS:
+        if isinstance(acks, bool) or not isinstance(acks, (int, str)) or acks not in ACKS:
             raise BadInput(f"acks cannot be {short(acks)}; it must be 0, 1 or all")
         bytes = validate.integer("the size of a record", size, 0, producer.LARGEST)
         self.partition(*tp)

@@ -29,8 +29,8 @@ class GivenOrder:
 
     def __call__(self, pending: list[Timer]) -> Timer | None:
         ready = list(_heads(pending))
-        if len(ready) < 2:
-            return ready[0]
+        if len(ready) < 2:  # without a choice a periodic check that is due earlier comes first, or it would never come
+            return ready[0] if ready[0].when <= (self.loop.next_time or 0.0) else None
         number = self.number(ready)
         if number is None:
             self.loop.choose = None

@@ -29,6 +29,7 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.menu import ZOOKEEPER
+from kafka_ctl.lab.validate import MAX_ID
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Delete, Set
@@ -387,7 +388,9 @@ class Faults(Commands):
         if directory not in PATHS:
             raise UnknownName("log directory", directory, PATHS)
         name = cluster if cluster is None else validate.name("a cluster", cluster)
-        meta = None if broker_id is None else BrokerMetadata(validate.integer("a broker id", broker_id), name)
+        meta = (
+            None if broker_id is None else BrokerMetadata(validate.integer("a broker id", broker_id, 0, MAX_ID), name)
+        )
         change = functools.partial(files.__setitem__, directory, meta)
         self._fault("set_meta", broker, change, detail=f"{directory}: {meta or 'no file'}")
 

@@ -234,13 +234,18 @@ class Lab(Faults):
 
         Raises ConditionNotMet if not within `limit` seconds.
         """
+        self._require_idle("run_until")
         asked = _asked(holds, self)
         validate.seconds("a limit", limit)
         start, size, reached, clock = self.now, len(self.trace), False, self._world.clock
 
         def until() -> bool:
-            with clock.interruptible():
-                return asked()
+            clock.asking = True
+            try:
+                with clock.interruptible():
+                    return asked()
+            finally:
+                clock.asking = False
 
         with clock.uninterrupted(), clock.alone():
             try:

@@ -21,6 +21,7 @@ from kafka_ctl.lab.validate import MAX_ID
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.ports import Halted
 from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import extent
 from kafka_ctl.zookeeper.store import MEMORY, Stat
 
 if TYPE_CHECKING:
@@ -301,6 +302,14 @@ class RecordedRun:
         if self.closed:
             raise BadInput(f"this lab is closed; {asked} needs an open lab")
 
+    def _require_idle(self, asked: str) -> None:
+        """A command within another would not be where the story has it: the replay would be another run."""
+        if self._world.clock.in_callback:
+            raise BadInput(
+                f"{asked} cannot be called while the lab runs: by a condition of run_until, by a listener of the "
+                "trace, or by a function that the lab was given"
+            )
+
     # Its story
 
     @property
@@ -467,7 +476,7 @@ class RecordedRun:
         """
         self._require_memory_world("fork")
         if at is not None and not validate.integer("at", at) < len(self.trace):
-            raise BadInput(f"fork(at={at}): the trace has records 0 to {len(self.trace) - 1}")
+            raise BadInput(f"fork(at={at}): {extent(self.trace)}")
         given = None if config is None else validate.mapping("a config", config)
         note = Progress(
             "fork", len(self.trace) if at is None else at + 1, validate.function("progress", progress, 0, 0)
@@ -489,6 +498,7 @@ class RecordedRun:
         undone. Raises BadInput where there were not as many moments, and on a closed lab.
         """
         self._require_open("back")
+        self._require_idle("back")
         world = self._require_memory_world("back")
         validate.integer("a number of moments", n, 1)
         begun = {command.seq for command in self.commands}
@@ -514,6 +524,7 @@ def undo(lab: RecordedRun) -> Command:
     command was given, on a closed lab, and on real time.
     """
     lab._require_open("undo")
+    lab._require_idle("undo")
     lab._require_memory_world("undo")
     given = list(lab.commands)
     while given and given[-1].name in (UNTIL, REFUSED):

@@ -101,7 +101,7 @@ def replicas(what: str, value: object) -> tuple[int, ...]:
     """Broker ids, the preferred leader first."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise BadInput(f"{what} cannot be {short(value)}; they must be broker ids, such as [1, 2, 3]")
-    return tuple(integer(f"a broker id among {what}", broker) for broker in value)
+    return tuple(integer(f"a broker id among {what}", broker, 0, MAX_ID) for broker in value)
 
 
 def assignment(what: str, value: object) -> dict[int, tuple[int, ...]]:
@@ -109,7 +109,7 @@ def assignment(what: str, value: object) -> dict[int, tuple[int, ...]]:
     given = mapping(what, value)
     numbers = [n if not isinstance(n, str) or (plain := parse_int(n)) is None else plain for n in given]
     return {
-        integer(f"a partition of {what}", n): replicas(f"the replicas of partition {n}", r)
+        integer(f"a partition of {what}", n, 0, MAX_ID): replicas(f"the replicas of partition {n}", r)
         for n, r in zip(numbers, given.values(), strict=True)
     }
 
@@ -118,7 +118,7 @@ def topic_partition(given: object) -> TopicPartition:
     """A topic-partition given as a pair or as text, `orders-0`."""
     pair = tuple(given.rpartition("-")[::2]) if isinstance(given, str) else given
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and pair[0]:
-        if isinstance(pair[1], int) and not isinstance(pair[1], bool) and pair[1] >= 0:
+        if isinstance(pair[1], int) and not isinstance(pair[1], bool) and 0 <= pair[1] <= MAX_ID:
             return TopicPartition(*pair)
         if isinstance(given, str) and (plain := parse_int(str(pair[1]))) is not None:
             return TopicPartition(pair[0], plain)

@@ -18,7 +18,6 @@ from kafka_ctl.display import KeyedRows, Table, table
 from kafka_ctl.errors import BadInput, IdentityError
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
-from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import (
     BrokerSequenceIdZNode,
     ConfigEntityZNode,
@@ -193,11 +192,11 @@ def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition
 
 
 def _assignments(znodes: Znodes) -> Iterator[tuple[TopicPartition, ReplicaAssignment]]:
-    """The assignments of all topics whose znodes are JSON, by topic in the order of the znodes, and by partition."""
+    """The assignments of all topics whose znodes can be read, by topic in the order of the znodes, and by partition."""
     for path, (data, *_) in znodes.items():
         parts = path.split("/")
         if path.startswith("/brokers/topics/") and len(parts) == 4:
-            with suppress(NotJson):
+            with suppress(BadInput):
                 for number, assignment in sorted(TopicZNode.decode(data, parts[3]).items()):
                     yield TopicPartition(parts[3], number), assignment
 
@@ -208,7 +207,7 @@ def _partition(
     stored = znodes.get(TopicPartitionStateZNode.path(tp))
     known = LeaderAndIsr(NO_LEADER, (), -1, -1, -1)
     if stored:
-        with suppress(NotJson):
+        with suppress(BadInput):
             known = TopicPartitionStateZNode.decode(stored[0], stored[1], tp)
     return PartitionView(
         tp.topic,
@@ -311,7 +310,7 @@ def reassignments(znodes: Znodes) -> list[ReassignmentView]:
         target = assignment.target if assignment.is_being_reassigned else targets.get(tp)
         if target is not None:
             state, isr = znodes.get(TopicPartitionStateZNode.path(tp)), tuple[int, ...]()
-            with suppress(NotJson):
+            with suppress(BadInput):
                 isr = TopicPartitionStateZNode.decode(state[0], partition=tp).isr if state else ()
             waiting = tuple(r for r in target if r not in isr)
             found.append(ReassignmentView(*tp, assignment.replicas, target, waiting))

@@ -42,6 +42,14 @@ class Clock:
         """True on virtual time, while events come in the order of their times."""
         return False
 
+    @property
+    def in_callback(self) -> bool:
+        """True in what virtual time calls while it passes; False on real time, which passes in a thread of its own."""
+        return False
+
+    asking = False
+    """True while a condition of `run_until` is evaluated."""
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Exclude all other threads from the block. Raises BadInput if another thread is in it."""
@@ -181,6 +189,10 @@ class VirtualClock(Clock):
             await done
         finally:
             timer.cancel()
+
+    @property
+    def in_callback(self) -> bool:
+        return self.asking or self.loop.is_running()
 
     def failed(self, error: BaseException) -> None:
         self.loop.failures.append(error)

@@ -102,9 +102,9 @@ class Network:
 
         Kafka 2.0.1: controller/ControllerChannelManager.scala, addNewBroker (`request.timeout.ms`)
         """
-        unanswered, broker = self.unanswered[target], self.brokers.get(target)
+        unanswered, broker, limit = self.unanswered[target], self.brokers.get(target), asyncio.timeout(None)
         try:
-            async with asyncio.timeout(None) as limit:
+            async with limit:
                 unanswered[limit] = self.clock.now() - self.delay
                 if broker is not None and broker.paused_since != math.inf:
                     self._limit(target, limit)

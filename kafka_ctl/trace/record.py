@@ -93,6 +93,11 @@ def numbered(records: Sequence[Record], seq: int) -> Record | None:
     return records[place] if place < len(records) and records[place].seq == seq else None
 
 
+def extent(records: Sequence[Record]) -> str:
+    """The numbers of the records of a whole trace, as a sentence."""
+    return f"the trace has records 0 to {len(records) - 1}" if records else "the trace has no records yet"
+
+
 class Columns(TypedDict, total=False):
     """The optional columns of `Record`, for functions that pass them on."""
 

@@ -72,7 +72,8 @@ def test_nothing_overtakes_on_one_connection() -> None:
     class Last(GivenOrder):
         def __call__(self, pending: list[Timer]) -> Timer | None:
             chosen = super().__call__(pending)
-            assert chosen is not None
+            if chosen is None:  # a periodic check comes first
+                return None
             mine = [timer for timer in pending if connection(timer) == connection(chosen)]
             assert connection(chosen) is None or chosen is mine[0]
             behind.append(len(mine) - 1 if connection(chosen) else 0)

@@ -29,7 +29,7 @@ from kafka_ctl.simulation.world import World
 from kafka_ctl.trace.catalogue import find
 from kafka_ctl.trace.details import Json
 from kafka_ctl.trace.model import ClusterModel
-from kafka_ctl.trace.record import SET, Record, Recorder
+from kafka_ctl.trace.record import SET, Record, Recorder, extent
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.elections import RULES as ELECTIONS
@@ -146,7 +146,7 @@ def why(
     happened after the record `most`, none is marked but an election's.
     """
     if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < len(trace):
-        raise BadInput(f"why({short(seq)}): the trace has records 0 to {len(trace) - 1}")
+        raise BadInput(f"why({short(seq)}): {extent(trace)}")
     found = _rule(trace, seq, Generation(generation))
     at = seq if found.at is None else found.at
     if lines is None or at > most:

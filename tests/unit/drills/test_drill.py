@@ -185,3 +185,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
         assert status(["drill", str(file), *wrong]) == 2
     assert status(["drill", "[::1]:2181", "--rack", "1=a"]) == 2
     assert "--rack" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["#", "show orders", ""])
+def test_a_text_without_a_command_is_no_drill(text: str) -> None:
+    with Lab() as lab, pytest.raises(UnknownName, match="unknown drill"):
+        drill(lab, text, jobs=1)

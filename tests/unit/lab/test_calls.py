@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from labs import until_quiet
+from prose import Prose
 
 from kafka_ctl.errors import ApiException, BadInput, ConditionNotMet, KafkaCtlError, Unavailable
 from kafka_ctl.lab.lab import COMMANDS, Lab
@@ -276,3 +278,35 @@ def test_pictures_of_anything(tmp_path: Path) -> None:
                 getattr(lab, name)(*args, **kwargs)
             except (BadInput, Unavailable) as error:
                 assert isinstance(error, Unavailable) or reported(error, name), error  # noqa: PT017
+
+
+def test_an_id_is_no_larger_than_kafkas(prose: Prose) -> None:
+    """Above that no znode could be read any more."""
+    with Lab() as lab:
+        until_quiet(lab.create_topic, "o", 1, 2)
+        for call in (
+            lambda: lab.create_topic("z", assignment={0: [2**31]}),
+            lambda: lab.create_topic("z", assignment={2**31: [1]}),
+            lambda: lab.reassign({("o", 0): [2**31]}, through="zookeeper"),
+            lambda: lab.reassign({("o", 2**31): [1]}),
+            lambda: lab.produce("o", 0, acks=[]),  # type: ignore[arg-type]
+            lambda: Lab(generation=2.4),  # type: ignore[arg-type]
+        ):
+            with prose.refused(BadInput):
+                call()
+        until_quiet(lab.kill, 1)
+        with prose.refused(BadInput):
+            lab.set_meta(1, "/d0", 2**31)
+        assert len(lab.partitions()) == 1
+    with Lab(brokers=[1, 2**31 - 1], generation="2.4") as lab:
+        assert lab.controller is not None and not lab.violations
+
+
+def test_one_unreadable_znode_hides_nothing_else() -> None:
+    """Neither from looks at the cluster nor from pictures and logs."""
+    with Lab() as lab:
+        until_quiet(lab.create_topic, "o", 1, 2)
+        until_quiet(lab.write_znode, "/brokers/topics/n", "{}")
+        until_quiet(lab.write_znode, "/admin/preferred_replica_election", "{}")
+        assert [p.topic for p in lab.partitions()] == ["o"] and lab.produce("o", 0).error is None
+        assert lab.trace.kafka_log("controller") and lab.player()
