@@ -1,5 +1,7 @@
 """What if: outcomes where the truth is known, the same whoever plays them, and what cannot be asked."""
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from kafka_ctl import Lab, drill
 from kafka_ctl.cli.commands import status
 from kafka_ctl.drills.drill import interval
 from kafka_ctl.drills.scenario import scenarios
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, UnknownName
 
 DESCRIBED = """\
 Topic: orders	PartitionCount: 2	ReplicationFactor: 3	Configs: min.insync.replicas=2
@@ -187,7 +189,28 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
     assert "--rack" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["#", "show orders", ""])
+@pytest.mark.parametrize("text", ["#", "show orders"])
 def test_a_text_without_a_command_is_no_drill(text: str) -> None:
     with Lab() as lab, pytest.raises(UnknownName, match="unknown drill"):
         drill(lab, text, jobs=1)
+
+
+SCRIPT = """
+from kafka_ctl import Lab, drill
+{guard}
+    lab = Lab(brokers=[1, 2, 3])
+    lab.create_topic("o", 4, 3)
+    lab.settle()
+    print(len(drill(lab, "any two", jobs=2).outcomes))
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "answer"), [('if __name__ == "__main__":', "3"), ("if True:", "processes cannot import this script")]
+)
+def test_a_script_that_processes_cannot_import_is_refused(guard: str, answer: str, tmp_path: Path) -> None:
+    """They would run it again, and a pool would replace those that fail, without end."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(guard=guard))
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert answer in (ended.stdout or ended.stderr) and ended.stderr.count("Traceback") == (not ended.stdout)
