@@ -445,12 +445,8 @@ class Generation:
 
     def __init__(self, name: str | Generation = "2.0", **changes: bool) -> None:
         base = name.name if isinstance(name, Generation) else name
-        if not isinstance(base, str):
-            raise BadInput(
-                f"a generation cannot be {short(base)}; it must be text: {', '.join(map(repr, GENERATIONS))}"
-            )
-        if base not in GENERATIONS:
-            raise UnknownName("generation", base, GENERATIONS)
+        if not isinstance(base, str) or base not in GENERATIONS:
+            raise UnknownName("generation", base, GENERATIONS if isinstance(base, str) else map(repr, GENERATIONS))
         values = {d.name: name.has(d.name) if isinstance(name, Generation) else d.values[base] for d in FIELDS}
         for key, value in changes.items():
             if key not in values:

@@ -173,9 +173,8 @@ class _Writer:
 
     def node(self, broker: int) -> dict[str, object]:
         """The address of a broker: from its znode, else the lab's."""
-        return {"to": broker, "host": "127.0.0.1", "port": usual_port(broker), "rack": None} | self.nodes.get(
-            broker, {}
-        )
+        usual = {"to": broker, "host": "127.0.0.1", "port": usual_port(broker), "rack": None}
+        return usual | self.nodes.get(broker, {})
 
     # The controller
 

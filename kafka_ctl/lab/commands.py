@@ -67,9 +67,9 @@ ADMIN: ContextVar[Admin | None] = ContextVar("admin", default=None)
 def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
     """A call that changes the run: refused on a closed lab, recorded for the story unless it did nothing.
 
-    It is given what its line in the story says, and refused while another thread uses the lab. Ctrl-C finds it not
-    begun, stopped between two callbacks (the story says where), or done. Its buttons, and how often walks draw it and
-    with what, stand in `menu.txt`.
+    It is given what its line in the story says, and refused while the lab runs or another thread uses it. Ctrl-C finds
+    it not begun, stopped between two callbacks (the story says where), or done. Its buttons, and how often walks draw
+    it and with what, stand in `menu.txt`.
     """
 
     @functools.wraps(method)

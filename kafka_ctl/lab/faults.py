@@ -388,9 +388,8 @@ class Faults(Commands):
         if directory not in PATHS:
             raise UnknownName("log directory", directory, PATHS)
         name = cluster if cluster is None else validate.name("a cluster", cluster)
-        meta = (
-            None if broker_id is None else BrokerMetadata(validate.integer("a broker id", broker_id, 0, MAX_ID), name)
-        )
+        id = None if broker_id is None else validate.integer("a broker id", broker_id, 0, MAX_ID)
+        meta = None if id is None else BrokerMetadata(id, name)
         change = functools.partial(files.__setitem__, directory, meta)
         self._fault("set_meta", broker, change, detail=f"{directory}: {meta or 'no file'}")
 

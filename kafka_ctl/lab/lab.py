@@ -232,7 +232,7 @@ class Lab(Faults):
     def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
         """Let time pass until `holds(lab)`, or `holds()`, is true.
 
-        Raises ConditionNotMet if not within `limit` seconds.
+        Raises ConditionNotMet if not within `limit` seconds, BadInput where `holds` calls a command.
         """
         self._require_idle("run_until")
         asked = _asked(holds, self)

@@ -304,11 +304,12 @@ class RecordedRun:
 
     def _require_idle(self, asked: str) -> None:
         """A command within another would not be where the story has it: the replay would be another run."""
-        if self._world.clock.in_callback:
-            raise BadInput(
-                f"{asked} cannot be called while the lab runs: by a condition of run_until, by a listener of the "
-                "trace, or by a function that the lab was given"
-            )
+        with self._world.clock.alone():
+            if self._world.clock.in_callback:
+                raise BadInput(
+                    f"{asked} cannot be called while the lab runs: by a condition of run_until, by a listener of the "
+                    "trace, or by a function that the lab was given"
+                )
 
     # Its story
 

@@ -234,10 +234,11 @@ class Contents:
     def withdraw(self, tp: TopicPartition, kept: Kept) -> None:
         """Forget a batch that was not appended, so that its producer can send it again."""
         self._kept[tp].remove(kept)
-        self.producer_epochs[tp].forget(kept.batch.producer)
-        for other in self._kept[tp]:
-            if other.batch.producer == kept.batch.producer:
-                self._note(tp, other.batch)
+        if (producer := kept.batch.producer) >= 0:
+            self.producer_epochs[tp].forget(producer)
+            for other in self._kept[tp]:
+                if other.batch.producer == producer:
+                    self._note(tp, other.batch)
         if kept.batch.attributes & TRANSACTIONAL:
             self._of_transactions[tp].remove(kept)
         sent = self._sent.get((tp, kept.batch.producer, kept.batch.producer_epoch))

@@ -473,7 +473,7 @@ def test_a_thread_of_0_10_that_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> 
         raise StateChangeFailed("oops")
 
     with lab_of("0.10") as lab:
-        monkeypatch.setattr(deletion, "look", fails)
+        monkeypatch.setattr(deletion, "check_topics", fails)
         until_quiet(lab.delete_topic, "orders")
         died = lab.trace.slice(kind="controller", action="thread_died")
         assert [record.actor for record in died] == ["controller-1"] and "oops" in (died[0].detail or "")

@@ -120,7 +120,7 @@ def test_a_preferred_election_that_is_refused(dying: Lab) -> None:
 def test_a_deletion_that_must_wait(dying: Lab) -> None:
     """Only the pass through the loop that found it, up to the note."""
     answer = dying.why(first(dying.trace, action="deletion_ineligible").seq)
-    assert names(answer) == ["look"]
+    assert names(answer) == ["check_topics"]
     assert marked(answer.sources[0])[-3:] == [
         "if topic not in context.topics_to_be_deleted:",
         "if topic in context.topics_ineligible and not leave_first:",
@@ -208,7 +208,7 @@ def test_a_trace_without_a_story_says_so(dying: Lab) -> None:
     """Its functions are shown, without a mark; an election's lines are known all the same."""
     record = first(dying.trace, action="deletion_ineligible")
     answer = explain(dying.trace, record.seq, "2.0")
-    assert names(answer) == ["look"]
+    assert names(answer) == ["check_topics"]
     assert [marked(source) for source in answer.sources] == [[]]
     assert answer.lines == UNKNOWN
     assert UNKNOWN in str(answer) and UNKNOWN in answer._repr_html_()

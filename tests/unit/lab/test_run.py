@@ -49,5 +49,5 @@ def test_a_command_within_the_run_is_refused(prose: Prose) -> None:
         for command in (lambda: lab.kill(3), lambda: lab.run_for(1), lambda: lab.back(), lambda: lab.run_until(bool)):
             with prose.refused(BadInput):
                 lab.run_until(partial(given, command))
-        with pytest.raises(PluginFailed, match="shutdown cannot be called while the lab runs"):
+        with prose.refused(PluginFailed):
             until_quiet(lab.kill, lab.partition("o", 0).leader)

@@ -163,11 +163,11 @@ def test_a_handler_that_raises_is_asked_between_callbacks() -> None:
 
 
 def test_an_interrupt_before_a_command_within_another_is_kept() -> None:
-    """The command within begins anew to listen, and what was pressed before it is not forgotten."""
-    with Lab(brokers=1, seed=3) as lab:
+    """The command within, of another lab, begins anew to listen; what was pressed before it is not forgotten."""
+    with Lab(brokers=1, seed=3) as lab, Lab(brokers=1) as other:
 
         def holds() -> bool:
-            lab.run_for(0.001)
+            other.run_for(0.001)
             return False
 
         clock = lab.world.clock
@@ -183,7 +183,7 @@ def test_an_interrupt_before_a_command_within_another_is_kept() -> None:
         moments: list[int] = []
 
         def pressed_after_a_command() -> bool:
-            lab.run_for(0.001)
+            other.run_for(0.001)
             moments.append(1)
             if len(moments) == 3:
                 signal.raise_signal(signal.SIGINT)
