@@ -56,6 +56,18 @@ def short(value: object) -> str:
         return "a number of very many digits"
 
 
+def raised(error: BaseException) -> str:
+    """The words about an error in a function that the kit was given, with its last line outside the kit."""
+    import os
+    import traceback
+
+    kit, libraries = os.path.dirname(__file__), (os.path.dirname(os.__file__), "site-packages")
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    own = (f.line for f in frames if not f.filename.startswith(kit) and not any(p in f.filename for p in libraries))
+    line = next(own, "")
+    return f"raised {type(error).__name__}: {error}" + (f" (in `{line}`)" if line and len(line) <= 100 else "")
+
+
 def no_command(asked: str, known: Iterable[str], program: str) -> str:
     """The sentence for a command that there is not: those that are spelled nearly so, and how to list all."""
     import difflib  # here: few programs misspell a name, and all load this module

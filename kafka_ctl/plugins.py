@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 from kafka_ctl.balance import Candidate
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import Election
-from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, UnusableFunction, short
+from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, UnusableFunction, raised, short
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -183,7 +183,7 @@ class Plugins:
         except UnusableFunction as error:
             self._fail(what, name, values, str(error), error)
         except BaseException as error:  # SystemExit, too: the program is not the function's to end
-            self._fail(what, name, values, f"raised {type(error).__name__}: {error}", error)
+            self._fail(what, name, values, raised(error), error)
 
     def _fail(
         self, what: str, name: str, values: Iterable[object], did: str, why: BaseException | None = None

@@ -12,7 +12,7 @@ from itertools import pairwise
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 
-from kafka_ctl.errors import PluginFailed, UnusableFunction, short
+from kafka_ctl.errors import PluginFailed, UnusableFunction, raised, short
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
@@ -68,7 +68,7 @@ class Exercise:
 
 def failed(error: BaseException) -> str:
     """The act of a learner's function that ended in this error, beginning with the verb."""
-    return str(error) if isinstance(error, UnusableFunction) else f"raised {type(error).__name__}: {error}"
+    return str(error) if isinstance(error, UnusableFunction) else raised(error)
 
 
 def not_callable(answer: object) -> Verdict:
