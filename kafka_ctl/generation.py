@@ -156,7 +156,7 @@ class Zookeeper(Area):
     ends_with_session: bool = _field("KAFKA-5642", False, True, True,
         doc="pending ZooKeeper requests fail when the session expires; before, they were retried in the next session")
     reports_missed_deletion: bool = _field("KAFKA-13407", True, False, False,
-        doc="the client reads `/controller` again and reports a missed deletion; since then not: no broker competes")
+        doc="the client reads `/controller` again and reports a missed deletion; without that, no broker competes")
     accepts_own_lost_write: bool = _field("KAFKA-1382", True, False, False,
         doc="a version conflict with what was just to be written counts as success")
     fences_writes: bool = _field("KAFKA-6082", False, False, True,

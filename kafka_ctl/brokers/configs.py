@@ -62,7 +62,7 @@ class TopicConfigs:
 
     def min_isr(self, tp: TopicPartition) -> int:
         """`min.insync.replicas` of the partition."""
-        with suppress(KeyError, ValueError):  # not set, or not a number, as somebody may have written any text
+        with suppress(KeyError, ValueError):  # not set, or text that is no number
             return int(self._of.get(tp, {})[MIN_ISR])
         return self.process.config[MIN_ISR]
 

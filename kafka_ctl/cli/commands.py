@@ -98,14 +98,12 @@ FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
 LOGS = ("state-change", "controller")
 VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
 ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
+JOIN = "Let the brokers of the lab join the real Kafka cluster at this chroot; they change its znodes."
 
 
 def _check_join(join: bool, zookeeper: str) -> None:
     if join and zookeeper in ("memory", "embedded"):
         raise click.UsageError("--join needs --zookeeper HOST:PORT/CHROOT, where others have a cluster")
-
-
-JOIN = "Let the brokers of the lab join the real Kafka cluster at this chroot; they change its znodes."
 
 
 @app.command(context_settings=FORWARDED)
@@ -169,7 +167,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
     _check_join(join, zookeeper)
     with Lab.replay(story, zookeeper=zookeeper, join=join) as played:
         if broker is not None and broker not in played.brokers:
-            raise UnknownName("broker", str(broker), map(str, played.brokers))
+            raise UnknownName("broker", broker, played.brokers)
         if log:
             text = kafka_log(played.trace, log, played.generation.name, broker)
         else:

@@ -118,7 +118,7 @@ def topic_partition(given: object) -> TopicPartition:
     """A topic-partition given as a pair or as text, `orders-0`."""
     pair = tuple(given.rpartition("-")[::2]) if isinstance(given, str) else given
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and pair[0]:
-        if isinstance(pair[1], int) and not isinstance(pair[1], bool) and 0 <= pair[1] <= MAX_ID:
+        if isinstance(pair[1], int) and not isinstance(pair[1], bool) and pair[1] >= 0:
             return TopicPartition(*pair)
         if isinstance(given, str) and (plain := parse_int(str(pair[1]))) is not None:
             return TopicPartition(pair[0], plain)

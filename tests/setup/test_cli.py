@@ -125,7 +125,7 @@ def test_run_prints_kafkas_log_of_one_broker(run: Runner, story: Path) -> None:
     assert reported.status == 0 and len(lines) > 5
     assert {re.search(r"\[(?:Broker|Controller) id=(\d)", line)[1] for line in lines} == {"3"}
     unknown = run("run", story, "--log", "state-change", "--broker", 7)
-    assert unknown.status == 2 and "unknown broker '7'; known: 1, 2, 3" in unknown.err
+    assert unknown.status == 2 and "unknown broker 7; known: 1, 2, 3" in unknown.err
 
 
 def test_run_plays_golden_stories(run: Runner) -> None:

@@ -72,7 +72,8 @@ def test_nothing_overtakes_on_one_connection() -> None:
     class Last(GivenOrder):
         def __call__(self, pending: list[Timer]) -> Timer | None:
             chosen = super().__call__(pending)
-            if chosen is None:  # a periodic check comes first
+            if chosen is None:  # only where there is no choice, and a periodic check comes first
+                assert len(pending) == 1 and (loop.next_time or 0.0) < pending[0].when
                 return None
             mine = [timer for timer in pending if connection(timer) == connection(chosen)]
             assert connection(chosen) is None or chosen is mine[0]

@@ -224,7 +224,7 @@ class Waits:
         self.records, self.read = records, 0
         self.open: dict[int, Wait] = {}
         self.ended: list[Wait] = []
-        self.request = float(DEFAULTS[REQUEST_TIMEOUT])
+        self.request_timeout = float(DEFAULTS[REQUEST_TIMEOUT])
         self.causes: dict[int, int | None] = {}
         """The record that caused the writing of records: an answer to their producer has that cause."""
 
@@ -250,14 +250,14 @@ class Waits:
         elif kind == "response":
             self._answered(record)
         elif kind == "broker" and action == "start" and (given := details.named(record.detail).get(REQUEST_TIMEOUT)):
-            self.request = float(given)
+            self.request_timeout = float(given)
         elif self.open:
             self._given_up(record)
 
     def _limit(self, record: Record) -> float:
         if record.action == "Produce":
             return 1000 * PRODUCE_TIMEOUT
-        return 1000 * API_TIMEOUT if number_of(record.actor) is None else self.request
+        return 1000 * API_TIMEOUT if number_of(record.actor) is None else self.request_timeout
 
     def _answered(self, record: Record) -> None:
         """An answer ends the wait that caused it; a failed attempt of a controller is made again."""

@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ from hypothesis import strategies as st
 from labs import until_quiet
 from prose import Prose
 
-from kafka_ctl.errors import ApiException, BadInput, ConditionNotMet, KafkaCtlError, Unavailable, UnknownName
+from kafka_ctl.errors import (
+    ApiException,
+    BadInput,
+    ConditionNotMet,
+    KafkaCtlError,
+    PluginFailed,
+    Unavailable,
+    UnknownName,
+)
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.story import Command
 from kafka_ctl.lab.validate import form
@@ -311,3 +320,21 @@ def test_one_unreadable_znode_hides_nothing_else() -> None:
         until_quiet(lab.write_znode, "/admin/preferred_replica_election", "{}")
         assert [p.topic for p in lab.partitions()] == ["o"] and lab.produce("o", 0).error is None
         assert lab.trace.kafka_log("controller") and lab.player()
+
+
+def test_a_command_within_the_run_is_refused(prose: Prose) -> None:
+    """It would not be where the story has it. Looking is allowed, and the lab goes on as its story says."""
+
+    def offline(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) -> None:
+        lab.shutdown(3)
+
+    def given(command: Callable[[], object]) -> bool:
+        return lab.partitions() == () or bool(command())
+
+    with Lab(seed=4, elections={"offline": offline}) as lab:
+        until_quiet(lab.create_topic, "o", 2, 2)
+        for command in (lambda: lab.kill(3), lambda: lab.run_for(1), lambda: lab.back(), lambda: lab.run_until(bool)):
+            with prose.refused(BadInput):
+                lab.run_until(partial(given, command))
+        with prose.refused(PluginFailed):
+            until_quiet(lab.kill, lab.partition("o", 0).leader)
