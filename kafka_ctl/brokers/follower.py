@@ -18,7 +18,7 @@ from enum import Enum
 
 from kafka_ctl.brokers import fetches
 from kafka_ctl.brokers.configs import TopicConfigs
-from kafka_ctl.brokers.log import Log
+from kafka_ctl.brokers.log import Log, bytes_of
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.trace import details
@@ -243,7 +243,7 @@ class FollowedPartition:
 
         A follower whose fetch reaches the end where the leader's log was at the fetch before was caught up then.
         """
-        size, now = sum(entry.size for entry in answer.entries), self.process.clock.now()
+        size, now = bytes_of(answer.entries), self.process.clock.now()
         if size or self.behind_since != math.inf:
             if offset >= answer.end:
                 self.behind_since = math.inf

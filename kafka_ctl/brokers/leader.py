@@ -29,7 +29,7 @@ from kafka_ctl.brokers.fetches import (
     OffsetsForLeaderEpochRequest,
     first_bytes,
 )
-from kafka_ctl.brokers.log import Log, entries_of
+from kafka_ctl.brokers.log import Log, bytes_of, entries_of
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.brokers.purgatory import NEVER, ClockTimer, DelayedOperation, Purgatory
 from kafka_ctl.brokers.record_deletion import RecordDeletion
@@ -228,7 +228,7 @@ class LeaderRole:
         answer = FetchResponse(entries, log.high_watermark, log.end, throttled, log_start=log.start)
         self.deletion.note_start(tp, follower, log_start)
         self.note_fetch(tp, follower, offset)
-        self.count_sent(tp, sum(entry.size for entry in entries))
+        self.count_sent(tp, bytes_of(entries))
         return answer
 
     def throttles(self, tp: TopicPartition, follower: int) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from itertools import repeat
+from operator import attrgetter
 from typing import NamedTuple
 
 SEGMENT_BYTES = 1 << 30
@@ -31,6 +32,11 @@ class Entry(NamedTuple):
 def entries_of(leader_epoch: int, values: Iterable[int], sizes: Iterable[int]) -> list[Entry]:
     """One entry for each value. `tuple` makes them without a Python call for each, which Entry's constructor needs."""
     return list(map(tuple.__new__, repeat(Entry), zip(repeat(leader_epoch), values, sizes, strict=False)))
+
+
+def bytes_of(entries: Iterable[Entry], size: Callable[[Entry], int] = attrgetter("size")) -> int:
+    """The sum of the bytes of records."""
+    return sum(map(size, entries))
 
 
 GONE = Entry(-1, -1)
@@ -62,7 +68,7 @@ class Log:
     @property
     def unflushed(self) -> int:
         """The bytes that are read again after an unclean shutdown; older segments were flushed when they were full."""
-        return min(SEGMENT_BYTES, sum(entry.size for entry in self.entries[self.recovery_point :]))
+        return min(SEGMENT_BYTES, bytes_of(self.entries[self.recovery_point :]))
 
     def truncate(self, end: int) -> list[Entry]:
         """Drop what lies at and above this offset; returns what was dropped."""

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from kafka_ctl.brokers.disk import DIRECTORIES, PATHS, STORAGE_ERROR
 from kafka_ctl.brokers.fetches import FETCH_BACKOFF, first_bytes
+from kafka_ctl.brokers.log import bytes_of
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.requests import LogDirDescription
@@ -122,7 +123,7 @@ class LogDirs:
         log = self.process.disk.logs.get(tp)
         end = 0 if log is None else log.future_end if is_future else log.end
         lag = 0 if log is None else log.end - end if is_future else max(log.high_watermark - end, 0)
-        size = 0 if log is None else sum(entry.size for entry in log.entries[:end])
+        size = 0 if log is None else bytes_of(log.entries[:end])
         return HeldCopy(tp, size, lag if tp in self.process.hosted else -1, is_future)
 
     # Questions of the replica manager
@@ -227,7 +228,7 @@ class ReplicaAlterLogDirsThread:
         log = disk.logs.get(tp)
         start = log.future_end if log is not None else 0
         entries = first_bytes(log.entries[start:]) if log is not None else []
-        size = sum(entry.size for entry in entries)
+        size = bytes_of(entries)
         if size:
             await process.clock.sleep(size * process.costs.byte)
             if tp not in self.ready or (log is not None and log.future_end != start):

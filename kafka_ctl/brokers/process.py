@@ -26,7 +26,7 @@ from kafka_ctl.brokers.fetches import (
     OffsetsForLeaderEpochRequest,
     WaitingFetch,
 )
-from kafka_ctl.brokers.log import Entry, Log
+from kafka_ctl.brokers.log import Entry, Log, bytes_of
 from kafka_ctl.brokers.replication_quota import ReplicationQuota, ReplicationQuotas
 from kafka_ctl.brokers.states import DOWN, PENDING_SHUTDOWN, RUNNING, SHUTTING_DOWN
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -256,8 +256,7 @@ class BrokerProcess:
         """Record what happens to a log: the first offset, the records, their bytes, and `by` what they are dropped."""
         state = self.hosted[tp].state
         values = details.runs([entry.value for entry in entries], [entry.leader_epoch for entry in entries])
-        size = sum(entry.size for entry in entries)
-        detail = details.write(offset=offset, records=values or None, bytes=size or None, by=by)
+        detail = details.write(offset=offset, records=values or None, bytes=bytes_of(entries) or None, by=by)
         return self.record(action, tp, leader=state.leader, leader_epoch=state.leader_epoch, detail=detail)
 
     def set_high_watermark(self, tp: TopicPartition, log: Log, offset: int) -> None:

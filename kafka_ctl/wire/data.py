@@ -9,7 +9,6 @@ log/LogValidator.scala, validateBatch; common/record/DefaultRecordBatch.java, Re
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -134,7 +133,7 @@ def _check_batch(batch: Batch, wrong: str) -> None:
     else:
         with _refusing(wrong):
             _check_number(batch.codec, batch.records)
-            deque(batches.each_record(batch), maxlen=0)
+            batches.check_records(batch)
         return
     raise Refusal(wrong, text)
 

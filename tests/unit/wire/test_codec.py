@@ -6,6 +6,8 @@ import io
 import random
 import struct
 import zlib
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -226,6 +228,48 @@ def test_a_batch_moves_without_a_new_checksum() -> None:
     assert (kept.base_offset, kept.leader_epoch) == (100, 7)
     assert kept.data[21:] == batch.data[21:]
     assert [record.offset for record in batches.read_records(kept)] == [100, 101]
+
+
+def random_record(number: int, rng: random.Random) -> Record:
+    """A record with or without key, value and headers, whose fields are short or long."""
+    blobs = [rng.choice((None, b"", bytes(rng.choice((3, 63, 64, 500, 8191, 8192, 9000))))) for _ in range(2)]
+    time = 5 + rng.choice((0, 1, 63, 64, 8191, 8192, -1, 1 << 40))
+    headers = (("h", b"x"),) if rng.random() < 0.1 else ()
+    return Record(number, time, blobs[0], blobs[1], headers)
+
+
+def refusal(check: Callable[[batches.Batch], object], batch: batches.Batch) -> str | None:
+    """Why a check refuses a batch; None where it does not."""
+    try:
+        check(batch)
+    except Malformed as error:
+        return str(error)
+    return None
+
+
+def test_records_are_checked_as_they_are_read() -> None:
+    """What a leader checks without making records, it accepts and refuses as it would when it makes them."""
+    rng, plain = random.Random(3), Counter[tuple[bool, bool]]()
+    for turn in range(4000):
+        small = turn % 2 == 0
+        given = [random_record(number, rng) for number in range(rng.randrange(1, 4))]
+        if small:
+            given = [
+                Record(number, 5, rng.choice((None, b"key")), b"v" * rng.choice((0, 3, 70))) for number in range(3)
+            ]
+        given = [record._replace(offset=record.offset + rng.choice((0, 0, 64, 8192, 1 << 20))) for record in given]
+        body = b"".join(batches.write_record(record, 0, 5) for record in given)
+        if rng.random() < 0.7:
+            place = rng.randrange(min(len(body), 40))
+            body = body[:place] + rng.choice((b"", bytes([rng.randrange(256)]))) + body[place + 1 :]
+        header = batches.read_batch(batches.write_batch([Record(0, 5, None, b"")]))
+        number = len(given) + rng.choice((0, 0, 0, -1, 1))
+        batch = header._replace(data=header.data[: batches.HEADER.size] + body, records=number)
+        wrong = refusal(batches.check_records, batch)
+        assert wrong == refusal(batches.read_records, batch)
+        plain[batches.are_plain(body, number), wrong is None] += 1
+    assert not plain[True, False]
+    assert min(plain[True, True], plain[False, True], plain[False, False]) > 300, plain
 
 
 def stream(*blocks: bytes) -> bytes:
