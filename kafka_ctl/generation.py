@@ -187,6 +187,8 @@ class Failover(Area):
         doc="a controller that resigns forgets its reassignments")
     clears_isr_notifications: bool = _field("KAFKA-5642", False, True, True,
         doc="a new controller deletes the notifications meant for the last one")
+    gives_up_lost_epoch: bool = _field("KAFKA-5642", False, True, True,
+        doc="a broker that cannot raise the epoch, as another one has done so, gives up; before, it went on without")
     stops_dead_replicas_at_startup: bool = _field("KAFKA-3143", False, False, True,
         doc="a new controller takes replicas on dead brokers out of their ISRs")
 

@@ -34,7 +34,7 @@ from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.brokers.purgatory import NEVER, ClockTimer, DelayedOperation, Purgatory
 from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.errors import ConnectionLoss, NoNode, SessionExpired
+from kafka_ctl.errors import BadInput, ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
 from kafka_ctl.requests import ALL, ProduceRequest, Response
 from kafka_ctl.trace import details
@@ -323,11 +323,14 @@ class LeaderRole:
         return at, until, end, leaders_end, most
 
     def _caught_up_until(self, tp: TopicPartition, id: int) -> tuple[float, bool]:
-        """The last time that a follower had everything, infinity if it has now; and True if it has stopped fetching."""
-        lag = self.process.network.lag(id, self.process.id, tp)
-        if lag.silent_since == math.inf:
-            return lag.late_since, False
-        return max(lag.silent_since, self.process.hosted[tp].led_since), True
+        """The last time that a follower had everything, infinity if it has now; and True if it has stopped fetching.
+
+        A LeaderAndIsr sets it for each member of the ISR, also where the leader stays.
+        Kafka 2.0.1: cluster/Partition.scala, makeLeader (resetLastCaughtUpTime)
+        """
+        lag, state_since = self.process.network.lag(id, self.process.id, tp), self.process.hosted[tp].state_since
+        is_silent = lag.silent_since != math.inf
+        return max(lag.silent_since if is_silent else lag.late_since, state_since), is_silent
 
     def _log_ends(self, tp: TopicPartition, id: int) -> tuple[int, int]:
         """The ends of the logs of a follower and of the leader, in the leader's memory; both 0 without a log."""
@@ -422,8 +425,7 @@ class LeaderRole:
         data = TopicPartitionStateZNode.encode(state)
         answer = await zk.write(Set(path, data, state.zk_version))
         refuses = self.process.generation.bugs.refuses_own_isr
-        equal: Callable[[str, str], bool] | None = None if refuses else str.__eq__
-        is_done = self.process.world.plugins.rule("own_write", equal)
+        is_done = self.process.world.plugins.rule("own_write", None if refuses else say_the_same)
         if answer.error == "BADVERSION" and is_done:
             there = await zk.read(path)
             stored = there.value.decode(errors="replace") if isinstance(there.value, bytes) else ""
@@ -476,6 +478,17 @@ class LeaderRole:
     def state_key(self) -> str:
         """The state for the explorer: the ISRs still to be announced."""
         return f"{self._changed}"
+
+
+def say_the_same(wanted: str, stored: str) -> bool:
+    """True if two texts of a `state` znode have the same leader, leader epoch, ISR and controller epoch.
+
+    Kafka 2.0.1: utils/ReplicationUtils.scala, checkLeaderAndIsrZkData
+    """
+    try:
+        return TopicPartitionStateZNode.decode(stored.encode()) == TopicPartitionStateZNode.decode(wanted.encode())
+    except BadInput:
+        return False
 
 
 class FollowerFetch(DelayedOperation):

@@ -144,8 +144,8 @@ class HostedPartition:
 
     state: LeaderAndIsr
     replicas: tuple[int, ...]
-    led_since: float = 0.0
-    """The time at which this broker became its leader, in seconds."""
+    state_since: float = 0.0
+    """The time of the last LeaderAndIsr that it was taken from, in seconds."""
 
 
 class BrokerProcess:

@@ -152,9 +152,7 @@ class ReplicaManager:
         before = self.process.hosted.get(tp)
         fetcher = "" if leads or not known else self.follower.fetcher_of(before.state if before else None, state)
         if known:
-            stays = before is not None and before.state.leader == process.id and leads
-            led_since = before.led_since if before is not None and stays else process.clock.now()
-            self.process.hosted[tp] = HostedPartition(state, sent.replicas, led_since)
+            self.process.hosted[tp] = HostedPartition(state, sent.replicas, process.clock.now())
         else:  # the copy is made, but the state of the request is not kept: the next request may repeat it
             self.process.hosted.setdefault(tp, HostedPartition(LeaderAndIsr(NO_LEADER, (), -1), sent.replicas))
         process.trace.about(

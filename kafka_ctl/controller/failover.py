@@ -15,9 +15,10 @@ from collections.abc import Awaitable, Callable
 from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental, rebalance, topics
 from kafka_ctl.controller.context import SURVIVORS
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, NodeExists
+from kafka_ctl.errors import BadInput, BadVersion, ControllerMoved, KafkaCtlError, NodeExists
 from kafka_ctl.plugins import STEPS
 from kafka_ctl.zookeeper import znodes
+from kafka_ctl.zookeeper.kafka_client import MOVED
 from kafka_ctl.zookeeper.store import Delete
 
 # The race
@@ -97,17 +98,14 @@ async def elect_once(env: Controller) -> None:
             env.active_id = env.id
         await become_controller(env)
         env.last_election = (len(env.trace), "")
-    except ControllerMoved as error:
-        if not env.generation.zookeeper.fences_writes:
-            env.log("election_failed", error=str(error))
-            await trigger_move(env)
-            return
-        await controller_change(env)
-        env.log("other_elected" if env.active_id != -1 else "elected_and_resigned", elected=env.active_id)
-    except NodeExists:
-        env.active_id = await env.zk.controller_id()
-        env.log("other_elected" if env.active_id != -1 else "elected_and_resigned", elected=env.active_id)
     except KafkaCtlError as error:
+        if isinstance(error, ControllerMoved if env.generation.zookeeper.fences_writes else NodeExists):
+            if isinstance(error, ControllerMoved):
+                await controller_change(env)
+            else:
+                env.active_id = await env.zk.controller_id()
+            env.log("other_elected" if env.active_id != -1 else "elected_and_resigned", elected=env.active_id)
+            return
         env.log("election_failed", error=str(error))
         if isinstance(error, BadInput):
             env.last_election = (len(env.trace), str(error))
@@ -151,11 +149,15 @@ async def read_epoch(env: Controller) -> None:
 
 
 async def increment_epoch(env: Controller) -> None:
-    """Write the next epoch on condition that it has not changed since we read it. Raises ControllerMoved if it has."""
-    context = env.context
-    written = await env.zk.raise_controller_epoch(context.epoch + 1, context.epoch_zk_version)
-    context.epoch, context.epoch_zk_version = written
-    context.elected = True
+    """Write the next epoch if the znode is as we read it. Else raise ControllerMoved; 0.10 keeps the old epoch."""
+    try:
+        written = await env.zk.raise_controller_epoch(env.context.epoch + 1, env.context.epoch_zk_version)
+        env.context.epoch, env.context.epoch_zk_version = written
+    except BadVersion as error:
+        if env.generation.failover.gives_up_lost_epoch:
+            raise ControllerMoved(MOVED) from None
+        env.log("epoch_not_incremented", error=str(error))
+    env.context.elected = True
     env.log("epoch_incremented", epoch=env.context.epoch)
 
 

@@ -29,7 +29,7 @@ Requests = dict[TopicPartition, tuple[int, ...]]
 
 async def initialize(env: Controller) -> None:
     """At failover: keep the requested reassignments; 0.10 drops those that are done or have no topic."""
-    requested = await read_request(env)
+    requested = await read_request(env) or {}
     env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in requested.items()})
     if env.generation.reassignment.drops_finished_requests:
         assigned = env.context.assigned
@@ -56,7 +56,7 @@ async def partition_reassignment(env: Controller) -> None:
     """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
     if not await listeners.watch_reassignment(env):
         return
-    requested = await read_request(env)
+    requested = await read_request(env) or {}
     fresh = requested
     if not env.generation.reassignment.requests_begin_when_created:  # our own changes are noticed, too
         fresh = {tp: target for tp, target in requested.items() if tp not in env.context.reassigning}
@@ -293,8 +293,8 @@ async def write_assignment(env: Controller, topic: str) -> None:
 # The request in ZooKeeper
 
 
-async def read_request(env: Controller) -> Requests:
-    """The contents of `/admin/reassign_partitions`; empty if it is missing or cannot be read.
+async def read_request(env: Controller) -> Requests | None:
+    """The contents of `/admin/reassign_partitions`; None if it is missing, empty if it cannot be read.
 
     The administrator's tool writes it. While it is there, no other reassignment can be asked for.
     """
@@ -328,7 +328,7 @@ async def forget(env: Controller, partitions: Iterable[TopicPartition]) -> None:
             listeners.forget_state(env, tp)
         if together:
             env.log("reassignment_removed", partitions=[str(tp) for tp in each])
-        requested = env.context.reassigning if together else await read_request(env)
+        requested = env.context.reassigning if together else await read_request(env) or {}
         await write_request(env, {tp: target for tp, target in requested.items() if tp not in each})
         for tp in each:
             env.context.reassigning.pop(tp, None)

@@ -43,7 +43,7 @@ async def partition_reassignment(env: Controller) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
     if not await listeners.watch_reassignment(env):
         return set()
-    requested = await reassignment.read_request(env)
+    requested = await reassignment.read_request(env) or {}
     refused = await _apply(env, requested)
     if refused:
         env.log("zk_reassignment_failed", partitions={str(tp): refused[tp].code for tp in sorted(refused)})
@@ -183,9 +183,8 @@ async def _write(env: Controller, tp: TopicPartition, assignment: ReplicaAssignm
 
 
 async def _drop_requests(env: Controller, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
-    """Take partitions out of `/admin/reassign_partitions`, if it is there."""
-    requested = await reassignment.read_request(env)
-    if requested:
+    """Take partitions out of `/admin/reassign_partitions`, and delete it if nothing is left."""
+    if (requested := await reassignment.read_request(env)) is not None:
         rest = {tp: replicas for tp, replicas in requested.items() if not unwanted(tp, replicas)}
         gone = {str(tp): list(replicas) for tp, replicas in requested.items() if tp not in rest}
         env.log("reassignment_removed", partitions=list(gone), targets=gone)

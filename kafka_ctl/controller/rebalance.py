@@ -43,9 +43,9 @@ UNAVAILABLE = {
 
 
 async def pending(env: Controller) -> list[TopicPartition]:
-    """At failover: the elections that the last controller did not get to and that are still wanted."""
+    """At failover: the requested elections still to be done. Raises StateChangeFailed for what never had a leader."""
     requested, deleting = await env.zk.preferred_elections(), env.context.topics_to_be_deleted
-    done = [tp for tp in requested if not env.context.assigned(tp) or env.context.led_by_preferred(tp)]
+    done = [tp for tp in requested if not (ar := env.context.assigned(tp)) or env.context.leader_of(tp) == ar[0]]
     to_be_deleted = [tp for tp in requested if tp not in done and tp.topic in deleting]
     rest = [tp for tp in requested if tp not in done and tp not in to_be_deleted]
     found = {"preferred_undergoing": requested, "preferred_completed": done, "preferred_skipped": to_be_deleted}

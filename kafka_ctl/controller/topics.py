@@ -11,7 +11,7 @@ from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.election import Strategy
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import NoNode
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
@@ -85,8 +85,7 @@ def _take(
 ) -> list[TopicPartition]:
     """Take new partitions into the context."""
     partitions = env.context.add(assignments)
-    named = {str(tp): list(env.context.assigned(tp)) for tp in partitions}
-    env.log(message, **fields, assignment=named)
+    env.log(message, **fields, assignment={str(tp): list(env.context.assigned(tp)) for tp in partitions})
     return partitions
 
 
@@ -106,5 +105,5 @@ async def refresh_leadership(env: Controller, partitions: Iterable[TopicPartitio
         state = found[tp]
         if isinstance(state, LeaderAndIsr):
             env.context.leadership[tp] = state
-        elif isinstance(state, BadInput):
+        elif not isinstance(state, NoNode):
             raise state

@@ -78,7 +78,12 @@ class ZooKeeperClient:
     async def handle_node_and_check(self, path: str, handler: Handler) -> bool:
         """Register a handler, arm the watch, and say whether the znode is there."""
         self._nodes[path] = handler
-        return (await self.send([Exists(path, watch=True)]))[0].error is None
+        return await self.exists(path, watch=True)
+
+    async def exists(self, path: str, watch: bool = False) -> bool:
+        """True if a znode exists. Raises every error but NONODE."""
+        answer = (await self.send([Exists(path, watch)]))[0]
+        return answer.error != "NONODE" and answer.checked().error is None
 
     def forget_node(self, path: str) -> None:
         self._nodes.pop(path, None)
@@ -152,11 +157,7 @@ class ZooKeeperClient:
 
     async def controller_id(self) -> int:
         """The broker named in `/controller`, -1 if there is none, or no JSON."""
-        answer = await self.read(ControllerZNode.path())
-        if answer.error == "NONODE":
-            return -1
-        answer.checked()
-        assert isinstance(answer.value, bytes)
+        data = (await self.read(ControllerZNode.path())).data_if_any
         with suppress(NotJson):
-            return ControllerZNode.decode(answer.value)
+            return -1 if data is None else ControllerZNode.decode(data)
         return -1

@@ -16,7 +16,7 @@ from kafka_ctl.errors import BadInput, ControllerMoved, NodeExists, NoNode, ZooK
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.json_fields import NotJson
-from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Multi, Result, Set
+from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Multi, Result, Set
 
 T = TypeVar("T")
 Write = Create | Set | Delete
@@ -49,7 +49,7 @@ class KafkaZkClient:
         self.forget_node, self.forget_children = client.forget_node, client.forget_children
         self.handle_node_and_check, self.create_ephemeral = client.handle_node_and_check, client.create_ephemeral
         self.read, self.read_children, self.read_all = client.read, client.read_children, client.read_all
-        self.controller_id, self.send = client.controller_id, client.send
+        self.controller_id, self.send, self.exists = client.controller_id, client.send, client.exists
 
     async def write_all(self, ops: Sequence[Write]) -> list[Result]:
         """Write behind the fence; ControllerMoved when another controller has been elected since."""
@@ -73,16 +73,11 @@ class KafkaZkClient:
     async def write(self, op: Write) -> Result:
         return (await self.write_all([op]))[0]
 
-    async def exists(self, path: str) -> bool:
-        """True if a znode exists."""
-        return (await self.send([Exists(path)]))[0].error is None
-
     async def controller_epoch(self) -> tuple[int, int] | None:
-        """The last controller's epoch and the version of its znode; None if it cannot be read."""
+        """The last controller's epoch and the version of its znode; None if there is none."""
         answer = await self.read(znodes.ControllerEpochZNode.path())
-        if not isinstance(answer.value, bytes):
-            return None
-        return znodes.ControllerEpochZNode.decode(answer.value), answer.found.version
+        data = answer.data_if_any
+        return None if data is None else (znodes.ControllerEpochZNode.decode(data), answer.found.version)
 
     async def register_controller(self, broker: int, data: bytes) -> tuple[int, int]:
         """Create `/controller` and raise the epoch in one transaction; the new epoch and its zk_version.
@@ -108,7 +103,8 @@ class KafkaZkClient:
     async def raise_controller_epoch(self, epoch: int, zk_version: int) -> tuple[int, int]:
         """Write an epoch on condition of the zk_version; the epoch written and the zk_version to go on with.
 
-        Where there is none yet, the first one is written. Raises ControllerMoved when another broker did so first.
+        Where there is none yet, the first one is written. Raises BadVersion when another broker has raised it since,
+        ControllerMoved when another broker wrote the first one.
         Kafka 2.0.1: controller/KafkaController.scala, incrementControllerEpoch
         """
         path, encode = znodes.ControllerEpochZNode.path(), znodes.ControllerEpochZNode.encode
@@ -120,6 +116,8 @@ class KafkaZkClient:
             if created.error != "NODEEXISTS":
                 created.checked()
                 return FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
+        if answer.error == "BADVERSION":
+            raise answer.exception
         raise ControllerMoved(MOVED)
 
     async def broker_ids(self) -> list[int]:
@@ -130,9 +128,9 @@ class KafkaZkClient:
         """The registrations of these brokers; a broker that has vanished is left out."""
         answers = await self.read_all(znodes.BrokerIdZNode.path(b) for b in ids)
         return {
-            broker: znodes.BrokerIdZNode.decode(answer.data, broker, answer.found.czxid)
+            broker: znodes.BrokerIdZNode.decode(data, broker, answer.found.czxid)
             for broker, answer in zip(ids, answers, strict=True)
-            if answer.error is None
+            if (data := answer.data_if_any) is not None
         }
 
     async def assignments(
@@ -146,10 +144,10 @@ class KafkaZkClient:
         answers = await self.read_all(znodes.TopicZNode.path(t) for t in names)
         found: dict[str, dict[int, ReplicaAssignment]] = {}
         for topic, answer in zip(names, answers, strict=True):
-            if isinstance(answer.value, bytes):
+            if (data := answer.data_if_any) is not None:
                 found[topic] = {}
                 with suppress(NotJson):
-                    found[topic] = znodes.TopicZNode.decode(answer.value, topic, ascending)
+                    found[topic] = znodes.TopicZNode.decode(data, topic, ascending)
         return found
 
     async def set_assignment(self, topic: str, assignment: Mapping[int, ReplicaAssignment], version: int) -> Result:
@@ -210,8 +208,10 @@ class KafkaZkClient:
         return {tp: a.exception for tp, a in zip(states, answers, strict=True) if a.error is not None}
 
     async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
-        """Leader and ISR of one partition, None if it has none yet."""
+        """Leader and ISR of one partition, None if it has none yet. Raises every error but NoNode."""
         found = (await self.states((partition,)))[partition]
+        if isinstance(found, Exception) and not isinstance(found, NoNode):
+            raise found
         return found if isinstance(found, LeaderAndIsr) else None
 
     async def delete_tree(self, path: str) -> None:
@@ -248,29 +248,29 @@ class KafkaZkClient:
         """The notifications with these names that are there and can be read."""
         found = []
         for name, answer in zip(names, await self.read_all(f"{parent}/{n}" for n in names), strict=True):
-            if answer.error is None and isinstance(answer.value, bytes):
+            if (data := answer.data_if_any) is not None:
                 with suppress(NotJson):
-                    found.append(decode(answer.value, znodes.sequence_number(name)))
+                    found.append(decode(data, znodes.sequence_number(name)))
         return found
 
     # What administrators ask for
 
-    async def reassignments(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """The contents of `/admin/reassign_partitions`; empty if it is missing. Raises BadInput if it is malformed.
+    async def reassignments(self) -> dict[TopicPartition, tuple[int, ...]] | None:
+        """The contents of `/admin/reassign_partitions`; None if it is missing. Raises BadInput if it is malformed.
 
         Kafka 2.0.1: zk/KafkaZkClient.scala, getPartitionReassignment
         """
-        answer = await self.read(znodes.ReassignPartitionsZNode.path())
-        return znodes.ReassignPartitionsZNode.decode(answer.value) if isinstance(answer.value, bytes) else {}
+        data = (await self.read(znodes.ReassignPartitionsZNode.path())).data_if_any
+        return None if data is None else znodes.ReassignPartitionsZNode.decode(data)
 
     async def preferred_elections(self) -> list[TopicPartition]:
         """The contents of `/admin/preferred_replica_election`; empty if it is missing or no JSON.
 
         Kafka 2.0.1: zk/KafkaZkClient.scala, getPreferredReplicaElection
         """
-        answer = await self.read(znodes.PreferredReplicaElectionZNode.path())
+        data = (await self.read(znodes.PreferredReplicaElectionZNode.path())).data_if_any
         with suppress(NotJson):
-            return znodes.PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
+            return [] if data is None else znodes.PreferredReplicaElectionZNode.decode(data)
         return []
 
     async def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -284,8 +284,9 @@ class KafkaZkClient:
 
 
 async def read_config(zk: KafkaZkClient, kind: str, name: str) -> dict[str, str]:
-    """The settings of `topics/orders` or `brokers/1`, as `config_of` finds them."""
-    return config_of(await zk.read(znodes.ConfigEntityZNode.path(kind, name)), kind, name)
+    """The settings of `topics/orders` or `brokers/1`, as `config_of` finds them. Raises every error but NoNode."""
+    answer = await zk.read(znodes.ConfigEntityZNode.path(kind, name))
+    return {} if answer.data_if_any is None else config_of(answer, kind, name)
 
 
 def config_of(answer: Result, kind: str, name: str) -> dict[str, str]:

@@ -132,6 +132,11 @@ class Result(NamedTuple):
         return self.value
 
     @property
+    def data_if_any(self) -> bytes | None:
+        """The data that a Get has read, None where the znode is missing. Raises every other error."""
+        return None if self.error == "NONODE" else self.checked().data
+
+    @property
     def found(self) -> Stat:
         """The stat that came with an answer without error."""
         assert self.stat is not None

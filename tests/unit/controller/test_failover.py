@@ -392,6 +392,23 @@ def test_a_deposed_controller_of_2_4_cannot_write_and_one_of_2_0_can() -> None:
     assert written == {"2.0": True, "2.4": False}
 
 
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_a_session_that_ends_while_brokers_are_read_kills_no_broker(generation: str) -> None:
+    """The event fails; an answer that never came says nothing about a broker."""
+    with in_any(generation) as lab:
+        since = len(lab.trace)
+        lab.kill(3)
+        ids = {"actor": "broker-1", "path": "/brokers/ids", "action": "children"}
+        lab.run_until(lambda now: bool(now.trace.slice(since, **ids)))
+        lab.run_for(0.00015)
+        lab.expire_session(1)
+        lab.settle()
+        logged = [record.action for record in lab.trace.slice(since, kind="controller", actor="controller-1")]
+        assert "error_processing" in logged
+        assert "brokers_changed" not in logged
+        assert not lab.trace.slice(since, kind="partition", actor="controller-1")
+
+
 @pytest.mark.parametrize(("generation", "done"), [("0.10", True), ("2.0", False)])
 def test_what_waits_for_zookeeper_when_the_session_expires(generation: str, done: bool) -> None:
     """zkclient, which 0.10 used, does it in the next session as if nothing had happened."""

@@ -371,6 +371,18 @@ def test_the_api_takes_over_from_the_request_and_a_failover_does_not_revert_it()
         assert "/admin/reassign_partitions" not in lab.znodes()
 
 
+@pytest.mark.parametrize("requested", ['{"version":1,"partitions":[]}', "no json"])
+def test_a_request_for_nothing_does_not_outlive_the_next_move(requested: str) -> None:
+    """2.4 asks whether the znode exists, not whether it names a partition; the tool can write the next one then."""
+    with opened("2.4", (2, 3)) as lab:
+        until_quiet(lab.write_znode, "/admin/reassign_partitions", requested)
+        assert "/admin/reassign_partitions" in lab.znodes()
+        until_quiet(lab.reassign, {ORDERS: [4, 5]})
+        assert "/admin/reassign_partitions" not in lab.znodes()
+        until_quiet(lab.reassign, {ORDERS: [2, 3]}, through="zookeeper")
+        assert lab.partition(*ORDERS).replicas == (2, 3)
+
+
 @tabled
 def test_the_api_refuses_with_kafkas_errors(target: list[int], code: str, text: str) -> None:
     with opened("2.4") as lab:

@@ -69,6 +69,25 @@ def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
+@pytest.mark.parametrize(("generation", "fails"), [("0.10", True), ("2.0", False), ("2.4", False)])
+def test_a_requested_election_of_what_never_had_a_leader_and_a_failover(generation: str, fails: bool) -> None:
+    """0.10 looks at the leader before it has started the state machines: no broker can become controller."""
+    with Lab(brokers=3, generation=generation, seed=1, config=CALM) as lab:
+        play(lab, "kill 3; settle")
+        until_quiet(lab.create_topic, "orders", assignment={0: [3]})
+        until_quiet(lab.elect_preferred, [ORDERS])
+        since = len(lab.trace)
+        lab.kill(1)
+        lab.start(3)
+        lab.run_until(
+            lambda now: bool(now.trace.slice(since, action={"election_failed", "ready"})[2 * fails :]), limit=60
+        )
+        failed = lab.trace.slice(since, action="election_failed")
+        assert all("key not found: orders-0" in (record.detail or "") for record in failed[:2])
+        assert (len({record.actor for record in failed}) == 2) == fails
+        assert not fails or "/admin/preferred_replica_election" in lab.znodes()
+
+
 @pytest.mark.parametrize(("generation", "raised"), [("0.10", 0), ("2.0", 1), ("2.4", 0)])
 def test_whoever_leads_already_is_elected_again_by_2_0_only(generation: str, raised: int) -> None:
     with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:

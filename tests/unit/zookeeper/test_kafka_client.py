@@ -1,13 +1,13 @@
 """A controller's client of ZooKeeper, where the answers are written down: of other controllers, and of bad data."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TypeVar
 
 import pytest
 
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from kafka_ctl.errors import BadInput, ControllerMoved, NoNode, ZooKeeperError
+from kafka_ctl.errors import BadInput, BadVersion, ControllerMoved, NoNode, SessionExpired, ZooKeeperError
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, read_config
 from kafka_ctl.zookeeper.store import Exists, Op, Result, Stat
@@ -69,11 +69,38 @@ def test_another_error_of_the_transaction_is_raised() -> None:
 def test_the_epoch_is_raised_where_no_other_controller_has_raised_it() -> None:
     assert asked(client(Result(OP, stat=STAT)).raise_controller_epoch(5, 7)) == (5, 8)
     assert asked(client(error("NONODE"), DONE).raise_controller_epoch(5, 7)) == (1, 1)
-    for answers in ([error("BADVERSION")], [error("NONODE"), error("NODEEXISTS")]):
-        with pytest.raises(ControllerMoved, match="Aborting controller startup"):
+    for answers, raised in (
+        ([error("BADVERSION")], BadVersion),
+        ([error("NONODE"), error("NODEEXISTS")], ControllerMoved),
+    ):
+        with pytest.raises(raised):
             asked(client(*answers).raise_controller_epoch(5, 7))
     with pytest.raises(ZooKeeperError):
         asked(client(error("NONODE"), error("NOAUTH")).raise_controller_epoch(5, 7))
+
+
+TP = TopicPartition("orders", 0)
+READS: dict[str, Callable[[KafkaZkClient], Coroutine[object, None, object]]] = {
+    "brokers": lambda zk: zk.brokers([1]),
+    "assignments": lambda zk: zk.assignments(["orders"]),
+    "state": lambda zk: zk.state(TP),
+    "notifications": lambda zk: zk.notifications("/isr_change_notification", ["isr_change_1"], lambda data, _: data),
+    "reassignments": lambda zk: zk.reassignments(),
+    "preferred_elections": lambda zk: zk.preferred_elections(),
+    "controller_epoch": lambda zk: zk.controller_epoch(),
+    "controller_id": lambda zk: zk.controller_id(),
+    "exists": lambda zk: zk.exists("/"),
+    "handle_node_and_check": lambda zk: zk.handle_node_and_check("/", lambda kind: None),
+    "read_config": lambda zk: read_config(zk, "topics", "orders"),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_that_was_not_answered_finds_nothing_missing(name: str) -> None:
+    """Only NONODE says that there is nothing."""
+    assert not asked(READS[name](client(error("NONODE")))) or name == "controller_id"
+    with pytest.raises(SessionExpired):
+        asked(READS[name](client(error("SESSIONEXPIRED"))))
 
 
 def test_a_topic_without_json_assigns_nothing() -> None:
@@ -96,6 +123,6 @@ def test_settings_and_requests_without_json() -> None:
     assert asked(read_config(client(NOT_JSON), "brokers", "1")) == {}
     assert asked(client(NOT_JSON).preferred_elections()) == []
     assert asked(client(error("NONODE")).preferred_elections()) == []
-    assert asked(client(error("NONODE")).reassignments()) == {}
+    assert asked(client(error("NONODE")).reassignments()) is None
     with pytest.raises(BadInput):
         asked(client(NOT_JSON).reassignments())
