@@ -7,15 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from foreign import watched
 from history_plain import BUSY
-from labs import play
+from labs import play, until_quiet
 from prose import Prose
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from sparkcluster import SHORT_LIVED
 from waiting import eventually
 
@@ -345,6 +346,36 @@ def test_logs_of_two_brokers_as_a_stream(trace: Trace, tmp_path: Path) -> None:
     now = rows(live.latest(reported), "topic", "partition", "state", "leader")
     assert now == sorted((*key, *value) for key, value in expected.items())
     assert reported.count() == len([*Leaders().rows(trace)])
+
+
+def test_live_answers_follow_a_watched_trace(tmp_path: Path) -> None:
+    """As the cluster was found, then a failover: leaders, missing replicas the controller as in ZooKeeper."""
+
+    def answered(question: Callable[[DataFrame], DataFrame]) -> list[Row]:
+        live.grow(watch.trace, tmp_path / "records")
+        out = tmp_path / question.__name__
+        query = live.keep(question(live.traces(spark(), tmp_path / "records")), out, once=True)
+        assert query.awaitTermination(300)
+        return live.latest(spark().read.parquet(str(out))).collect()
+
+    with Lab(brokers=3, generation="2.4", seed=1) as lab:
+        lab.create_topic("t", assignment={0: [1, 2], 1: [2, 3], 2: [3, 1]})
+        lab.settle()
+        first = lab.controller.id
+        with watched(lab) as watch:
+            for change in (None, lab.kill, lab.start):
+                if change is not None:
+                    until_quiet(change, first)
+                watch.settle()
+                now = {(p.topic, p.partition): p for p in lab.partitions()}
+                assert {(r.topic, r.partition): r.leader for r in answered(live.leaders)} == {
+                    tp: p.leader for tp, p in now.items()
+                }
+                missing = {(r.topic, r.partition): r.missing for r in answered(live.under_replicated)}
+                assert {tp: sorted(ids or ()) for tp, ids in missing.items() if ids} == {
+                    tp: sorted(set(p.replicas) - set(p.isr)) for tp, p in now.items() if len(p.isr) < len(p.replicas)
+                }
+            assert [row.controller for row in answered(live.controllers)] == [lab.controller.id]
 
 
 def test_a_folder_holds_histories_whose_names_begin_alike(tmp_path: Path) -> None:
