@@ -42,6 +42,7 @@ kill 1
 settle
 """
 """Broker 1, alone in the ISR, dies with two records that only it has."""
+ASSIGNMENTS = (1, 2, 3), (3, 1, 2)
 STORIES = {
     "all in sync": OPENING + TOPIC + "kill 1\nsettle\n",
     "caught up late": OPENING + TOPIC + LATE + "kill 1\nsettle\n",
@@ -77,18 +78,18 @@ def isrs(assignment: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 def offline_cases() -> Iterator[Offline]:
     """Every ISR and set of live brokers, for two assignments of three replicas, unclean election off and on."""
-    for assignment in ((1, 2, 3), (3, 1, 2)):
+    for assignment in ASSIGNMENTS:
         for isr in isrs(assignment):
             for live in subsets(assignment):
                 yield from ((assignment, isr, live, unclean) for unclean in (False, True))
 
 
 def shutdown_cases() -> Iterator[Shutdown]:
-    """Every ISR and set of live brokers, with one or two of these leaving."""
-    for isr in isrs((1, 2, 3)):
-        for live in subsets((1, 2, 3)):
-            for leaving in ({1}, {1, 2}, {3}):
-                yield (1, 2, 3), isr, live, frozenset(leaving)
+    """Every ISR and set of live brokers, for two assignments of three replicas, with one or two of these leaving."""
+    for assignment in ASSIGNMENTS:
+        for isr in isrs(assignment):
+            for live in subsets(assignment):
+                yield from ((assignment, isr, live, frozenset(leaving)) for leaving in ({1}, {1, 2}, {3}))
 
 
 def explain_offline(case: Offline, got: Election | None, expected: Election | None) -> str:
@@ -152,10 +153,12 @@ def explain_shutdown(case: Shutdown, got: Election | None, expected: Election | 
         return f"Broker {leader} is not in the ISR {isr}; a controlled shutdown is never unclean."
     assert expected is not None, "this broker, at least"
     if leader != expected[0]:
-        return (
-            f"You took the ISR's order: broker {leader}. So did Kafka before 0.10.0 (KAFKA-3670), and after a rolling "
-            f"restart few brokers led nearly everything. The walk goes along the assignment {assignment}."
+        before = (
+            "So did Kafka before 0.10.0 (KAFKA-3670), and after a rolling restart few brokers led nearly everything."
         )
+        first = next(r for r in isr if r in live and r not in leaving)
+        taken = f"the ISR's order: broker {leader}. {before}" if leader == first else f"another order: broker {leader}."
+        return f"You took {taken} The walk goes along the assignment {assignment}."
     if dropped := [r for r in isr if r not in members and r not in leaving]:
         return (
             f"Your ISR {members} has lost broker {dropped[0]}, which is not leaving. Only those that leave go here; "

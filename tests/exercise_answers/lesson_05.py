@@ -84,6 +84,11 @@ def out_of_sync(assignment: tuple, isr: tuple, live: frozenset, shutting_down: f
     return (staying[0], [r for r in isr if r not in shutting_down]) if staying else None
 
 
+def lowest_id(assignment: tuple, isr: tuple, live: frozenset, shutting_down: frozenset) -> Any:
+    fit = [r for r in assignment if r in isr and r in live and r not in shutting_down]
+    return (min(fit), [r for r in isr if r not in shutting_down]) if fit else None
+
+
 RIGHT: dict[str, list[Any]] = {
     "05.2": [offline_leader, with_sets],
     "05.3": [controlled_shutdown_leader, filtered],
@@ -108,6 +113,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (leaving_stays_in_isr, "it may be elected again"),
         (dead_leave_too, "which is not leaving"),
         (head_of_isr, "KAFKA-3670"),
+        (lowest_id, "You took another order: broker 2. The walk goes along the assignment (3, 1, 2)"),
         (out_of_sync, "a controlled shutdown is never unclean"),
         (lambda *case: None, "though a replica may lead that is alive"),
     ],

@@ -30,6 +30,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda now, since, mine, end, limit: end - mine > 4000, "follower_end=1, leader_end=3"),
         (lambda now, since, mine, end, limit: False, "acks=all waits for it"),
         (lambda now, since, mine, end, limit: mine != end and now - since > 1000 * limit, "It has been behind for"),
+        (lambda now, since, mine, end, limit: mine < end and now - since > 10_000, "but not yet for 30 s"),
         (lambda now, since, mine, end, limit: None, "end with a `return`"),
         (lambda follower: False, "Its parameters are not those"),
     ],
