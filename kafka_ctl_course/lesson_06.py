@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import product
 
@@ -142,6 +143,14 @@ def is_done(wanted, stored):
 '''
 """The function that learners get."""
 
+
+def written_before(**other: object) -> str:
+    """Commands by which orders-0 has another state, written by hand, when its leader is about to shrink the ISR."""
+    state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1, 2]} | other
+    path, text = "/brokers/topics/orders/partitions/0/state", json.dumps(state, separators=(",", ":"))
+    return f"lag 3 orders 0; write_znode {path} '{text}'; run_for 30"
+
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="06.1",
@@ -211,6 +220,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ticket="KAFKA-1382",
         occasion="own_write",
         given=BROKEN,
+        stories={
+            "another ISR is there": written_before(isr=[1, 3]),
+            "the same ISR is there, with another leader epoch": written_before(leader_epoch=5),
+            "the same ISR is there, by another controller": written_before(controller_epoch=7),
+        },
         why="The leader reads the znode again, finds the ISR that it wanted to write, and takes over its version.",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 
@@ -17,8 +18,14 @@ def late_at_the_limit(now: float, last_caught_up: float, follower_end: int, lead
     return now >= last_caught_up + max_lag
 
 
+def same(*fields: str) -> Any:
+    """A function that compares some fields of the two states."""
+    return lambda wanted, stored: all(json.loads(wanted)[each] == json.loads(stored)[each] for each in fields)
+
+
 RIGHT: dict[str, list[Any]] = {
     "06.2": [late, lambda now, since, mine, end, limit: mine < end and since < now - limit],
+    "06.4": [same("leader", "leader_epoch", "isr", "controller_epoch")],
     "06.3": [lambda lab: lab.lag(3, "orders", 0)],
 }
 
@@ -33,5 +40,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda now, since, mine, end, limit: mine < end and now - since > 10_000, "but not yet for 30 s"),
         (lambda now, since, mine, end, limit: None, "end with a `return`"),
         (lambda follower: False, "Its parameters are not those"),
+    ],
+    "06.4": [
+        (same("leader"), 'in the story "another ISR is there": record 88 differs'),
+        (same("leader_epoch", "controller_epoch"), 'in the story "another ISR is there"'),
+        (same("isr"), 'in the story "the same ISR is there, with another leader epoch"'),
+        (same("leader", "isr", "leader_epoch"), 'in the story "the same ISR is there, by another controller"'),
     ],
 }

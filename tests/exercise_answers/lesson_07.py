@@ -53,11 +53,12 @@ def some_partition(lab: Any, broker: int) -> bool:
     return any(in_sync(lab, broker, p) for p in lab.partitions())
 
 
-def until_a_partition_is_safe(lab: Any, broker: int) -> bool:
+def returns_too_early(lab: Any, broker: int) -> bool:
     for p in lab.partitions():
-        if in_sync(lab, broker, p):
-            return True
-    return False
+        if not in_sync(lab, broker, p):
+            return False
+        return True
+    return True
 
 
 RIGHT: dict[str, list[Any]] = {
@@ -73,7 +74,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (two_in_isr, "ZooKeeper learns that only when the session ends"),
         (first_partition, 'follower has just died": you stopped broker 1, and payments-0 went Offline'),
         (some_partition, "payments-0 went Offline. Broker 3 was in the ISR (1, 3) but did not run"),
-        (until_a_partition_is_safe, "Broker 3 was in the ISR (1, 3) but did not run"),
+        (returns_too_early, "Broker 3 was in the ISR (1, 3) but did not run"),
         (lambda lab, broker: False, "could not be stopped for 60 s"),
         (lambda lab, broker: None, "True or False is expected"),
         (lambda lab, broker: lab.partitions()[broker + 9], "IndexError"),
