@@ -55,9 +55,7 @@ def some_partition(lab: Any, broker: int) -> bool:
 
 def returns_too_early(lab: Any, broker: int) -> bool:
     for p in lab.partitions():
-        if not in_sync(lab, broker, p):
-            return False
-        return True
+        return in_sync(lab, broker, p)
     return True
 
 
