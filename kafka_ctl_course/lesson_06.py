@@ -204,6 +204,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "kill": "A dead broker loses its session, and the controller writes the ISR.",
             "bounce": "The controller saw the session end, and wrote with a new leader epoch.",
             "expire_session": "The controller saw the session end, and wrote with a new leader epoch.",
+            "slow": "When a slow fetch arrives, broker 3 has everything; a leader adds such a follower to the ISR.",
             "shutdown": "In a controlled shutdown the controller takes the broker out of the ISR.",
             "reassign": "A reassignment raises the leader epoch, and the assignment is another one then.",
             "delete_controller": "A new controller writes no ISR of a partition whose brokers live.",

@@ -41,6 +41,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda now, since, mine, end, limit: None, "end with a `return`"),
         (lambda follower: False, "Its parameters are not those"),
     ],
+    "06.3": [
+        (lambda lab: (lab.slow(3, 60), lab.run_for(30)), "After `slow 3 60`, when all is quiet again: orders-0 has"),
+        (lambda lab: lab.slow(3, 11), "When a slow fetch arrives"),
+        ("slow 3 12\nproduce orders 0 acks=1\nrun_for 10", "acks=1`, 3660 s later: orders-0 has leader 1"),
+    ],
     "06.4": [
         (same("leader"), 'in the story "another ISR is there": record 88 differs'),
         (same("leader_epoch", "controller_epoch"), 'in the story "another ISR is there"'),
