@@ -244,11 +244,19 @@ def configured(lab: Lab) -> str | None:
     """The reply to a learner who changed the topic's configuration, and has no leader yet."""
     znode = lab.znodes().get("/config/topics/orders")
     text = znode[0].decode(errors="replace") if znode else ""
-    if details.json_object(text).get("config") is None and text:
+    config = details.json_object(text).get("config")
+    if text and not isinstance(config, dict):
         return f"/config/topics/orders holds {text}. That is not JSON with a `config`, so no broker can read it."
-    return CONFIG if "unclean.leader.election.enable" in text else None
+    value = config.get(KEY) if isinstance(config, dict) else None
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return f'/config/topics/orders holds {text}. Kafka reads each value as text, here "true" with its quotes.'
+    allows = value.strip().lower() == "true"
+    return CONFIG if allows else f"The topic has {KEY}={value}: it does not allow unclean elections."
 
 
+KEY = "unclean.leader.election.enable"
 PREFERRED = "Strategy *preferred* looks at one broker only, the first of the assignment: broker 1, which is dead."
 MOVE = "A reassignment waits until the new replicas are in the ISR; without a leader they cannot join it."
 CONFIG = "The topic now allows unclean elections, and nothing happened: a controller looks when something has changed."
@@ -351,7 +359,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "elect_preferred": PREFERRED,
             "reassign": MOVE,
             "write_znode": configured,
-            "alter_topic_config": configured,
+            "alter_config": configured,
             "delete_controller": configured,
         },
         praise={"delete_controller": "A new controller tries every partition that is Offline."},

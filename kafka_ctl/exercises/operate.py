@@ -133,7 +133,7 @@ class Operate(Exercise):
             except KafkaCtlError:
                 if not lab.trace.slice(begun, kind="controller", action="election_failed"):
                     lab.run_for(60)
-                return f", {lab.now - since:.0f} s later"
+                return f", {lab.now - since:.0f} s later" if lab.now - since >= 1 else ""
         except RunTooLong:
             return None
         return ", when all is quiet again" if lab.now > since else ""
