@@ -133,10 +133,34 @@ def test_no_answer_at_all_raises(name: str, answer: Any, capsys: pytest.CaptureF
     assert printed(capsys).startswith("Not yet. ")
 
 
-@pytest.mark.parametrize("answer", [..., (1, ...), [..., 2], {1: ...}, lambda *_: ...])
+@pytest.mark.parametrize(
+    "answer", [..., (1, ...), [..., 2], {1: ...}, lambda *_: ..., lambda *rows: any(row == ... for row in rows)]
+)
 def test_dots_are_no_answer_yet(answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
     check("05.1", answer)
     assert printed(capsys).startswith("No answer yet") and progress() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "text"),
+    [
+        ("08.3", ["reassign '{\"pair-0\":[1,3]}'", "settle", "shutdown 1"], "Replica 3 was in the ISR when the"),
+        ("08.3", ["catch_up 2", "shutdown 1"], "Replica 2 was in the ISR when the"),
+    ],
+)
+def test_praise_is_about_the_way_that_was_taken(
+    name: str, answer: object, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(name, answer)
+    assert text in flat(printed(capsys))
+
+
+@pytest.mark.parametrize("name", ["02.2", "13.1", "27.1"])
+def test_a_function_without_a_value_gets_a_whole_sentence(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    check(name, lambda *_: None)
+    reported = printed(capsys)
+    assert reported.startswith(("Not yet. Your function returned None here", 'Not yet. In the story "'))
+    assert ": Your" not in reported
 
 
 def test_an_exercise_that_there_is_not_is_no_error(prose: Prose, capsys: pytest.CaptureFixture[str]) -> None:
