@@ -58,10 +58,9 @@ class Operate(Exercise):
         except _CannotPlay as problem:
             return Verdict(False, str(problem))
         with lab:
-            given, waited = self._given(lab), ""
-            if given and not busy and (waited := self._waited(lab)) is None:
-                busy = True
-            if busy:
+            given = self._given(lab)
+            waited = "" if busy or not given else self._waited(lab)
+            if busy or waited is None:
                 after = f"After {_listed(given)} the cluster" if given else "The cluster"
                 text = f"{after} is still busy after {answers.BUSY:g} s of work; it was stopped."
                 return Verdict(False, text + self._remark(lab, given))
