@@ -9,7 +9,7 @@ from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace import Trace, details
 
 TITLE = "Electing a controller"
 OPENING = (
@@ -121,6 +121,14 @@ def not_owner(lab: Lab, more: str = "") -> str:
     return f"The znode goes with the session that owns it, whatever number it holds. Whose session is it?{more}"
 
 
+def written(lab: Lab) -> str:
+    """The reply to a learner who wrote into `/controller`."""
+    asked = "brokers look at a change, and compete only after a deletion."
+    if details.json_object(lab.znodes()["/controller"][0].decode(errors="replace")).get("brokerid") == FIRST:
+        return f"The number is right again, but there was no election: {asked}"
+    return f"There was no election: {asked}"
+
+
 # 5: repair
 
 BROKEN = '''
@@ -201,8 +209,7 @@ def who_wins(records):
         missing=no_acting_controller,
         best=1,
         remarks={
-            "write_znode": "The number is right again, but there was no election: brokers look at a change, and "
-            "compete only after a deletion.",
+            "write_znode": written,
             "kill": not_owner,
             "bounce": lambda lab: not_owner(lab, " A restarted broker finds the znode and does not compete."),
             "expire_session": lambda lab: not_owner(lab, " Another session has expired."),

@@ -160,6 +160,17 @@ CONFIGURED = (
     "a topic's settings only when its copy is made."
 )
 
+
+def asked_again(lab: Lab) -> str:
+    """The reply to a learner who made a new controller."""
+    if any(each.name == "write_znode" and each.args[0] == "/brokers/topics/orders" for each in lab.commands):
+        return (
+            "The new controller read the replicas that you wrote, and sent them with the old leader epoch: the leader "
+            "ignored them, and adds only replicas that it knows to the ISR."
+        )
+    return "A new controller finds the same ISR, (1), and the same replicas, 1 and 2."
+
+
 # 3: repair
 
 BROKEN = '''
@@ -245,9 +256,9 @@ EXERCISES: tuple[Exercise, ...] = (
         missing=refused,
         best=1,
         remarks={
-            "write_znode": CONFIGURED,
+            "write_znode": lambda lab: CONFIGURED if "/config/topics/orders" in lab.znodes() else None,
             "elect_preferred": "Broker 1 leads already; an election adds no replica to an ISR.",
-            "delete_controller": "A new controller finds the same ISR, (1), and the same replicas, 1 and 2.",
+            "delete_controller": asked_again,
             "add_partitions": "Other partitions may take records; those of orders-0 are still refused.",
             "add_broker": "A new broker has no replica before one is assigned to it.",
             "kill 1": "Broker 1 had the only copy that was left.",

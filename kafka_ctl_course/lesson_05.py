@@ -42,6 +42,7 @@ kill 1
 settle
 """
 """Broker 1, alone in the ISR, dies with two records that only it has."""
+ASSIGNMENTS = (1, 2, 3), (3, 1, 2)
 STORIES = {
     "all in sync": OPENING + TOPIC + "kill 1\nsettle\n",
     "caught up late": OPENING + TOPIC + LATE + "kill 1\nsettle\n",
@@ -77,18 +78,18 @@ def isrs(assignment: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 def offline_cases() -> Iterator[Offline]:
     """Every ISR and set of live brokers, for two assignments of three replicas, unclean election off and on."""
-    for assignment in ((1, 2, 3), (3, 1, 2)):
+    for assignment in ASSIGNMENTS:
         for isr in isrs(assignment):
             for live in subsets(assignment):
                 yield from ((assignment, isr, live, unclean) for unclean in (False, True))
 
 
 def shutdown_cases() -> Iterator[Shutdown]:
-    """Every ISR and set of live brokers, with one or two of these leaving."""
-    for isr in isrs((1, 2, 3)):
-        for live in subsets((1, 2, 3)):
-            for leaving in ({1}, {1, 2}, {3}):
-                yield (1, 2, 3), isr, live, frozenset(leaving)
+    """Every ISR and set of live brokers, for two assignments of three replicas, with one or two of these leaving."""
+    for assignment in ASSIGNMENTS:
+        for isr in isrs(assignment):
+            for live in subsets(assignment):
+                yield from ((assignment, isr, live, frozenset(leaving)) for leaving in ({1}, {1, 2}, {3}))
 
 
 def explain_offline(case: Offline, got: Election | None, expected: Election | None) -> str:
@@ -152,10 +153,12 @@ def explain_shutdown(case: Shutdown, got: Election | None, expected: Election | 
         return f"Broker {leader} is not in the ISR {isr}; a controlled shutdown is never unclean."
     assert expected is not None, "this broker, at least"
     if leader != expected[0]:
-        return (
-            f"You took the ISR's order: broker {leader}. So did Kafka before 0.10.0 (KAFKA-3670), and after a rolling "
-            f"restart few brokers led nearly everything. The walk goes along the assignment {assignment}."
+        before = (
+            "So did Kafka before 0.10.0 (KAFKA-3670), and after a rolling restart few brokers led nearly everything."
         )
+        first = next(r for r in isr if r in live and r not in leaving)
+        taken = f"the ISR's order: broker {leader}. {before}" if leader == first else f"another order: broker {leader}."
+        return f"You took {taken} The walk goes along the assignment {assignment}."
     if dropped := [r for r in isr if r not in members and r not in leaving]:
         return (
             f"Your ISR {members} has lost broker {dropped[0]}, which is not leaving. Only those that leave go here; "
@@ -241,11 +244,19 @@ def configured(lab: Lab) -> str | None:
     """The reply to a learner who changed the topic's configuration, and has no leader yet."""
     znode = lab.znodes().get("/config/topics/orders")
     text = znode[0].decode(errors="replace") if znode else ""
-    if details.json_object(text).get("config") is None and text:
+    config = details.json_object(text).get("config")
+    if text and not isinstance(config, dict):
         return f"/config/topics/orders holds {text}. That is not JSON with a `config`, so no broker can read it."
-    return CONFIG if "unclean.leader.election.enable" in text else None
+    value = config.get(KEY) if isinstance(config, dict) else None
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return f'/config/topics/orders holds {text}. Kafka reads each value as text, here "true" with its quotes.'
+    allows = value.strip().lower() == "true"
+    return CONFIG if allows else f"The topic has {KEY}={value}: it does not allow unclean elections."
 
 
+KEY = "unclean.leader.election.enable"
 PREFERRED = "Strategy *preferred* looks at one broker only, the first of the assignment: broker 1, which is dead."
 MOVE = "A reassignment waits until the new replicas are in the ISR; without a leader they cannot join it."
 CONFIG = "The topic now allows unclean elections, and nothing happened: a controller looks when something has changed."
@@ -348,7 +359,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "elect_preferred": PREFERRED,
             "reassign": MOVE,
             "write_znode": configured,
-            "alter_topic_config": configured,
+            "alter_config": configured,
             "delete_controller": configured,
         },
         praise={"delete_controller": "A new controller tries every partition that is Offline."},

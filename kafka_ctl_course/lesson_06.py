@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import product
 
@@ -62,7 +63,7 @@ def predict_wrong(answer: tuple[tuple[str, bool], ...], truth: tuple[tuple[str, 
 # 2: implement, plugged in
 
 Case = tuple[float, float, int, int, float]
-LIMIT = 10_000.0
+LIMITS = 10_000.0, 30_000.0
 LATE_OPENING = OPENING.replace("generation=2.0", "generation=2.4") + TOPIC + "produce orders 0\nsettle\n"
 WRITES = "produce orders 0 acks=1\nrun_for 8\n"
 LATE_STORIES = {
@@ -81,9 +82,10 @@ def is_late(now: float, last_caught_up: float, follower_end: int, leader_end: in
 
 
 def late_cases() -> Iterator[Case]:
-    """Every combination of: how long ago, and how far behind; exactly the limit is among them."""
-    for ago, behind in product((0.0, 3_000.0, 9_999.0, LIMIT, 10_001.0, 60_000.0), (0, 1, 5000)):
-        yield 100_000.0, 100_000.0 - ago, 7000 - behind, 7000, LIMIT
+    """For two limits every combination of: how long ago, and how far behind; exactly the limit is among them."""
+    for limit in LIMITS:
+        for ago, behind in product((0.0, 3_000.0, limit - 1, limit, limit + 1, 60_000.0), (0, 1, 5000)):
+            yield 100_000.0, 100_000.0 - ago, 7000 - behind, 7000, limit
 
 
 def ask_late(plugins: Plugins, case: Case) -> bool:
@@ -141,6 +143,14 @@ def is_done(wanted, stored):
 '''
 """The function that learners get."""
 
+
+def written_before(**other: object) -> str:
+    """Commands by which orders-0 has another state, written by hand, when its leader is about to shrink the ISR."""
+    state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1, 2]} | other
+    path, text = "/brokers/topics/orders/partitions/0/state", json.dumps(state, separators=(",", ":"))
+    return f"lag 3 orders 0; write_znode {path} '{text}'; run_for 30"
+
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="06.1",
@@ -163,7 +173,7 @@ EXERCISES: tuple[Exercise, ...] = (
         core=True,
         hints=(
             "Which two facts does a leader know of a follower: one is a time, the other a length.",
-            "Which of the six stories has a long time and no missing record? And which the other way round?",
+            "How can a long time pass without a missing record? And how can records be missing for a short time?",
             "A follower is late when both are true: it is behind, and it has been so for longer than the limit.",
         ),
         what="rules",
@@ -194,6 +204,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "kill": "A dead broker loses its session, and the controller writes the ISR.",
             "bounce": "The controller saw the session end, and wrote with a new leader epoch.",
             "expire_session": "The controller saw the session end, and wrote with a new leader epoch.",
+            "slow": "When a slow fetch arrives, broker 3 has everything; a leader adds such a follower to the ISR.",
             "shutdown": "In a controlled shutdown the controller takes the broker out of the ISR.",
             "reassign": "A reassignment raises the leader epoch, and the assignment is another one then.",
             "delete_controller": "A new controller writes no ISR of a partition whose brokers live.",
@@ -210,6 +221,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ticket="KAFKA-1382",
         occasion="own_write",
         given=BROKEN,
+        stories={
+            "another ISR is there": written_before(isr=[1, 3]),
+            "the same ISR is there, with another leader epoch": written_before(leader_epoch=5),
+            "the same ISR is there, by another controller": written_before(controller_epoch=7),
+        },
         why="The leader reads the znode again, finds the ISR that it wanted to write, and takes over its version.",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.election import controlled_shutdown_leader
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Compute
@@ -129,6 +130,8 @@ def _explain_one(
     leader = got[name]
     if leader is None:
         return f"You return no leader for {name}, though replica {expected[name]} is in the ISR {p.isr} and stays."
+    if leader == NO_LEADER:
+        return f"You return {NO_LEADER} for {name}. A plan names no leader with None."
     if leader in leaving:
         return f"You give {name} to broker {leader}, which is leaving: it would be without a leader a moment later."
     if leader not in p.isr:
@@ -233,7 +236,10 @@ EXERCISES: tuple[Exercise, ...] = (
             "lag": "The further replica 2 falls behind, the longer broker 1 has to stay.",
         },
         praise={"reassign": "A third replica does it as well, and more data was copied."},
-        why="Replica 2 was in the ISR when the controller looked: pair-0 had a leader all the time.",
+        why=lambda lab: (
+            f"Replica {lab.partition('pair', 0).leader} was in the ISR when the controller looked: pair-0 had a leader "
+            "all the time."
+        ),
     ),
     Repair(
         name="08.4",

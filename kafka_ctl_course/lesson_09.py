@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
-from kafka_ctl.errors import short
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
@@ -12,6 +13,7 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
 Case = tuple[int, int]
 Obeyed = tuple[tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
@@ -123,14 +125,23 @@ def disobeyed(lab: Lab) -> str | None:
 def written(lab: Lab) -> str:
     """The reply to a learner who wrote an epoch or made a new controller."""
     znode = lab.znodes().get("/controller_epoch")
-    if znode is not None and not znode[0].isdigit():
+    if znode is not None and not _is_read(znode[0]):
         return (
-            f"/controller_epoch holds {short(znode[0].decode(errors='replace'))}, which is not a number: each broker "
-            "that is elected fails to read it and gives up, and the next one tries."
+            f"/controller_epoch holds {short(znode[0].decode(errors='replace'))}, which is not a number of 32 bits: "
+            "each broker that is elected fails to read it and gives up, and the next one tries."
         )
-    if any(each.name == "delete_controller" for each in lab.commands[len(CLEANED.splitlines()) - 1 :]):
+    given = [each.name for each in lab.commands[len(CLEANED.splitlines()) - 1 :]]
+    writes = [place for place, name in enumerate(given) if name == "write_znode"]
+    if "delete_controller" in given[max(writes, default=0) :]:
         return "The next controller adds one to what it reads. The brokers have seen epoch 4."
     return "The controller keeps the epoch that it was elected with; it does not read the znode again."
+
+
+def _is_read(data: bytes) -> bool:
+    """True if a broker can read an epoch."""
+    with suppress(BadInput):
+        return ControllerEpochZNode.decode(data) is not None
+    return False
 
 
 # 3: repair

@@ -37,7 +37,7 @@ class Ends(Predict[tuple[int, tuple[int, ...], int]]):
     def judge(self, answer: object) -> Verdict:
         """The same, with lists in the place of sets."""
         parts = answer if isinstance(answer, list | tuple) else None
-        return super().judge([sorted(p) if isinstance(p, set) else p for p in parts] if parts else answer)
+        return super().judge([sorted(p, key=str) if isinstance(p, set) else p for p in parts] if parts else answer)
 
 
 def ends(lab: Lab) -> tuple[int, tuple[int, ...], int]:
@@ -160,15 +160,19 @@ def in_words(outcome: End) -> str:
 
 
 def moves_on(lab: Lab) -> str | None:
-    """The problem, or None: the partition is not back on 1, 2, 3, or would move once broker 4 is there."""
+    """The problem, or None: broker 4 was started, or AR is not 1, 2, 3 or would change once broker 4 is there."""
+    if any(each.name == "start" and each.args[:1] == (4,) for each in lab.commands):
+        return "broker 4 is down for a week: in this exercise it cannot be started."
     found = lab.partition("orders", 0)
     with lab.fork() as later:
         if later.brokers[4].state == "down":
             later.start(4)
             later.settle()
         then = later.partition("orders", 0)
-    if set(then.replicas) == {1, 2, 3}:
+    if then.replicas == (1, 2, 3):
         return None
+    if set(then.replicas) == {1, 2, 3}:
+        return f"AR is {list(then.replicas)}. It was 1, 2, 3, in this order: the first is the preferred replica."
     return f"AR is {list(found.replicas)}; a week later broker 4 is up, and AR is {list(then.replicas)}."
 
 
@@ -298,7 +302,7 @@ def moves(old, new):
             "delete_znode": "The plan is gone from ZooKeeper. The controller has it in memory, too.",
             "delete_controller": deleted_controller,
             "expire_session": deleted_controller,
-            "start": "In this exercise broker 4 is down for a week; and with it, the move would end.",
+            "start": "The plan gives broker 4 a copy: with it, the move would end.",
             "elect_preferred": "An election changes who leads; the plan is about who has a copy.",
             "bounce": deleted_controller,
         },

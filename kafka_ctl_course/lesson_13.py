@@ -89,7 +89,7 @@ class Deadline(Exercise):
         for move in MOVES:
             rate = plain(answer(move.megabytes, move.writes, move.seconds, move.in_sync, move.added))
             if rate is None:
-                return Verdict(False, f"Y{returned_none(answer)[1:]}")
+                return Verdict(False, returned_none(answer))
             if (problem := unsuited(rate, 1.0)) is not None:
                 return Verdict(False, f"{problem}. A number of MB a second is asked for.")
             if not RATES[0] <= rate <= RATES[1]:

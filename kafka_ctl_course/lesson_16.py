@@ -107,7 +107,7 @@ def not_in_time(lab: Lab) -> str | None:
     if lab.brokers[1].state != "down":
         return "broker 1 runs."
     stops = [each for each in lab.commands if each.name in ("shutdown", "kill", "bounce") and each.args[:1] == (1,)]
-    if stops[-1].name != "shutdown" or not 0 < (stops[-1].kwargs.get("grace") or 0) <= GRACE:
+    if not stops or stops[-1].name != "shutdown" or not 0 < (stops[-1].kwargs.get("grace") or 0) <= GRACE:
         return f"the platform stops a broker with SIGTERM and waits for 300 ms: `shutdown 1 grace={GRACE}`."
     if lab.trace.slice(start=stops[-1].seq, kind="fault", action="kill", broker=1):
         return "the process was killed before the controller had answered."

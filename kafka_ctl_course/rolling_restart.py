@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.view import PartitionView
 
 PATIENCE, LATER, SESSION, LOOK = 60.0, 10.0, 7.0, 0.1
 """Seconds: for one broker, until what happens later, until a session is over, between two calls of the function."""
@@ -50,7 +51,7 @@ class RollingRestart(Exercise):
 def _rolled(lab: Lab, roll: Roll, may_stop: Callable[[Lab, int], object]) -> str | None:
     """The failure of a rolling restart, in a sentence; None when there was none."""
     later, began, started = roll.later, lab.now, dict[int, float]()
-    for broker in sorted(lab.partition("orders", 0).replicas):
+    for broker in sorted({replica for found in lab.partitions() for replica in found.replicas}):
         since = lab.now
         while True:
             allowed = may_stop(lab, broker)
@@ -59,32 +60,32 @@ def _rolled(lab: Lab, roll: Roll, may_stop: Callable[[Lab, int], object]) -> str
             if allowed:
                 break
             if lab.now - since > PATIENCE:
-                return f"broker {broker} could not be stopped for {PATIENCE:g} s: {_seen(lab)}."
+                return f"broker {broker} could not be stopped for {PATIENCE:g} s: {_seen(lab, broker)}."
             lab.run_for(LOOK)
             if later and lab.now - began > LATER:
                 lab.do(later)
                 later = ""
-        before = explain(lab, broker, started)
+        before = [explain(lab, found, broker, started) for found in lab.partitions()]
         lab.kill(broker)
         lab.run_for(SESSION)
-        if lab.partition("orders", 0).leader < 0:
-            return before
+        for found, reason in zip(lab.partitions(), before, strict=True):
+            if found.leader < 0:
+                return reason
         lab.start(broker)
         started[broker] = lab.now
     return None
 
 
-def explain(lab: Lab, broker: int, started: dict[int, float]) -> str:
+def explain(lab: Lab, found: PartitionView, broker: int, started: dict[int, float]) -> str:
     """The reason why no replica can lead once this broker is stopped, from what can be seen just before."""
-    found = lab.partition("orders", 0)
-    opening = f"you stopped broker {broker}, and orders-0 went Offline"
+    opening = f"you stopped broker {broker}, and {found.topic}-{found.partition} went Offline"
     others = [r for r in found.replicas if r != broker]
     if dead := [r for r in found.isr if r in others and lab.brokers[r].state != "running"]:
         return (
             f"{opening}. Broker {dead[0]} was in the ISR {found.isr} but did not run; ZooKeeper learns that only when "
             "the session ends."
         )
-    if any(set(metadata) & set(others) for metadata in _metadata(lab, broker)):
+    if any(set(metadata) & set(others) for metadata in _metadata(lab, found, broker)):
         return (
             f"{opening}. Metadata still had other members in its ISR, ZooKeeper had {found.isr}: metadata may be 7.5 s "
             "old when the leader has changed the ISR."
@@ -99,21 +100,24 @@ def explain(lab: Lab, broker: int, started: dict[int, float]) -> str:
     return f"{opening}. Broker {up} ran but was not in the ISR {found.isr}."
 
 
-def _metadata(lab: Lab, broker: int) -> list[tuple[int, ...]]:
-    """The ISR of orders-0 as the brokers that run have it in their metadata."""
+def _metadata(lab: Lab, found: PartitionView, broker: int) -> list[tuple[int, ...]]:
+    """The ISR of a partition as the brokers that run have it in their metadata."""
     return [
         state.isr
         for each in lab.brokers.values()
         if each.state == "running"
         for tp, state in each.metadata.items()
-        if tp.topic == "orders" and broker in state.isr
+        if tp == (found.topic, found.partition) and broker in state.isr
     ]
 
 
-def _seen(lab: Lab) -> str:
-    """The partition in a few words."""
-    found = lab.partition("orders", 0)
-    return f"the assignment is {found.replicas}, the ISR {found.isr}, the leader {found.leader}"
+def _seen(lab: Lab, broker: int) -> str:
+    """The partitions of a broker in a few words."""
+    return "; ".join(
+        f"the assignment of {p.topic}-{p.partition} is {p.replicas}, the ISR {p.isr}, the leader {p.leader}"
+        for p in lab.partitions()
+        if broker in p.replicas
+    )
 
 
 def _merged(text: str) -> str:

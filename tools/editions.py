@@ -227,7 +227,8 @@ def course_map(found: Sequence[Lesson]) -> str:
         f"| {each.minutes} | {each.core} | {each.exercises} |"
         for each in found
     ]
-    head = ["## The lessons", "", "| | lesson | question | minutes | core exercises | all exercises |"]
+    reading = "On GitHub, where no starters are, [README.md](README.md) leads to the lessons."
+    head = ["## The lessons", "", reading, "", "| | lesson | question | minutes | core exercises | all exercises |"]
     return "\n".join([*head, "| --- | --- | --- | --- | --- | --- |", *rows])
 
 

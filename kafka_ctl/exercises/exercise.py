@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, ClassVar, NamedTuple
 
 from kafka_ctl.errors import PluginFailed, UnusableFunction, raised, short
@@ -115,10 +115,10 @@ def returned_none(function: Callable[..., object]) -> str:
     """The reply to a function that returned None where a value is asked for, by whether it has a `return` at all."""
     function = getattr(function, "__wrapped__", function)
     if not isinstance(function, FunctionType):
-        return "your function returned None."
+        return "Your function returned None."
     if function.__name__ == "<lambda>" or _returns_something(function):
-        return "your function returned None here. Which way through it ends without a value?"
-    return "your function returned None. Is there a `return`?"
+        return "Your function returned None here. Which way through it ends without a value?"
+    return "Your function returned None. Is there a `return`?"
 
 
 def source_of(function: Callable[..., object]) -> str:
@@ -156,12 +156,17 @@ def is_open(answer: object) -> bool:
     """True if there are still dots where an answer should be; in a function, among what it may return."""
     if isinstance(answer, FunctionType):
         function = getattr(answer, "__wrapped__", answer)
-        return any(constant is ... for constant in function.__code__.co_consts)
+        return _has_dots(function.__code__)
     if isinstance(answer, list | tuple | set):
         return any(map(is_open, answer))
     if isinstance(answer, dict):
         return any(map(is_open, answer.values()))
     return answer is ...
+
+
+def _has_dots(code: CodeType) -> bool:
+    """True if there are dots in the code of a function, or of a function or a generator expression within it."""
+    return any(each is ... or (isinstance(each, CodeType) and _has_dots(each)) for each in code.co_consts)
 
 
 def kind_of(example: object) -> str:

@@ -31,7 +31,7 @@ from kafka_ctl.exercises.exercise import (
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
+from kafka_ctl.plugins import Plugins, copies
 from kafka_ctl.plugins import plain as typed
 
 WALKS, STEPS = 10, 15
@@ -123,7 +123,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         def listening(*case: *Given) -> object:
             if asked is not None:
                 asked.append(case)
-            return function(*case)
+            return function(*copies(case))
 
         try:
             with Lab.replay(text, **self._plugins(listening).given) as lab:
@@ -260,7 +260,8 @@ class Compute(Exercise, Generic[*Given, Truth]):
         for title, text in self.stories.items():
             with Lab.replay(text) as lab:
                 problem = next(
-                    (problem for given in self.give(lab) if (problem := self._wrong(answer, given)) is not None), None
+                    (problem for given in self.give(lab) if (problem := self._wrong(answer, given, lab)) is not None),
+                    None,
                 )
             if problem is not None and not self.shows_story:
                 return Verdict(False, problem[:1].upper() + problem[1:])
@@ -268,16 +269,19 @@ class Compute(Exercise, Generic[*Given, Truth]):
                 return Verdict(False, f'In the story "{title}": {problem}', text)
         return Verdict(True, self.why)
 
-    def _wrong(self, answer: Callable[..., object], given: tuple[*Given]) -> str | None:
+    def _wrong(self, answer: Callable[..., object], given: tuple[*Given], lab: Lab) -> str | None:
         expected = plain(self.truth(*given))
+        moment = lab.now, len(lab.trace)
         try:
-            got = fitted(plain(answer(*given)), expected)
+            got = fitted(plain(answer(*copies(given))), expected)
         except Exception as error:  # whatever a learner's code can do
             return f"your function {failed(error)}."
         if got is None and expected is not None and not self.none:
-            return returned_none(answer)
+            return f"y{returned_none(answer)[1:]}"
         if same(got, expected):
             return None
+        if (lab.now, len(lab.trace)) != moment:
+            return "your function changed the cluster; it is asked about this moment."
         try:
             return self.explain(given, got, expected)
         except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):  # of another shape

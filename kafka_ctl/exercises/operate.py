@@ -59,7 +59,8 @@ class Operate(Exercise):
             return Verdict(False, str(problem))
         with lab:
             given = self._given(lab)
-            if busy or (given and not self._waited(lab)):
+            waited = "" if busy or not given else self._waited(lab)
+            if busy or waited is None:
                 after = f"After {_listed(given)} the cluster" if given else "The cluster"
                 text = f"{after} is still busy after {answers.BUSY:g} s of work; it was stopped."
                 return Verdict(False, text + self._remark(lab, given))
@@ -71,7 +72,7 @@ class Operate(Exercise):
                 )
             text, wrong = lab.story, self._missing(lab)
             if wrong is not None:
-                return Verdict(False, f"After {_listed(given)}: {wrong}{self._remark(lab, given)}", text)
+                return Verdict(False, f"After {_listed(given)}{waited}: {wrong}{self._remark(lab, given)}", text)
             return Verdict(True, self._praised(lab, given), text)
 
     def _missing(self, lab: Lab) -> str | None:
@@ -119,21 +120,22 @@ class Operate(Exercise):
         return [each for each in lab.commands[begin:] if each.name not in WAITS]
 
     @staticmethod
-    def _waited(lab: Lab) -> bool:
-        """True if a lab came to rest, or a minute has passed in it; False if it is busy without an end.
+    def _waited(lab: Lab) -> str | None:
+        """The time in words until a lab came to rest, or a minute has passed in it; None if it is busy without an end.
 
         Where an election fails, and the next one begins at once, a minute brings nothing but elections.
         """
-        begun = len(lab.trace)
+        begun, since = len(lab.trace), lab.now
         try:
             try:
                 lab.settle()
             except KafkaCtlError:
                 if not lab.trace.slice(begun, kind="controller", action="election_failed"):
                     lab.run_for(60)
+                return f", {lab.now - since:.0f} s later" if lab.now - since >= 1 else ""
         except RunTooLong:
-            return False
-        return True
+            return None
+        return ", when all is quiet again" if lab.now > since else ""
 
     def _remark(self, lab: Lab, given: Sequence[Command]) -> str:
         """The remarks on commands that were tried, on the last one first."""

@@ -111,8 +111,8 @@ def _remark(remark: Callable[..., str | None], answer: object, truth: object) ->
 
 
 def _unsuited(answer: object, example: object, parts: tuple[str, ...]) -> str | None:
-    if isinstance(example, tuple) and isinstance(answer, int) and not parts:
-        return f"{answer} is one number, and a tuple is asked for; a tuple of one has a comma: ({answer},)"
+    if isinstance(answer, int) and not parts and isinstance(example, tuple):
+        return _no_tuple(answer)
     if (problem := unsuited(answer, example)) is not None:
         return problem
     if not isinstance(example, tuple) or not isinstance(answer, tuple):
@@ -127,8 +127,16 @@ def _unsuited(answer: object, example: object, parts: tuple[str, ...]) -> str | 
 
 def _unsuited_part(answer: object, example: object) -> str | None:
     """The same for one part; the members of a part that is a pair of another kind each are looked at, too."""
+    is_row = isinstance(example, tuple) and len({type(each) for each in example}) == 1
+    if is_row and isinstance(answer, int):
+        return _no_tuple(answer)
     if (problem := unsuited(answer, example)) is not None or not isinstance(example, tuple):
         return problem
-    if not isinstance(answer, tuple) or len(answer) != len(example) or len({type(each) for each in example}) == 1:
+    if not isinstance(answer, tuple) or len(answer) != len(example) or is_row:
         return None
     return next((text for mine, its in zip(answer, example, strict=True) if (text := unsuited(mine, its))), None)
+
+
+def _no_tuple(answer: int) -> str:
+    """The reply to a number where a tuple of any length is asked for."""
+    return f"{answer} is one value; a tuple is asked for; a tuple of one has a comma: ({answer},)"

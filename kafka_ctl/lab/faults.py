@@ -108,6 +108,7 @@ class Faults(Commands):
             return token, (lambda: None) if grace is None else self._kill_after(grace, process)
 
         async def leave() -> ShutdownReport:
+            since = len(self._world.trace)
             process.adopt()
             _, done = ask()
             try:
@@ -115,7 +116,10 @@ class Faults(Commands):
             except asyncio.CancelledError:
                 if process.state != STOPPED:
                     raise
-                return ShutdownReport(0, error="the process has ended")
+                made = self._world.trace.slice(since, kind="broker", action="controlled-shutdown", broker=process.id)
+                left = details.items(made[-1].detail, "remaining") if made else []
+                remaining = tuple(validate.topic_partition(each) for each in left)
+                return ShutdownReport(len(made), remaining, error="the process has ended")
             finally:
                 done()
 

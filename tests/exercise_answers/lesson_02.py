@@ -72,6 +72,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (by_who_leads, "which broker really leads is not asked"),
         (without_asking, "raised KeyError"),
         (unknown_too, "It has just started and names no leader"),
+        (lambda lab: (stale(lab) and lab.settle()) or set(), "your function changed the cluster"),
         (lambda lab: {str(id) for id in stale(lab)} or {"none"}, "a set of broker ids is expected"),
     ]
 }

@@ -84,10 +84,25 @@ def out_of_sync(assignment: tuple, isr: tuple, live: frozenset, shutting_down: f
     return (staying[0], [r for r in isr if r not in shutting_down]) if staying else None
 
 
+def lowest_id(assignment: tuple, isr: tuple, live: frozenset, shutting_down: frozenset) -> Any:
+    fit = [r for r in assignment if r in isr and r in live and r not in shutting_down]
+    return (min(fit), [r for r in isr if r not in shutting_down]) if fit else None
+
+
+KEY = "unclean.leader.election.enable"
+
+
+def configured(value: str) -> list[str]:
+    """Commands that give the topic a setting, then make a new controller."""
+    text = f'{{"version":1,"config":{{"{KEY}":{value}}}}}'
+    return [f"write_znode /config/topics/orders '{text}'", "delete_controller"]
+
+
 RIGHT: dict[str, list[Any]] = {
     "05.2": [offline_leader, with_sets],
     "05.3": [controlled_shutdown_leader, filtered],
     "05.4": [lambda lab: lab.start(1)],
+    "05.5": [lambda lab: (lab.alter_config("topics", "orders", {KEY: "true"}), lab.delete_controller())],
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
@@ -108,7 +123,16 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (leaving_stays_in_isr, "it may be elected again"),
         (dead_leave_too, "which is not leaving"),
         (head_of_isr, "KAFKA-3670"),
+        (lowest_id, "You took another order: broker 2. The walk goes along the assignment (3, 1, 2)"),
         (out_of_sync, "a controlled shutdown is never unclean"),
         (lambda *case: None, "though a replica may lead that is alive"),
+    ],
+    "05.5": [
+        (configured("true")[:1], 'Kafka reads each value as text, here "true" with its quotes.'),
+        (configured('"false"'), "it does not allow unclean elections"),
+        (
+            lambda lab: lab.alter_config("topics", "orders", {KEY: "true"}),
+            "The topic now allows unclean elections, and",
+        ),
     ],
 }

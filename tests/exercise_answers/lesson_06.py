@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 
@@ -17,8 +18,14 @@ def late_at_the_limit(now: float, last_caught_up: float, follower_end: int, lead
     return now >= last_caught_up + max_lag
 
 
+def same(*fields: str) -> Any:
+    """A function that compares some fields of the two states."""
+    return lambda wanted, stored: all(json.loads(wanted)[each] == json.loads(stored)[each] for each in fields)
+
+
 RIGHT: dict[str, list[Any]] = {
     "06.2": [late, lambda now, since, mine, end, limit: mine < end and since < now - limit],
+    "06.4": [same("leader", "leader_epoch", "isr", "controller_epoch")],
     "06.3": [lambda lab: lab.lag(3, "orders", 0)],
 }
 
@@ -30,7 +37,19 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda now, since, mine, end, limit: end - mine > 4000, "follower_end=1, leader_end=3"),
         (lambda now, since, mine, end, limit: False, "acks=all waits for it"),
         (lambda now, since, mine, end, limit: mine != end and now - since > 1000 * limit, "It has been behind for"),
+        (lambda now, since, mine, end, limit: mine < end and now - since > 10_000, "but not yet for 30 s"),
         (lambda now, since, mine, end, limit: None, "end with a `return`"),
         (lambda follower: False, "Its parameters are not those"),
+    ],
+    "06.3": [
+        (lambda lab: (lab.slow(3, 60), lab.run_for(30)), "After `slow 3 60`, when all is quiet again: orders-0 has"),
+        (lambda lab: lab.slow(3, 11), "When a slow fetch arrives"),
+        ("slow 3 12\nproduce orders 0 acks=1\nrun_for 10", "acks=1`, 3660 s later: orders-0 has leader 1"),
+    ],
+    "06.4": [
+        (same("leader"), 'in the story "another ISR is there": record 88 differs'),
+        (same("leader_epoch", "controller_epoch"), 'in the story "another ISR is there"'),
+        (same("isr"), 'in the story "the same ISR is there, with another leader epoch"'),
+        (same("leader", "isr", "leader_epoch"), 'in the story "the same ISR is there, by another controller"'),
     ],
 }

@@ -41,6 +41,24 @@ def two_in_isr(lab: Any, broker: int) -> bool:
     return all(len(p.isr) >= 2 for p in lab.partitions())
 
 
+def in_sync(lab: Any, broker: int, partition: Any) -> bool:
+    return any(r != broker and lab.brokers[r].state == "running" for r in partition.isr)
+
+
+def first_partition(lab: Any, broker: int) -> bool:
+    return in_sync(lab, broker, lab.partitions()[0])
+
+
+def some_partition(lab: Any, broker: int) -> bool:
+    return any(in_sync(lab, broker, p) for p in lab.partitions())
+
+
+def returns_too_early(lab: Any, broker: int) -> bool:
+    for p in lab.partitions():
+        return in_sync(lab, broker, p)
+    return True
+
+
 RIGHT: dict[str, list[Any]] = {
     "07.2": [other_in_sync, all_in_sync],
     "07.3": [lambda lab: (lab.heal(), lab.settle(), lab.start(2))],
@@ -52,6 +70,9 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (others_run_for_a_second, "depends on what it missed"),
         (in_metadata, "metadata may be 7.5 s old"),
         (two_in_isr, "ZooKeeper learns that only when the session ends"),
+        (first_partition, 'follower has just died": you stopped broker 1, and payments-0 went Offline'),
+        (some_partition, "payments-0 went Offline. Broker 3 was in the ISR (1, 3) but did not run"),
+        (returns_too_early, "Broker 3 was in the ISR (1, 3) but did not run"),
         (lambda lab, broker: False, "could not be stopped for 60 s"),
         (lambda lab, broker: None, "True or False is expected"),
         (lambda lab, broker: lab.partitions()[broker + 9], "IndexError"),

@@ -56,6 +56,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (planning(is_led, lambda p, b, leaving: [r for r in p.isr if r not in leaving]), "KAFKA-3670"),
         (planning(is_led, lambda p, b, leaving: [r for r in p.replicas if r not in leaving]), "outside the ISR"),
         (planning(is_led, lambda p, b, leaving: []), "though replica 2 is in the ISR"),
+        (planning(is_led, lambda p, b, leaving: [*staying(p, b, leaving), -1]), "A plan names no leader with None"),
         (lambda broker, partitions, leaving: {}, "your plan does not name it"),
         (lambda broker, partitions, leaving: [], "a dictionary is expected"),
         (lambda broker, partitions, leaving: {"more-0": 1}, "'more-0' is not a partition"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from kafka_ctl.controller.reassignment import moves
 
-PLAN, BACK = "delete the plan", "execute the plan back"
+PLAN, BACK, REVERSED = "delete the plan", "execute the plan back", "execute the plan back, in another order"
 
 
 def four_sets(old: tuple, new: tuple) -> tuple:
@@ -22,6 +22,8 @@ def withdrawn(lab: Any, *steps: Any) -> None:
             lab.delete_znode("/admin/reassign_partitions")
         elif step == BACK:
             lab.execute_reassignment({("orders", 0): [1, 2, 3]})
+        elif step == REVERSED:
+            lab.execute_reassignment({("orders", 0): [3, 2, 1]})
         else:
             step()
         lab.settle()
@@ -53,6 +55,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: withdrawn(lab, BACK), "There is an existing assignment running"),
         (lambda lab: withdrawn(lab, PLAN, BACK), "no process read it"),
         (lambda lab: withdrawn(lab, lambda: lab.delete_controller()), "goes on with the same plan"),
+        (lambda lab: withdrawn(lab, lambda: lab.start(4), BACK), "broker 4 is down for a week"),
+        (lambda lab: withdrawn(lab, PLAN, lambda: lab.delete_controller(), REVERSED), "It was 1, 2, 3, in this order"),
         (lambda lab: withdrawn(lab, PLAN), "The controller has it in memory, too"),
         (lambda lab: withdrawn(lab, lambda: lab.delete_controller(), PLAN, BACK), "a week later broker 4 is up"),
         (lambda lab: withdrawn(lab, PLAN, lambda: lab.delete_controller()), "there is no request to change it back"),

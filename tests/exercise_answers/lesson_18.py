@@ -118,7 +118,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "18.4": [
         (
             lambda lab: lab.bounce(3),
-            "After `bounce 3`: orders-2 is led by broker 1; it prefers broker 3. Every replica",
+            "After `bounce 3`, when all is quiet again: orders-2 is led by broker 1; it "
+            "prefers broker 3. Every replica",
         ),
         (lambda lab: (lab.shutdown(3), lab.start(3)), "an administrator asks"),
         (lambda lab: lab.delete_controller(), "takes the epochs, and starts no fetcher"),

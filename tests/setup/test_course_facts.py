@@ -8,6 +8,7 @@ import pytest
 
 from kafka_ctl import Costs, Lab
 from kafka_ctl.paths import ROOT
+from kafka_ctl_course import quiet_lab
 from tools import notebooks
 
 LESSONS = notebooks.lessons()
@@ -31,6 +32,8 @@ CONTRADICTED = (
     (r"cancel \(2\.4\)", "ReassignPartitionsCommand@2.4.1:461, the tool has no --cancel before 2.6.0"),
     (r"kafka-leader-election[^.]*writes the partitions into", "LeaderElectionCommand@2.4.1 uses no ZooKeeper"),
     (r"In 0\.10 there is no such metric", "KIP-237, EventQueueTimeMs is there since 2.0"),
+    (r"never slowed", "ReplicaManager@2.4.1:1148 says it of a leader; a follower asks its lag"),
+    (r"not in the ISR \(`shouldFollowerThrottle`", "AbstractFetcherThread@2.4.1:712, fetcherLagStats"),
     (r"real tool begins at a random broker(?! and)", "AdminUtils@2.0.1:160, the shift is random, too"),
 )
 
@@ -103,6 +106,18 @@ def test_the_figures_of_a_published_measurement_are_the_same_everywhere() -> Non
     """apache/kafka#3765: the mean of its author's runs is 63 s before the change and 17 s after it."""
     cited = [text for path in LESSONS for text in prose(path).splitlines() if "pull/3765" in text]
     assert len(cited) == 2 and all("63 s" in text and "17 s" in text for text in cited)
+
+
+def test_a_broker_that_stops_leads_for_as_long_as_lesson_08_says() -> None:
+    """From the moment in which others lead, until it closes its connections."""
+    lab = quiet_lab(costs={"stop": 10})
+    lab.create_topic("orders", partitions=6, replication_factor=3)
+    lab.settle()
+    since = len(lab.trace)
+    lab.shutdown(1)
+    led = lab.trace.slice(since, kind="broker", action="become-leader")[0]
+    (closes,) = lab.trace.slice(since, kind="broker", action="shutting-down", broker=1)
+    assert f"here {closes.time_ms - led.time_ms:.0f} ms" in prose(LESSONS[7])
 
 
 def test_a_client_of_a_single_zookeeper_server_waits_a_second_before_it_connects_again() -> None:

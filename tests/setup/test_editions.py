@@ -128,6 +128,7 @@ def test_the_start_page_maps_every_lesson() -> None:
     text = "\n".join(cell.source for cell in notebooks.read(notebooks.START).cells)
     assert all(f"(starter/{path.name})" in text for path in LESSONS)
     assert all(f"**{name}**" in text for name in editions.ROUTES)
+    assert "On GitHub" in text and "(README.md)" in text
 
 
 @pytest.mark.parametrize(("name", "hours"), [("One hour", 1), ("Half a day", 4.5), ("Three days", 24)])

@@ -133,10 +133,30 @@ def test_no_answer_at_all_raises(name: str, answer: Any, capsys: pytest.CaptureF
     assert printed(capsys).startswith("Not yet. ")
 
 
-@pytest.mark.parametrize("answer", [..., (1, ...), [..., 2], {1: ...}, lambda *_: ...])
+@pytest.mark.parametrize(
+    "answer", [..., (1, ...), [..., 2], {1: ...}, lambda *_: ..., lambda *rows: any(row == ... for row in rows)]
+)
 def test_dots_are_no_answer_yet(answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
     check("05.1", answer)
     assert printed(capsys).startswith("No answer yet") and progress() == {}
+
+
+@pytest.mark.parametrize(
+    ("way", "replica"), [("catch_up 2\nshutdown 1", 2), ("reassign '{\"pair-0\":[1,3]}'\nsettle\nshutdown 1", 3)]
+)
+def test_praise_is_about_the_way_that_was_taken(way: str, replica: int, capsys: pytest.CaptureFixture[str]) -> None:
+    check("08.3", way)
+    assert f"Replica {replica} was in the ISR" in flat(printed(capsys))
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("02.2", ": your function"), ("13.1", "Not yet. Your"), ("27.1", "Not yet. Your")]
+)
+def test_a_sentence_about_no_value_begins_in_upper_case(
+    name: str, begins: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(name, lambda *_: None)
+    assert begins in flat(printed(capsys))
 
 
 def test_an_exercise_that_there_is_not_is_no_error(prose: Prose, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import pytest
 from labs import play, until_quiet
 
 from kafka_ctl import BadInput, Lab, TopicPartition
+from kafka_ctl.brokers.controlled_shutdown import ShutdownReport
 from kafka_ctl.generation import GENERATIONS
 
 ORDERS = TopicPartition("orders", 0)
@@ -70,7 +71,8 @@ def test_who_does_not_stop_in_time_is_killed(wait: bool) -> None:
         assert killed.time_ms / 1000 - start == pytest.approx(30, abs=0.01)
         assert next((r.kind, r.action) for r in lab.trace.causes(killed.seq)) == ("event", "shutdown")
         assert lab.brokers[1].state == "down"
-        assert (report.error if report else None) == ("the process has ended" if wait else None)
+        ended = ShutdownReport(6, (ORDERS,), "the process has ended")
+        assert report == (ended if wait else None)
         with Lab.replay(lab.story) as again:
             assert again.trace.text() == lab.trace.text()
 
