@@ -9,7 +9,7 @@ story: the story names it, and `Lab.replay` wants it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
@@ -157,8 +157,7 @@ class Plugins:
             return usual
 
         def decided(*values: object) -> object:
-            own = (copy(value) if isinstance(value, dict | list) else value for value in values)
-            return self._decided("rules", name, ANSWERS[name], tuple(own))
+            return self._decided("rules", name, ANSWERS[name], values)
 
         return cast("F", decided)
 
@@ -174,7 +173,7 @@ class Plugins:
     def _call(self, what: str, name: str, values: tuple[object, ...]) -> object:
         try:
             with self.interruptible():
-                return (self.elections if what == "elections" else self.rules)[name](*values)
+                return (self.elections if what == "elections" else self.rules)[name](*copies(values))
         except KeyboardInterrupt as stop:
             if self.interrupted is None:
                 raise
@@ -193,6 +192,11 @@ class Plugins:
         error = PluginFailed(f"{what}[{name!r}] {did} (called with {called})")
         self.failed(error)
         raise error from why
+
+
+def copies(values: Iterable[object]) -> Iterator[object]:
+    """Arguments for a function that may change what it is given."""
+    return (copy(value) if isinstance(value, dict | list) else value for value in values)
 
 
 def plain(value: object) -> str:

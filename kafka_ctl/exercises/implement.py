@@ -31,7 +31,7 @@ from kafka_ctl.exercises.exercise import (
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
+from kafka_ctl.plugins import Plugins, copies
 from kafka_ctl.plugins import plain as typed
 
 WALKS, STEPS = 10, 15
@@ -123,7 +123,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         def listening(*case: *Given) -> object:
             if asked is not None:
                 asked.append(case)
-            return function(*case)
+            return function(*copies(case))
 
         try:
             with Lab.replay(text, **self._plugins(listening).given) as lab:
@@ -271,7 +271,7 @@ class Compute(Exercise, Generic[*Given, Truth]):
     def _wrong(self, answer: Callable[..., object], given: tuple[*Given]) -> str | None:
         expected = plain(self.truth(*given))
         try:
-            got = fitted(plain(answer(*given)), expected)
+            got = fitted(plain(answer(*copies(given))), expected)
         except Exception as error:  # whatever a learner's code can do
             return f"your function {failed(error)}."
         if got is None and expected is not None and not self.none:

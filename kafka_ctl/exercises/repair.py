@@ -17,7 +17,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
 from kafka_ctl.museum import find
 from kafka_ctl.museum.exhibit import Exhibit, Question
-from kafka_ctl.plugins import ELECTIONS, RULES, Plugins, plain
+from kafka_ctl.plugins import ELECTIONS, RULES, Plugins, copies, plain
 
 BEGIN = """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}'; settle; """
 ORDINARY = {
@@ -56,7 +56,7 @@ class Repair(Exercise):
         asked: list[tuple[tuple[object, ...], object]] = []
 
         def listening(*given: object) -> object:
-            asked.append((given, answer(*given)))
+            asked.append((given, answer(*copies(given))))
             return asked[-1][1]
 
         heard = Plugins(**{self.what: {self.occasion: listening}})

@@ -244,6 +244,16 @@ def test_a_rule_that_returns_what_cannot_be_used(prose: Prose, rule: str, functi
         _create_a_topic({rule: function})
 
 
+@pytest.mark.parametrize("answer", [None, 10**6])
+def test_a_rule_may_change_what_it_is_given(answer: object) -> None:
+    """Its answer is decoded, and its failure told, with the arguments as they were."""
+    with (
+        orders(rules={"high_watermark": lambda ends, isr, leader: ends.clear() or answer}) as lab,
+        pytest.raises(PluginFailed, match=r"where the leader's log ends \(called with ends=\{1: 1, "),
+    ):
+        lab.produce("orders", 0)
+
+
 def _create_a_topic(rules: dict[str, Callable]) -> None:
     with Lab(rules=rules) as lab:
         until_quiet(lab.create_topic, "orders", partitions=1, replication_factor=1)
