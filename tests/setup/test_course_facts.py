@@ -6,8 +6,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from kafka_ctl import Costs, Lab
+from kafka_ctl import Costs, Lab, on_call
 from kafka_ctl.paths import ROOT
+from kafka_ctl_course import GUESSES
 from tools import notebooks
 
 LESSONS = notebooks.lessons()
@@ -16,7 +17,7 @@ FIDELITY = "](../docs/fidelity.md#what-is-not-compared-and-why)"
 MEASURED = re.compile(r"(?<![\w.,/-])\d+\.\d+ (?:ms|s|seconds)\b")
 """A time in prose that a run has measured."""
 CONTRADICTED = (
-    # what a lesson once said, and Kafka's source contradicts
+    # what a lesson once said, and Kafka's source or a run contradicts
     (r"Addresses travel in (this|that) request only", "LeaderAndIsrRequest has live_leaders"),
     (r"goes to broker 3 itself\. It never arrives", "ControllerChannelManager@2.0.1: not sent to a removed broker"),
     (r"cut their log at the high watermark, not by epoch", "ReplicaFetcherThread@0.10.2.2:176, the leader's end"),
@@ -32,6 +33,10 @@ CONTRADICTED = (
     (r"kafka-leader-election[^.]*writes the partitions into", "LeaderElectionCommand@2.4.1 uses no ZooKeeper"),
     (r"In 0\.10 there is no such metric", "KIP-237, EventQueueTimeMs is there since 2.0"),
     (r"real tool begins at a random broker(?! and)", "AdminUtils@2.0.1:160, the shift is random, too"),
+    (r"A broker flushes nothing by itself", "Log.roll@2.0.1 flushes the segments before the new one"),
+    (r"crash nearly always leaves partitions without", "cell leave-plot of lesson 25: 728 of 1144"),
+    (r"first interval without a leader that was not a creation", "the night of lesson 22: a pause, at 5,470 s"),
+    (r"Up to 18,000 such topics", "(9 - 6) / 0.00017 is 17,647"),
 )
 
 
@@ -116,6 +121,32 @@ def test_a_client_of_a_single_zookeeper_server_waits_a_second_before_it_connects
     for number in ("04", "09"):
         (path,) = (path for path in LESSONS if path.name.startswith(number))
         assert "ne second" in prose(path) and "`zookeeper.connect` names" in prose(path)
+
+
+def test_a_broker_is_in_sync_when_lesson_15_says_so() -> None:
+    with Lab(**CALM | {"config": {"auto.leader.rebalance.enable": True}}) as lab:  # type: ignore[arg-type]
+        lab.create_topic("orders", partitions=12, replication_factor=3)
+        for command in ("kill 1", "settle", "start 1"):
+            lab.do(command)
+        lab.run_until(lambda lab: all(1 in p.isr for p in lab.partitions()))
+        assert 6 < lab.now < 7
+    (path,) = (path for path in LESSONS if path.name.startswith("15"))
+    assert "in sync in the seventh second" in prose(path)
+
+
+def test_the_pause_of_guess_27_c_ends_no_session() -> None:
+    """A client's last ping is up to a third of the timeout old, so in this cluster a pause of 5 s is long enough."""
+    timeout, pause = map(int, re.findall(r"(\d+) s\b", GUESSES["27.c"].text)[:2])
+    incident = on_call(30)
+    incident.answer("long-pause", 12)
+    until, _, _ = incident.solution().story.partition("pause 12")
+    for seconds, ends in ((pause, 0), (5, 1)):
+        with Lab.replay(until) as lab:
+            assert lab.config["zookeeper.session.timeout.ms"] == 1000 * timeout
+            since = len(lab.trace)
+            lab.pause(12, seconds)
+            lab.run_for(30)
+            assert len(lab.trace.slice(since, kind="zk", action="expired")) == ends
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
