@@ -144,11 +144,15 @@ def not_deleted(lab: Lab) -> str | None:
     if broken := [v for v in lab.violations if v.invariant in ("I4", "I16")]:
         there = "the topic is there again" if found.in_zookeeper else "the topic is gone"
         return f"{there}, but {broken[-1].invariant} is broken: {broken[-1].text}."
+    on_disk = ", ".join(copy.name for copy in found.copies if copy.records is not None)
     if found.in_zookeeper:
-        on_disk = [copy.name for copy in found.copies if copy.records is not None]
-        return f"/brokers/topics/orders is still there; copies on disk: {', '.join(on_disk) or 'none'}."
+        return f"/brokers/topics/orders is still there; copies on disk: {on_disk or 'none'}."
     if found.marked:
         return "the mark under /admin/delete_topics is still there."
+    if on_disk:
+        return f"the topic is gone from ZooKeeper, and not from the disks: {on_disk}."
+    if found.in_memory:
+        return "the topic is gone from ZooKeeper and from the disks, and the controller still waits to delete it."
     return None
 
 
@@ -182,7 +186,12 @@ def executed(lab: Lab) -> str:
     )
 
 
-AGAIN = "The next controller reads the mark, starts again, and waits for the same broker."
+def again(lab: Lab) -> str:
+    """The reply to a learner who let another controller take over."""
+    if "/admin/delete_topics/orders" in lab.znodes():
+        return "The next controller reads the mark, starts again, and waits for the same broker."
+    return "The next controller finds no mark, so it deletes nothing."
+
 
 # 5: repair
 
@@ -244,8 +253,8 @@ EXERCISES: tuple[Exercise, ...] = (
         best=1,
         remarks={
             "delete_znode /admin/delete_topics/orders": removed_mark,
-            "delete_controller": AGAIN,
-            "bounce": AGAIN,
+            "delete_controller": again,
+            "bounce": again,
             "elect_preferred": "No replica of this topic may lead any more.",
             "reassign": "The controller takes the request out again: the topic is to be deleted.",
         },

@@ -106,6 +106,8 @@ def cases() -> Iterator[Case]:
     yield [each._replace(isr=(2, 3)) for each in group(1, 4, 4)], live, nothing, 10
     yield group(1, 4, 4), live, frozenset({TopicPartition("audit", 0)}), 10
     yield [each._replace(deleting=True) for each in group(1, 4, 4)], live, nothing, 10
+    gone = [each._replace(topic="gone", deleting=True) for each in group(1, 0, 11)]
+    yield group(1, 1, 9) + gone, live, nothing, 10
 
 
 def ask(plugins: Plugins, case: Case) -> list[str]:
@@ -121,14 +123,18 @@ def explain(case: Case, got: list[str], expected: list[str]) -> str:
     for name in (name for name in got if name not in expected):
         return f"{name}: {_not_to_be(named[name], partitions, live, moving, percentage)}"
     name = next(name for name in expected if name not in got)
-    same = by_preferred(partitions)[named[name].preferred]
+    preferring = by_preferred(partitions)[named[name].preferred]
+    same = [p for p in preferring if not p.deleting]
     away = [p for p in same if p.leader != p.preferred]
     count = f"of the {len(same)} that prefer broker {named[name].preferred}, {len(away)} are led elsewhere"
     if any(f"{p.topic}-{p.partition}" in got for p in away):
         return f"{name} is missing: {count}. Once that is too many, all of them are elected, not only the surplus."
+    if len(away) / len(preferring) <= percentage / 100:
+        return f"{name} is missing: {count}. Partitions of topics that are to be deleted do not count."
     if len(away) / len(partitions) <= percentage / 100:
         return f"{name} is missing: {count}. The ratio is that of each broker's own, not of all {len(partitions)}."
-    return f"{name} is missing: {count}, and a broker that leads nothing has a ratio, too."
+    scale = "" if got else " It lies between 0 and 1, `percentage` between 0 and 100."
+    return f"{name} is missing: {count}, and a broker that leads nothing has a ratio, too.{scale}"
 
 
 def _not_to_be(
@@ -143,7 +149,7 @@ def _not_to_be(
         return "while any partition moves, none is elected, also of other topics (until Kafka 3.4, KAFKA-10149)."
     if p.preferred not in live:
         return f"broker {p.preferred} is dead, and cannot lead."
-    same = by_preferred(partitions)[p.preferred]
+    same = by_preferred(each for each in partitions if not each.deleting)[p.preferred]
     away = sum(each.leader != p.preferred for each in same)
     if away / len(same) == percentage / 100:
         count = f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere"
@@ -238,7 +244,7 @@ def chosen(partitions, live, moving, percentage):
     """Those of `partitions` whose preferred replica a check elects."""
     found = []
     for broker in {p.replicas[0] for p in partitions}:
-        mine = [p for p in partitions if p.replicas[0] == broker]
+        mine = [p for p in partitions if p.replicas[0] == broker and ...]
         away = [p for p in mine if p.leader != broker]
         if mine and len(away) / len(mine) > ...:
             found += ...
@@ -247,7 +253,7 @@ def chosen(partitions, live, moving, percentage):
         hints=(
             "Whose ratio is it? Write the grouping first: `p.replicas[0]`.",
             "Which comparison is *more than*? And how many are elected once it is true?",
-            "Then who cannot be elected: think of the broker, of other moves, of a topic that goes away.",
+            "A topic that goes away does not count. Then who cannot be elected: think of the broker, of other moves.",
         ),
         what="rules",
         occasion="rebalance",

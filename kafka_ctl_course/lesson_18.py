@@ -57,18 +57,24 @@ def decode_wrong(answer: Header, truth: Header) -> str | None:
         return "16 is the length: so many bytes follow it."
     if 33554432 in answer or 704643072 in answer:
         return "You read the bytes from right to left. On the network the largest comes first."
+    if str(api).isdigit():
+        return f"{api} is a key; the name of the API is asked for."
     if api != truth[0]:
         return f"The API is not {api}: the first two bytes after the length are its key, 7."
     return None
 
 
 def by_name(answer: object) -> object:
-    """The same with the name of an API that was given by its key."""
+    """The same with Kafka's name of an API that was given by its key, or by its name in another spelling."""
     from kafka_ctl.wire.schema import apis
 
-    if not isinstance(answer, tuple) or not answer or type(answer[0]) is not int:
+    if not isinstance(answer, tuple) or not answer:
         return answer
-    return apis().get(answer[0], answer[0]), *answer[1:]
+    api, *rest = answer
+    if isinstance(api, str):
+        names = {name.casefold(): name for name in apis().values()}
+        api = names.get("".join(filter(str.isalpha, api)).casefold().removesuffix("request"), api)
+    return apis().get(api, api) if type(api) is int else api, *rest
 
 
 # 2: a frame

@@ -109,7 +109,7 @@ def explain_registered(given: Configured, got: object, expected: str | None) -> 
     asked = f"with listeners {listeners} and advertised.listeners {advertised} you return {short(got)}. "
     if expected is None:
         return f"{asked}No client can reach 0.0.0.0, and a broker that would have to advertise it does not start."
-    if got is None:
+    if got is None and "0.0.0.0" in listeners:
         return f"{asked}A broker may bind 0.0.0.0 if it advertises another host. Which host does it advertise here?"
     if not isinstance(got, str) or ":" not in got:
         return f"{asked}Host and port are asked for, as in {name}:9092."
@@ -173,6 +173,8 @@ def explain_address(given: tuple[Message, str, int], got: object, expected: str 
         return f"{asked}The leader is -1 or the topic is unknown: no broker takes the record now; answer None."
     if got is None:
         return f"{asked}There is a leader, and it listens at an address."
+    if not isinstance(got, str):
+        return f"{asked}An address is one text, such as {min(nodes)}."
     if got not in nodes:
         return f"{asked}No broker listens there; the addresses are {', '.join(sorted(nodes))}."
     by_place = next(each for each in answer["topics"] if each["name"] == topic)["partitions"][partition]

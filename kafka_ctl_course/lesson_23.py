@@ -77,6 +77,8 @@ def explain_case(given: Case, got: object, expected: bool) -> str:
     """The rule that an answer breaks."""
     broker, assigned, isr, live = given
     asked = f"broker {broker}, assigned {assigned}, ISR {isr}, live {live}: you return {got!r}. "
+    if not isinstance(got, bool):
+        return f"{asked}True or False is asked for."
     if broker not in assigned:
         return f"{asked}It has no replica."
     if expected:
@@ -102,6 +104,14 @@ def one_leader(lab: Lab) -> str | None:
     if len(found) < 2:
         return f"{'broker ' + str(found[0]) if found else 'no broker'} acts as leader of orders-0; two are asked for."
     return None
+
+
+def about_cut(lab: Lab) -> str | None:
+    """The reply to a learner who cut connections and may have healed them, by whether the one that matters was cut."""
+    if any({*each.args} == {1, "zookeeper"} for each in lab.commands if each.name == "disconnect"):
+        again = "Broker 1 reaches ZooKeeper again: its session goes on, or it learns that it is replaced."
+        return again if any(each.name == "heal" for each in lab.commands) else None
+    return "Broker 1 still reaches ZooKeeper, so it keeps its session, and no other leader is elected."
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -151,7 +161,8 @@ EXERCISES: tuple[Exercise, ...] = (
         remarks={
             "kill": "A dead broker leads nothing, whatever it believed.",
             "expire_session": "Its session ended, and it learns so when its client connects again.",
-            "disconnect": "It still reaches ZooKeeper, so it keeps its session, and no other leader is elected.",
+            "disconnect": about_cut,
+            "heal": about_cut,
             "pause": "It wakes up, and learns what it missed.",
             "shutdown": "A controlled shutdown hands the leader over.",
             "elect_preferred": "An election is known to both sides.",

@@ -24,7 +24,8 @@ SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "K
 STATE = "/brokers/topics/orders/partitions/0/state"
 STEPS = 200
 """Steps of a lab in which a failure is dealt with."""
-Held = dict[str, tuple[int, tuple[int, ...], int] | None]
+Copy = tuple[int, tuple[int, ...], int]
+Held = dict[str, Copy | None]
 
 
 # 1: predict
@@ -39,6 +40,8 @@ def sort_wrong(answer: dict[str, str], truth: dict[str, str]) -> str | None:
     """The mistakes of exercise 1; the first exhibit that stands on another shelf."""
     if unknown := [name for name in truth if name not in answer]:
         return f"{unknown[0]} has no shelf yet."
+    if extra := [name for name in answer if name not in truth]:
+        return f"{extra[0]} is not one of the six: {', '.join(truth)}."
     if strange := [value for value in answer.values() if value not in ("gone", "kind", "stays")]:
         return f"{strange[0]!r} is not a shelf; there are gone, kind and stays."
     wrong = next(name for name in truth if answer[name] != truth[name])
@@ -63,9 +66,18 @@ def kind_of_7482(answer: dict[str, str], truth: dict[str, str]) -> str | None:
 
 # 2: implement
 
+ONE, OTHER, THIRD = (1, (1, 2, 3), 0), (2, (2, 3), 1), (3, (3,), 2)
+BY_HAND: list[Held] = [
+    {"ZooKeeper": ONE, "controller": ONE, "broker 1": ONE},
+    {"ZooKeeper": THIRD, "controller": OTHER, "broker 1": ONE},
+    {"ZooKeeper": OTHER, "controller": OTHER, "broker 1": OTHER},
+    {"ZooKeeper": None, "controller": OTHER, "broker 1": ONE},
+]
+"""Moments that are in no history of the lab: three copies that differ, and two while ZooKeeper has none."""
+
 
 def histories(lab: Lab) -> list[tuple[list[Held]]]:
-    """The copies of orders-0 of all holders, from the failure on; once for each way to fail."""
+    """The copies of orders-0 of all holders, from the failure on, once for each way to fail; and moments by hand."""
     from kafka_ctl_course.figures.copies import moments
 
     found = []
@@ -75,18 +87,23 @@ def histories(lab: Lab) -> list[tuple[list[Held]]]:
             if command.startswith("kill"):
                 each.run_for(5.99)
             found.append(([one.copies for one in moments(each, "orders", 0, STEPS)],))
-    return found
+    return [*found, (BY_HAND,)]
+
+
+def different(moment: Held) -> set[Copy]:
+    """The copies of one moment, equal ones once."""
+    return {copy for copy in moment.values() if copy is not None}
 
 
 def disagreements(found: list[Held]) -> int:
     """The moments at which two who hold a copy hold different ones."""
-    return sum(len({copy for copy in each.values() if copy is not None}) > 1 for each in found)
+    return sum(len(different(each)) > 1 for each in found)
 
 
 def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
     """The fault in a count, in one sentence; None if there is none."""
     (found,) = given
-    text = f"of {len(found)} moments you count {got!r}. "
+    text = f"of {len(found)} moments{' made by hand' * (found == BY_HAND)} you count {got!r}. "
     with_none = sum(len(set(each.values())) > 1 for each in found)
     leaders = sum(len({copy[0] for copy in each.values() if copy}) > 1 for each in found)
     pairs = sum(sum(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found)
@@ -104,7 +121,9 @@ def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str
             f"{text}A holder without a copy (None) cannot contradict: a controller "
             "that does not exist yet, for instance."
         )
-    if got == pairs:
+    if got == sum(each["ZooKeeper"] is not None and len(different(each)) > 1 for each in found):
+        return f"{text}Two others can differ while ZooKeeper has no copy (None)."
+    if got in (pairs, sum(len(different(each)) - 1 for each in found)):
         return f"{text}You count copies. A moment counts once, however many differ."
     if got == without:
         return f"{text}ZooKeeper's copy is one of them: between its write and the controller's own copy lies a moment."

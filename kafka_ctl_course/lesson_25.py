@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from statistics import median
 from typing import ClassVar
 
@@ -40,12 +41,13 @@ def looks_bad(lab: Lab) -> str | None:
     found = sorted(intervals(lab))
     if waiting := [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader < 0]:
         return f"{waiting[0]} has no leader now."
+    znodes = "by the `state` znodes"
     if len(found) < FEWEST:
         return f"intervals without a leader: {len(found)}; at least {FEWEST} are asked for."
     if median(found) > MEDIAN:
-        return f"half of the intervals took more than {median(found):.1f} s; the dashboard shows that."
+        return f"{znodes} half of the intervals took more than {median(found):.1f} s; the dashboard shows that."
     if sum(found) < SUM:
-        return f"all intervals together took {sum(found):.1f} s; a minute is asked for."
+        return f"{znodes} all intervals together took {sum(found):.1f} s; a minute is asked for."
     return None
 
 
@@ -73,14 +75,16 @@ def bad_night(lab: Lab) -> tuple[list[int], list[int]]:
 def harm(lab: Lab) -> str:
     """The two numbers."""
     found = intervals(lab)
-    return f"The median is {median(found):.1f} s, and in all {sum(found):.0f} s were lost: one interval has most of it."
+    most = ": one interval has most of it" if max(found) > sum(found) / 2 else ""
+    return f"By the `state` znodes the median is {median(found):.1f} s, and in all {sum(found):.0f} s were lost{most}."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Condition(Exercise):
     """A condition in SQL about the columns of a small table; `truth` says which rows it should keep.
 
-    `wrong` says something about a row that is kept or left out wrongly.
+    `wrong` says something about a row that is kept or left out wrongly. SQLite judges it; what it takes otherwise than
+    Spark is refused, or written for it.
     """
 
     kind: ClassVar[str] = "implement"
@@ -94,22 +98,39 @@ class Condition(Exercise):
         """Ask a table in memory."""
         if not isinstance(answer, str) or not answer.strip():
             return Verdict(False, f"{short(answer)} is not a condition; give it as text, such as 'partition = 3'.")
+        if '"' in answer:
+            return Verdict(False, f"{short(answer)} has double quotes: to Spark that is a text, and no column.")
+        condition = re.sub(r"--[^\n]*|(?<=\d)L\b", "", answer)
+        if not _is_balanced(condition):
+            return Verdict(False, f"{short(answer)} cannot be asked: its parentheses do not match.")
         with sqlite3.connect(":memory:") as table:
-            table.execute(f"CREATE TABLE hurt ({', '.join(self.columns)})")
+            table.create_function("int", 1, int)
+            types = ("TEXT" if isinstance(each, str) else "INTEGER" for each in self.rows[0])
+            table.execute(f"CREATE TABLE hurt ({', '.join(map(' '.join, zip(self.columns, types, strict=True)))})")
             marks = ", ".join("?" for _ in self.columns)
             table.executemany(f"INSERT INTO hurt VALUES ({marks})", self.rows)
             ends = time.monotonic() + SECONDS
             table.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
             try:
-                kept = table.execute(f"SELECT * FROM hurt WHERE ({answer})").fetchall()
+                kept = table.execute(f"SELECT * FROM hurt WHERE ({condition})").fetchall()
+                values = [value for (value,) in table.execute(f"SELECT ({condition}) FROM hurt")]
             except sqlite3.Error as error:
                 return Verdict(False, f"{short(answer)} cannot be asked: {error}. Columns: {', '.join(self.columns)}.")
+        if odd := [value for value in values if value not in (0, 1, None)]:
+            return Verdict(False, f"{short(answer)} gives {short(odd[0])}; a condition of Spark is true or false.")
         for row in self.rows:
             if (row in kept) != self.truth(*row):
                 what = "keeps" if row in kept else "leaves out"
                 named = ", ".join(f"{name}={value}" for name, value in zip(self.columns, row, strict=True))
                 return Verdict(False, f"It {what} the row with {named}. {self.wrong.get(row, '')}".rstrip())
         return Verdict(True, self.why)
+
+
+def _is_balanced(text: str) -> bool:
+    """True if each parenthesis outside of quotes has its partner."""
+    bare = re.sub("'[^']*'", "", text)
+    depths = [0, *accumulate((each == "(") - (each == ")") for each in bare)]
+    return min(depths) == depths[-1] == 0
 
 
 # 3: compute
@@ -121,7 +142,7 @@ OUTAGES = {
     "two controllers write that there is no leader": "kill 1\nsettle\ndelete_controller\nrun_for 30\nstart 1\nsettle\n",
 }
 """Commands after the creation of a topic with one replica for each partition."""
-ALONE = """lab brokers=3 generation=2.4 seed=7\ncreate_topic orders assignment='{"0":[1],"1":[2]}'\nsettle\n"""
+ALONE = """lab brokers=[0,1,2] generation=2.4 seed=7\ncreate_topic orders assignment='{"0":[1],"1":[0]}'\nsettle\n"""
 
 
 def history(lab: Lab) -> list[tuple[Changes, int]]:
@@ -156,11 +177,18 @@ def explain_outage(given: tuple[Changes, int], got: object, expected: tuple[int,
         return f"{text}Two numbers are asked for: all of the time, and the longest interval."
     if got == expected[::-1]:
         return f"{text}The sum comes first."
+    if tuple(round(each * 1000) for each in got) == expected:
+        return f"{text}The times are milliseconds, and so is what is asked for."
     if changes[-1][1] < 0 and got[0] < expected[0]:
         return f"{text}The last interval is open: it counts up to `end`."
-    if got[0] < expected[0]:
+    leaders = [leader for _, leader in changes]
+    if (-1, -1) in pairwise(leaders) and min(got[0] - expected[0], got[1] - expected[1]) < 0:
         return f"{text}A leader of -1 can be written twice. When did the interval begin?"
-    return f"{text}It is too much: when does an interval end?" if got != expected else text
+    if got[0] < expected[0]:
+        return f"{text}It is too little: when does an interval begin, and when does it end?"
+    if got[0] > expected[0]:
+        return f"{text}It is too much: when does an interval end?{' A broker may have the id 0.' * (0 in leaders)}"
+    return f"{text}The sum is right, and the longest interval is {'longer' if got[1] < expected[1] else 'shorter'}."
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -193,18 +221,20 @@ EXERCISES: tuple[Exercise, ...] = (
             ("cluster-1", "orders", 2, 3),
             ("cluster-2", "clicks", 4, 7),
             ("cluster-2", "clicks", 0, 1),
+            ("cluster-2", "clicks", 5, 1),
         ),
         truth=lambda history, topic, partition, intervals: intervals >= 2,
         wrong={
             ("cluster-1", "orders", 0, 1): "Once is not twice.",
+            ("cluster-2", "clicks", 5, 1): "Once is not twice.",
             ("cluster-1", "orders", 1, 2): "Twice is at least twice.",
             ("cluster-1", "orders", 2, 3): "At least twice, so more often as well.",
         },
-        why="The same text goes to Spark: `hurt.where(condition)`.",
+        why="A comparison is written like this in Spark, too: `hurt.where(condition)`.",
     ),
     Compute(
         name="25.3",
-        title="Seconds without a leader",
+        title="Time without a leader",
         core=True,
         given="""
 def without_leader(changes, end):

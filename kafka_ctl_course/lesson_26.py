@@ -60,7 +60,8 @@ def _misplaced(given: tuple[tuple[int, int], ...], truth: tuple[tuple[int, int],
         return "457 is 450 ms ahead, and the finest wheel has 20 buckets of 1 ms."
     if levels == [3]:
         return "Level 3 has buckets of 400 ms. Where is the task when that bucket has expired, at 400?"
-    wrong = next((n for n, (mine, its) in enumerate(zip(given, truth, strict=False), 1) if mine != its), len(truth) + 1)
+    more = min(len(given), len(truth)) + 1
+    wrong = next((n for n, (mine, its) in enumerate(zip(given, truth, strict=False), 1) if mine != its), more)
     return f"Look again at place {wrong}: level, then (due time // width of a bucket) % 20."
 
 
@@ -87,7 +88,7 @@ class Turned:
     def _ask(self, *given: int) -> tuple[int, int]:
         self.asked += 1
         if self.asked > ASKED:
-            raise BadInput(f"your function was asked {ASKED:,} times for 100 tasks: too many are put into one bucket")
+            raise BadInput(f"your function was called {ASKED:,} times for 100 tasks: too many are put into one bucket")
         return self.function(*given)
 
     def _advance(self, wheel: TimingWheel, until: int) -> None:
@@ -114,7 +115,8 @@ class Placing(Exercise):
             more = ""
             if "polled" in str(error):
                 more = " An expiration is a point in time, counted from 0: neither a distance nor a number of ticks."
-            return Verdict(False, f"{error}.{more}")
+            text = str(error)
+            return Verdict(False, f"{text[:1].upper()}{text[1:]}.{more}")
         late = {task: ms for task, ms in turned.late.items() if ms > 0}
         if late or turned.left:
             return Verdict(False, _too_late(late, turned.left))
@@ -187,6 +189,8 @@ class Gauges(Exercise):
         changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
         if not changed:
             return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 49,050.")
+        if len(changed) > 1:
+            return Verdict(False, f"One change is asked for; these are {len(changed)}: {', '.join(changed)}.")
         if changed.get("requests"):
             return Verdict(False, "Clients send as many fetches as they like. After a restart it only starts over.")
         if isinstance(answer.get("partitions"), int) and answer["partitions"] > KNOWN["partitions"]:

@@ -60,7 +60,7 @@ def _problem(score: Score) -> str | None:
     remarks = {
         "cause": "It is another cause: which of the others have the same symptom, and what tells them apart?",
         "component": "The cause is right, the component is not.",
-        "repair": "The answer is right, but the symptom is still there: repair it before your function returns.",
+        "repair": "The answer is right, but the symptom is still there: repair it before you answer.",
     }
     return next((remarks[part.part] for part in score if part.part in remarks and not part.points), None)
 
@@ -138,7 +138,7 @@ GUESSES: dict[str, Guess] = {
         1,
     ),
     "27.c": Guess(
-        "The session timeout is 6 s. A process stands still for 5 s. What do clients notice?",
+        "The session timeout is 6 s. A process stands still for 3 s. What do clients notice?",
         (
             ("another leader is elected", "The session has not expired, so no broker learns of the pause."),
             ("answers come late, and nothing else", "ZooKeeper hears from the process again before the timeout."),

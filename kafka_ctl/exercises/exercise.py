@@ -174,7 +174,7 @@ def kind_of(example: object) -> str:
     if isinstance(example, bool):
         return "True or False"
     if isinstance(example, tuple):
-        return "a pair" if len(example) == 2 else f"{len(example)} parts"
+        return {1: "a tuple", 2: "a pair"}.get(len(example), f"{len(example)} parts")
     kinds = ((int, "a whole number"), (float, "a number"), (str, "text"), (dict, "a dictionary"), (set, "a set"))
     return next((kind for each, kind in kinds if isinstance(example, each)), f"a value such as {example!r}")
 

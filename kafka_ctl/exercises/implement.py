@@ -81,7 +81,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         for number, case in enumerate(self.cases(), 1):
             still_running(f"case {number}")
             if (problem := self._difference(mine, usual, case)) is not None:
-                return Verdict(False, problem)
+                return Verdict(False, f"In a case without a story: {problem}")
         for seed in range(WALKS):
             still_running(f"random walk {seed + 1} of {WALKS}")
             text = _walk(seed)
@@ -285,4 +285,6 @@ class Compute(Exercise, Generic[*Given, Truth]):
         try:
             return self.explain(given, got, expected)
         except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):  # of another shape
-            return f"your function returned {short(got)}; {kind_of(expected)} is asked for."
+            wanted = kind_of(expected)
+            verb = "are" if wanted.endswith("parts") else "is"
+            return f"your function returned {short(got)}; {wanted} {verb} asked for."

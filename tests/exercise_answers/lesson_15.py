@@ -7,13 +7,18 @@ from typing import Any
 from kafka_ctl.balance import candidates
 
 
-def rebalanced(compare: Any = lambda ratio, limit: ratio > limit, fit: Any = None, share: Any = None) -> Any:
-    """What a rebalance elects, with a comparison, a test of a partition and a share of one's own."""
+def rebalanced(
+    compare: Any = lambda ratio, limit: ratio > limit,
+    fit: Any = None,
+    share: Any = None,
+    counted: Any = lambda p: not p.deleting,
+) -> Any:
+    """What a rebalance elects, with a comparison, tests of a partition and a share of one's own."""
 
     def chosen(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
         found = []
         for broker in {p.preferred for p in partitions}:
-            mine = [p for p in partitions if p.preferred == broker and not p.deleting]
+            mine = [p for p in partitions if p.preferred == broker and counted(p)]
             away = [p for p in mine if p.leader != broker]
             of = partitions if share == "all" else mine
             if away and compare(len(away) / len(of), percentage / 100):
@@ -51,6 +56,15 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (rebalanced(fit=lambda p, live, moving: not moving), "is dead, and cannot lead"),
         (lambda *given: [], "has a ratio, too"),
         (lambda partitions, live, moving, percentage: partitions, "leads it already"),
+        (rebalanced(lambda ratio, limit: ratio > 100 * limit), "It lies between 0 and 1, `percentage` between 0 and"),
+        (
+            rebalanced(fit=lambda p, live, moving: elected(p, live, moving) and not p.deleting, counted=bool),
+            "that are to be deleted do not count",
+        ),
+        (
+            lambda *given: [] if given[3] == 50 else candidates(*given),
+            "In a case without a story: asked with partitions=[<t1-0",
+        ),
         (by_leader_only, "1 of 10 that prefer broker 1 are led elsewhere"),
         (lambda *given: None, "a list of some of the partitions"),
     ]

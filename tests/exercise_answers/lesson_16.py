@@ -14,8 +14,27 @@ def slices(operations: list, window: int) -> list:
     return found
 
 
+def balanced(operations: list, window: int) -> list:
+    """As few lists as possible, of nearly the same length."""
+    number, size = -(-len(operations) // window), len(operations)
+    return [operations[n * size // number : (n + 1) * size // number] for n in range(number)]
+
+
+def taken_out(operations: list, window: int) -> list:
+    """The same lists as `slices`; nothing is left of the argument."""
+    found = []
+    while operations:
+        found.append([operations.pop(0) for _ in range(min(window, len(operations)))])
+    return found
+
+
 RIGHT: dict[str, list[Any]] = {
-    "16.2": [slices, lambda operations, window: [operations[n : n + window] for n in range(0, len(operations), window)]]
+    "16.2": [
+        slices,
+        lambda operations, window: [operations[n : n + window] for n in range(0, len(operations), window)],
+        balanced,
+        taken_out,
+    ]
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {

@@ -71,6 +71,11 @@ def next_broker(answer: dict[str, Any], topic: str, partition: int) -> str:
     return of(answer, partition % 3 + 2)
 
 
+def in_two(answer: dict[str, Any], topic: str, partition: int) -> Any:
+    found = leader_address(answer, topic, partition)
+    return found and tuple(found.split(":"))
+
+
 def localhost(answer: dict[str, Any], topic: str, partition: int) -> str:
     return "localhost:9092"
 
@@ -85,6 +90,13 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (empty_host, "takes the full name of its machine"),
         (any_address, "No client can reach 0.0.0.0"),
         (whole, "stands before `://`"),
+        (lambda listeners, advertised, name: None, "advertised.listeners None you return None. Host and port"),
+        (
+            lambda listeners, advertised, name: (
+                None if "0.0.0.0" in listeners else registered(listeners, advertised, name)
+            ),
+            "A broker may bind 0.0.0.0",
+        ),
         (always_the_name, "Which host is configured for clients?"),
         (lambda listeners, advertised, name: registered(listeners, advertised, name) and name, "as in kafka-1"),
         (
@@ -99,6 +111,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (one_leader_id, "a client needs host and port"),
         (never_none, "answer None"),
         (next_broker, "That is broker 2, not 1"),
+        (in_two, "An address is one text, such as 127.0.0.1:9091"),
         (localhost, "No broker listens there"),
     ],
 }

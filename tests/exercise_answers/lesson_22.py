@@ -21,6 +21,11 @@ def refused(records: Any) -> list:
     return [(r.topic, r.partition) for r in records if r.leader is None]
 
 
+def falsy(records: Any) -> set:
+    """Broker 0 taken for no broker."""
+    return {tp for tp, leader in {(r.topic, r.partition): r.leader for r in records}.items() if not leader}
+
+
 RIGHT: dict[str, list[Any]] = {
     "22.2": [never_led, backwards, lambda records: sorted(never_led(records))],
     "22.3": [lambda lab: lab.start(1002)],
@@ -29,6 +34,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "22.2": [
         (lambda records: set(refused(records)), "only the last line of a partition counts"),
         (lambda records: len(refused(records)), "You counted lines"),
+        (falsy, "('orders', 1)"),
         (lambda records: set(), "found no leader: theirs is None"),
         (lambda records: {("netflow", 0)}, "netflow-1 is missing"),
         (lambda records: never_led(records) | {("other", 9)}, "has a leader by its last line"),

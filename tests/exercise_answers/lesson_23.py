@@ -28,10 +28,12 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda broker, assigned, isr, live: broker in assigned, "has to leave the partition to it"),
         (lambda broker, assigned, isr, live: not isr or broker == isr[0], "the first of it does not matter"),
         (lambda broker, assigned, isr, live: broker in isr or not set(isr) & set(live), "It has no replica"),
+        (lambda broker, assigned, isr, live: {broker} & set(isr), "you return {1}. True or False is asked for"),
     ],
     "23.3": [
         (lambda lab: lab.kill(1), "A dead broker leads nothing"),
         (lambda lab: lab.disconnect(1, 2), "still reaches ZooKeeper"),
+        (lambda lab: (lab.disconnect(1, "zookeeper"), lab.run_for(10), lab.heal()), "Broker 1 reaches ZooKeeper again"),
         (lambda lab: lab.expire_session(1), "learns so when its client"),
         (lambda lab: lab.shutdown(1), "hands the leader over"),
         (lambda lab: lab.pause(1, 20), "learns what it missed"),

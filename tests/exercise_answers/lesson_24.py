@@ -26,6 +26,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
             lambda found: sum(sum(c not in (None, each["ZooKeeper"]) for c in each.values()) for each in found),
             "A moment counts once",
         ),
+        (lambda found: sum(len(copies(each)) - 1 for each in found), "4 moments made by hand you count 3. You count"),
+        (
+            lambda found: sum(bool(each["ZooKeeper"] and copies(each) - {each["ZooKeeper"]}) for each in found),
+            "Two others can differ",
+        ),
         (
             lambda found: sum(len({c for h, c in e.items() if c and h != "ZooKeeper"}) > 1 for e in found),
             "ZooKeeper's copy is one of them",

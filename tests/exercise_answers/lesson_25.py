@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from kafka_ctl_course.lesson_25 import without_leader
@@ -36,11 +37,28 @@ def to_the_end(changes: Any, end: int) -> tuple[int, int]:
     return sum(spans), max(spans, default=0)
 
 
+def longest_piece(changes: Any, end: int) -> tuple[int, int]:
+    spans = [until - at for (at, leader), (until, _) in pairwise([*changes, (end, 0)]) if leader < 0]
+    return sum(spans), max(spans, default=0)
+
+
+def no_broker_0(changes: Any, end: int) -> tuple[int, int]:
+    return without_leader([(at, leader or -1) for at, leader in changes], end)
+
+
 RIGHT: dict[str, list[Any]] = {"25.3": [without_leader, by_pairs]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "25.3": [
         (without_the_open_one, "it counts up to `end`"),
         (since_the_last, "can be written twice"),
+        (longest_piece, "(30061, 30053). A leader of -1 can be written twice"),
+        (no_broker_0, "A broker may have the id 0"),
+        (
+            lambda changes, end: tuple(ms / 1000 for ms in without_leader(changes, end)),
+            "milliseconds, and so is what is asked for",
+        ),
+        (lambda changes, end: (without_leader(changes, end)[0], 1), "and the longest interval is longer"),
+        (lambda changes, end: (without_leader(changes, end)[0] - 1, 1), "too little: when does an interval begin"),
         (to_the_end, "when does an interval end?"),
         (lambda changes, end: without_leader(changes, end)[::-1], "The sum comes first"),
         (lambda changes, end: without_leader(changes, end)[0], "Two numbers are asked for"),

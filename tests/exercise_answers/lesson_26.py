@@ -24,7 +24,10 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda e, tick, n, now: (e // tick % n, e // tick), "expires at 1, the clock shows 1"),
         (lambda e, tick, n, now: (round(e / tick) % n, round(e / tick) * tick), "52 of 100 tasks run late"),
         (lambda e, tick, n, now: (e // tick % n, (e // tick + 1) * tick), "100 of 100 tasks run late"),
-        (lambda e, tick, n, now: (0, e // tick * tick), "too many are put into one bucket"),
+        (
+            lambda e, tick, n, now: (0, e // tick * tick),
+            "Your function was called 20,000 times for 100 tasks: too many",
+        ),
         (lambda e, tick, n, now: None, "expected is a pair: the bucket"),
     ]
 }

@@ -9,6 +9,8 @@ import pytest
 
 from kafka_ctl.incidents.incident import CAUSES, on_call
 from kafka_ctl.incidents.kinds import TABLES, play
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course import GUESSES
 from tests.on_call import KINDS, Operator, opened, repair
 
 SEEDS, TOGETHER = 200, 10
@@ -81,3 +83,18 @@ def test_a_seed_is_the_same_incident_byte_for_byte(seed: int):
     first, second = play(seed), play(seed)
     assert first.lab.story == second.lab.story
     assert first.lab.trace.text("all") == second.lab.trace.text("all")
+
+
+def test_the_pause_of_guess_27_c_ends_no_session():
+    """A client's last ping is up to a third of the timeout old, so in this cluster a pause of 5 s is long enough."""
+    timeout, pause = map(int, re.findall(r"(\d+) s\b", GUESSES["27.c"].text)[:2])
+    incident = on_call(30)
+    incident.answer("long-pause", 12)
+    until, _, _ = incident.solution().story.partition("pause 12")
+    for seconds, ends in ((pause, 0), (5, 1)):
+        with Lab.replay(until) as lab:
+            assert lab.config["zookeeper.session.timeout.ms"] == 1000 * timeout
+            since = len(lab.trace)
+            lab.pause(12, seconds)
+            lab.run_for(30)
+            assert len(lab.trace.slice(since, kind="zk", action="expired")) == ends
