@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from kafka_ctl.brokers.delayed_operations import NO_LOW_WATERMARK
 from kafka_ctl.brokers.disk import STORAGE_ERROR
-from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import BadInput
 from kafka_ctl.requests import (
@@ -215,7 +215,11 @@ def between_brokers(name: str) -> Handler:
     async def handle(service: Service, version: int, request: Message) -> Message:
         if name == "UpdateMetadata":
             service.shared.endpoints |= read_endpoints(request)
-        response = await _received(service, read_request(name, request), request["correlation_id"])
+        sent = read_request(name, request)
+        response = await _received(service, sent, request["correlation_id"])
+        if isinstance(sent, UpdateMetadataRequest) and response.error is None:
+            states = {tp: each.state for tp, each in sent.partitions.items()}
+            service.shared.groups.forget(tp for tp, state in states.items() if state.leader == LEADER_DURING_DELETE)
         if name == "UpdateMetadata":
             service.coordinator.metadata_changed()
         return write_response(response)

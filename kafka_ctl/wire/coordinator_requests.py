@@ -76,17 +76,16 @@ async def join_group(service: Service, version: int, request: Message) -> Messag
     """Join; the leader is sent the list of members."""
     _check_coordinator(service)
     try:
-        group, id = await service.shared.groups.join(request, request.get("client_id") or "consumer", version >= 4)
+        joined, id = await service.shared.groups.join(request, request.get("client_id") or "consumer", version >= 4)
     except NameGiven as given:
         return {"error_code": number_of(given.error), "generation_id": -1, "member_id": given.id}
-    members = group.members.values() if id == group.leader else ()
     return {
         "error_code": 0,
-        "generation_id": group.generation,
-        "protocol_name": group.protocol,
-        "leader": group.leader,
+        "generation_id": joined.generation,
+        "protocol_name": joined.protocol,
+        "leader": joined.leader,
         "member_id": id,
-        "members": [{"member_id": one.id, "metadata": one.protocols[group.protocol]} for one in members],
+        "members": [{"member_id": member, "metadata": metadata} for member, metadata in joined.members],
     }
 
 

@@ -23,7 +23,7 @@ from kafka_ctl.wire import batches
 from kafka_ctl.wire.batches import MAGIC, Batch, TooLarge, magic_of
 from kafka_ctl.wire.codec import Malformed, Message, answered, parts_of
 from kafka_ctl.wire.contents import Kept, marker
-from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.groups import INTERNAL, OFFSETS_TOPIC, coordinator_id
 from kafka_ctl.wire.schema import Refusal, number_of
 from kafka_ctl.wire.service import RefusedFrame, Service
 from kafka_ctl.wire.versions import announced
@@ -192,7 +192,7 @@ async def _all_appended(
 
     Without the version of a producer's request they are `MARKS`, which end a transaction.
     """
-    problems = {tp: _problem(service, tp, acks) for tp in given}
+    problems = {tp: _problem(service, tp, acks, from_client=version != MARKS) for tp in given}
     led = [tp for tp, problem in problems.items() if problem is None]
     done = await asyncio.gather(*(_append(service, tp, given[tp], acks, seconds, version) for tp in led))
     refused = {error: Response(error) for error in set(problems.values())}
@@ -228,9 +228,11 @@ async def _append(
     return answer
 
 
-def _problem(service: Service, tp: TopicPartition, acks: int) -> str | None:
+def _problem(service: Service, tp: TopicPartition, acks: int, from_client: bool) -> str | None:
     if acks not in (ALL, 0, 1):
         return "INVALID_REQUIRED_ACKS"
+    if from_client and tp.topic in INTERNAL:
+        return "INVALID_TOPIC_EXCEPTION"
     if tp not in service.broker.metadata:
         return UNKNOWN
     return None if service.broker.leads(tp) else NOT_LEADER

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.scala_order import text_hash
@@ -50,6 +51,15 @@ Offsets = Mapping[TopicPartition, tuple[int, str | None]]
 """Offsets to commit, each with the text that the consumer keeps beside it."""
 
 
+class Joined(NamedTuple):
+    """The answer to a member that has joined; `members` has the ids and the metadata, for the leader only."""
+
+    generation: int
+    protocol: str
+    leader: str
+    members: tuple[tuple[str, bytes], ...]
+
+
 @dataclass
 class Member:
     """One consumer of a group."""
@@ -58,7 +68,7 @@ class Member:
     session: float
     rebalance: float
     protocols: dict[str, bytes]
-    joined: asyncio.Future[None] | None = None
+    joined: asyncio.Future[Joined] | None = None
     """The answer to JoinGroup, until all have joined."""
     synced: asyncio.Future[bytes] | None = None
     """The answer to SyncGroup, until the leader has assigned."""
@@ -91,6 +101,21 @@ class Group:
     """True if the first member still waits for others."""
     pending: set[str] = field(default_factory=set)
     """Ids that were given to consumers which are to join with them (KIP-394)."""
+
+    def chosen_protocol(self) -> str:
+        """The protocol that most members prefer among those that all of them support.
+
+        Kafka 2.0.1: coordinator/group/GroupMetadata.scala, selectProtocol
+        """
+        common = set.intersection(*(set(member.protocols) for member in self.members.values()))
+        votes = [next(name for name in member.protocols if name in common) for member in self.members.values()]
+        return max(votes, key=votes.count)
+
+    def joined(self, id: str) -> Joined:
+        """The answer to a member that has joined, as of now: later members are not in it."""
+        members = self.members.values() if id == self.leader else ()
+        listed = tuple((member.id, member.protocols[self.protocol]) for member in members)
+        return Joined(self.generation, self.protocol, self.leader, listed)
 
     def subscribed_topics(self) -> frozenset[str] | None:
         """The topics that its members read; None where that cannot be read in what they have said.
@@ -138,9 +163,14 @@ class Groups:
 
     # Joining
 
-    async def join(self, request: Message, client: str, names_first: bool) -> tuple[Group, str]:
-        """Join, and return when all have; the group, and the member's id. With `names_first`, who has no id is given
-        one and is to join with that (MEMBER_ID_REQUIRED)."""
+    async def join(self, request: Message, client: str, names_first: bool) -> tuple[Joined, str]:
+        """Join, and return when all have: the generation, and the member's id.
+
+        With `names_first`, who has no id is given one and is to join with that (MEMBER_ID_REQUIRED). A member that
+        joins again with what it said before gets the present generation: while assignments are waited for, and, if it
+        does not lead, while the group is stable.
+        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, doJoinGroup
+        """
         name, session, id = request["group_id"], request["session_timeout"] / 1000, request["member_id"]
         if not name:
             raise Refusal("INVALID_GROUP_ID")
@@ -161,21 +191,29 @@ class Groups:
         elif id not in group.members and id not in group.pending:
             raise Refusal("UNKNOWN_MEMBER_ID")
         group.pending.discard(id)
+        if self._repeats(group, id, protocols):
+            return group.joined(id), id
         group.protocol_type = request["protocol_type"]
         rebalance = request["rebalance_timeout" if "rebalance_timeout" in request else "session_timeout"] / 1000
         member = group.members.setdefault(id, Member(id, session, rebalance, protocols))
         member.session, member.rebalance, member.protocols = session, rebalance, protocols
         member.client, member.instance = client, request.get("group_instance_id")
-        await self._joined(group, member)
-        return group, id
+        return await self._joined(group, member), id
+
+    def _repeats(self, group: Group, id: str, protocols: dict[str, bytes]) -> bool:
+        """True if a member joins again with the same protocols, and the group need not rebalance for it."""
+        member = group.members.get(id)
+        if member is None or [*member.protocols.items()] != [*protocols.items()]:
+            return False
+        return group.state == SYNCING or (group.state == STABLE and id != group.leader)
 
     def _check_protocols(self, group: Group, kind: str, protocols: dict[str, bytes]) -> None:
         common = set(protocols).intersection(*(member.protocols for member in group.members.values()))
         if not protocols or (group.members and (kind != group.protocol_type or not common)):
             raise Refusal("INCONSISTENT_GROUP_PROTOCOL")
 
-    async def _joined(self, group: Group, member: Member) -> None:
-        """Wait until all members have joined or timed out."""
+    async def _joined(self, group: Group, member: Member) -> Joined:
+        """Wait until all members have joined or timed out; what the member is answered."""
         self._stop_expiry(member)
         if member.joined is None or member.joined.done():
             member.joined = asyncio.get_running_loop().create_future()
@@ -183,7 +221,7 @@ class Groups:
             self._rebalance(group)
         waiting = member.joined
         self._complete_if_all(group)
-        await asyncio.shield(waiting)
+        return await asyncio.shield(waiting)
 
     def _rebalance(self, group: Group) -> None:
         """Begin a rebalance: every member must join again."""
@@ -215,12 +253,10 @@ class Groups:
         group.state = SYNCING
         if group.leader not in group.members:
             group.leader = next(iter(group.members))
-        votes = [set(member.protocols) for member in group.members.values()]
-        common = set.intersection(*votes)
-        group.protocol = next(name for name in group.members[group.leader].protocols if name in common)
+        group.protocol = group.chosen_protocol()
         for member in group.members.values():
             assert member.joined is not None
-            member.joined.set_result(None)
+            member.joined.set_result(group.joined(member.id))
             self._heard(group, member)
 
     # Assigning
@@ -245,10 +281,14 @@ class Groups:
     # Staying and leaving
 
     def heartbeat(self, name: str, member_id: str, generation: int) -> None:
-        """Restart the session timeout of a member."""
+        """Restart the session timeout of a member. Raises Refusal while the group rebalances.
+
+        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleHeartbeat
+        """
         group, member = self._member(name, member_id, generation)
-        self._heard(group, member)
-        if group.state == JOINING:
+        if group.state != SYNCING:
+            self._heard(group, member)
+        if group.state in (JOINING, SYNCING):
             raise Refusal("REBALANCE_IN_PROGRESS")
 
     def _heard(self, group: Group, member: Member) -> None:
@@ -326,6 +366,18 @@ class Groups:
                 if commits and number > group.committed.get(tp, 0):
                     group.offsets[tp], group.committed[tp] = offset, number
 
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Drop the offsets of partitions that have been deleted.
+
+        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleDeletedPartitions
+        """
+        for tp in partitions:
+            for group in self.groups.values():
+                group.offsets.pop(tp, None)
+                group.committed.pop(tp, None)
+                for pending in group.in_transactions.values():
+                    pending.pop(tp, None)
+
     # What administrators ask
 
     def delete(self, name: str) -> None:
@@ -370,7 +422,7 @@ class Groups:
         return self.groups[name]
 
 
-Waiting = asyncio.Future[None] | asyncio.Future[bytes] | None
+Waiting = asyncio.Future[Joined] | asyncio.Future[bytes] | None
 """The answer to a member that waits, has waited, or has never done so."""
 
 

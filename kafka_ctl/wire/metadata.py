@@ -239,7 +239,10 @@ def _answer(name: str, outcome: Outcome) -> Message:
 
 
 async def delete_topics(service: Service, version: int, request: Message) -> Message:
-    """Delete topics; answered when this broker knows nothing of them any more."""
+    """Delete topics; answered when this broker knows nothing of them any more, or when the time is over.
+
+    Kafka 2.0.1: server/AdminManager.scala, deleteTopics; server/DelayedDeleteTopics.scala
+    """
     results = []
     for name in dict.fromkeys(request["topic_names"]):
 
@@ -254,13 +257,15 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
         else:
             outcome = ("TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"), None
         results.append((name, outcome))
-    gone = [name for name, outcome in results if outcome == DONE]
-    await service.broker.metadata_shows(lambda: not _any(service, gone), request["timeout"] / 1000)
+    gone, seconds = [name for name, outcome in results if outcome == DONE], request["timeout"] / 1000
+    await service.broker.metadata_shows(lambda: not _any(service, gone), seconds)
+    late = {name for name in gone if seconds <= 0 or _any(service, [name])}
     for name in gone:
         if not _any(service, [name]):
             for tp in list(service.shared.contents.partitions(name)):
                 service.shared.contents.forget(tp)
-    return {"responses": [_answer(name, outcome) for name, outcome in results]}
+    answers = [(name, ("REQUEST_TIMED_OUT", None) if name in late else outcome) for name, outcome in results]
+    return {"responses": [_answer(name, outcome) for name, outcome in answers]}
 
 
 def _any(service: Service, topics: Iterable[str]) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.client_faults import ClientFaults, error_response
 from kafka_ctl.wire.codec import Malformed, Message, decode_message, encode_message
@@ -140,7 +141,10 @@ class Service:
         """By partition and follower: the high watermark that was sent last."""
 
     async def answer(self, frame: bytes, holding: Holding) -> bytes | None:
-        """The whole response to a request, None where none is wanted; RefusedFrame for what is no request."""
+        """The whole response to a request, None where none is wanted.
+
+        Raises RefusedFrame for what is no request, and for a response with a text that is longer than a message allows.
+        """
         if len(frame) < 8:
             raise RefusedFrame("INVALID_REQUEST", f"a request of {len(frame)} bytes")
         key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
@@ -168,7 +172,10 @@ class Service:
         await self._resumed()
         if response is None:
             return None
-        return encode_message(message_type(key, version, RESPONSE), {"correlation_id": number}, response)
+        try:
+            return encode_message(message_type(key, version, RESPONSE), {"correlation_id": number}, response)
+        except BadInput as error:
+            raise RefusedFrame("UNKNOWN_SERVER_ERROR", f"{name} version {version}, the response: {error}") from None
 
     async def _resumed(self) -> None:
         """Wait while this process is paused."""

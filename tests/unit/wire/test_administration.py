@@ -15,6 +15,7 @@ from wire_clients import Asking, eventually, fetch_of, listening
 from kafka_ctl import Lab
 from kafka_ctl.brokers.config_keys import BROKER, TOPIC, keys
 from kafka_ctl.generation import Generation
+from kafka_ctl.wire.batches import Record, write_batch
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.configs import DEFAULT, OF_ALL_BROKERS, OF_BROKER, OF_TOPIC, STATIC
 from kafka_ctl.wire.schema import name_of
@@ -342,6 +343,49 @@ def test_offsets_are_deleted_but_not_of_topics_that_are_read(lab: Lab) -> None:
     assert [(topic["name"], [part["partition_index"] for part in topic["partitions"]]) for topic in left] == [
         ("orders", [1])
     ]
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_offsets_go_with_their_topic(generation: str) -> None:
+    """Whoever deletes it; a DeleteTopics that does not wait is answered with a timeout.
+
+    Kafka 2.0.1: server/KafkaApis.scala, handleUpdateMetadataRequest; server/AdminManager.scala, deleteTopics
+    """
+    with listening(generation, config={"delete.topic.enable": True}) as lab:
+
+        def kept() -> list[int]:
+            answer = ask(lab, 1, "OffsetFetch", 1, group_id="g", topics=[{"name": "gone", "partition_indexes": [0]}])
+            return [topic["partitions"][0]["committed_offset"] for topic in answer["topics"]]
+
+        def kept_of_a_new_topic() -> list[int]:
+            until_quiet(lab.create_topic, "gone", assignment={0: [2, 3]})
+            topics = [{"name": "gone", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
+            of = {"generation_id_or_member_epoch": -1, "member_id": "", "retention_time_ms": -1}
+            ask(lab, 1, "OffsetCommit", 2, group_id="g", topics=topics, **of)
+            return kept()
+
+        assert kept_of_a_new_topic() == [7]
+        until_quiet(lab.delete_topic, "gone")
+        assert kept() == [-1]
+        assert kept_of_a_new_topic() == [7]
+        assert lab.controller is not None
+        answer = ask(lab, lab.controller.id, "DeleteTopics", 0, topic_names=["gone"], timeout=0)
+        assert [name_of(one["error_code"]) for one in answer["responses"]] == ["REQUEST_TIMED_OUT"]
+        lab.settle()
+        assert kept() == [-1]
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_no_client_writes_to_an_internal_topic(lab: Lab, topic: str) -> None:
+    """Kafka 2.0.1: server/ReplicaManager.scala, appendToLocalLog"""
+    if topic not in {p.topic for p in lab.partitions()}:
+        until_quiet(lab.create_topic, topic, assignment={0: [1, 2]})
+    partitions = [{"index": 0, "records": write_batch([Record(0, 0, None, b"x")])}]
+    topics = [{"name": topic, "partition_data": partitions}]
+    answer = ask(lab, 1, "Produce", versions(lab, "Produce")[-1], acks=1, timeout=1000, topic_data=topics)
+    part = answer["responses"][0]["partition_responses"][0]
+    assert part["error_code"] == 17  # INVALID_TOPIC_EXCEPTION
+    assert not lab.log(topic, 0)
 
 
 def test_settings_that_somebody_wrote_wrong_are_an_error_of_their_topic(lab: Lab) -> None:

@@ -260,3 +260,14 @@ def test_damaged_requests_do_no_harm(lab: Lab) -> None:
     lab.settle()
     assert not [detail for error, detail in closed_connections(lab) if error == "UNKNOWN_SERVER_ERROR"]
     assert encode(message_type(18, 0).body, {}) == b""
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_a_response_that_cannot_be_sent_ends_its_connection_only(generation: str) -> None:
+    """A name grows threefold when it is decoded, and is then too long for a text of the protocol."""
+    frame = struct.pack(">ihhihih", 16 + 20_000, 3, 1, 1, -1, 1, 20_000) + b"\xff" * 20_000
+    with listening(generation) as lab:
+        assert asked(lab, frame) == b""
+        assert recorded(lab, "UNKNOWN_SERVER_ERROR", "Metadata version 1, the response: 60000 does not fit")
+        assert sound(lab)
+        assert lab.partitions() == []

@@ -119,6 +119,58 @@ def test_a_newcomer_makes_all_join_again() -> None:
     run(play())
 
 
+def test_who_joins_next_is_not_in_the_answers_of_this_generation() -> None:
+    """The rebalance ends, and a member with other protocols joins before the leader's answer is written."""
+
+    async def play() -> None:
+        groups = Groups()
+        ids = await stable(groups, 2)
+        both = [asyncio.create_task(groups.join(asking(id), "c", False)) for id in ids]
+        groups.groups["g"].members[ids[0]].protocols["other"] = b""
+        newcomer = asyncio.create_task(groups.join(asking(protocols=("range", "other")), "c", False))
+        (leader, _), (follower, _) = await asyncio.gather(*both)
+        assert (leader.generation, follower.generation, groups.groups["g"].state) == (2, 2, JOINING)
+        assert [id for id, _ in leader.members] == ids and not follower.members
+        newcomer.cancel()
+
+    run(play())
+
+
+def test_a_member_that_repeats_its_request_disturbs_nobody() -> None:
+    """While assignments are waited for, and a follower also later; a leader that joins begins a rebalance."""
+
+    async def play() -> None:
+        groups = Groups()
+        (first, a), (_, b) = await asyncio.gather(*(groups.join(asking(), "c", False) for _ in range(2)))
+        group = groups.groups["g"]
+        leader, follower = (a, b) if first.leader == a else (b, a)
+        assert (await groups.join(asking(leader), "c", False))[0] == group.joined(leader)
+        assert (await groups.join(asking(follower), "c", False))[0].members == ()
+        with pytest.raises(Refusal, match="REBALANCE_IN_PROGRESS"):
+            groups.heartbeat("g", follower, 1)
+        await asyncio.gather(*(groups.sync("g", id, 1, {}) for id in (leader, follower)))
+        assert (await groups.join(asking(follower), "c", False))[0].generation == 1
+        assert group.state == STABLE
+        again = asyncio.create_task(groups.join(asking(leader), "c", False))
+        await asyncio.sleep(0)
+        assert group.state == JOINING
+        again.cancel()
+
+    run(play())
+
+
+def test_most_members_choose_the_protocol() -> None:
+    """The first to join leads, and prefers another one."""
+
+    async def play() -> None:
+        groups = Groups()
+        wanted = [("range", "rr"), ("rr", "range"), ("rr", "sticky", "range")]
+        joined = await asyncio.gather(*(groups.join(asking(protocols=each), "c", False) for each in wanted))
+        assert {answer.protocol for answer, _ in joined} == {"rr"}
+
+    run(play())
+
+
 def test_who_is_silent_is_given_up() -> None:
     """After the session timeout; the last one to go leaves an empty group with its offsets."""
 
@@ -193,7 +245,8 @@ def test_no_offsets_while_a_group_waits_for_its_assignment() -> None:
     async def play() -> None:
         groups = Groups()
         tp = TopicPartition("orders", 0)
-        group, id = await groups.join(asking(), "c", False)
+        _, id = await groups.join(asking(), "c", False)
+        group = groups.groups["g"]
         assert group.state == SYNCING
         for member, generation, first, error in (
             (id, 1, True, "REBALANCE_IN_PROGRESS"),
@@ -293,8 +346,9 @@ def test_who_leaves_is_replaced() -> None:
         groups = Groups()
         ids = await stable(groups, 2)
         groups.leave("g", ids[0])
-        group, _ = await groups.join(asking(ids[1]), "c", False)
-        assert (group.leader, list(group.members)) == (ids[1], [ids[1]])
+        joined, _ = await groups.join(asking(ids[1]), "c", False)
+        assert (joined.leader, joined.members) == (ids[1], ((ids[1], b"range"),))
+        assert [*groups.groups["g"].members] == [ids[1]]
 
     run(play())
 
