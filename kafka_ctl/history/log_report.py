@@ -207,7 +207,7 @@ def _illegal(found: Replay) -> Iterator[Finding]:
             wrong.setdefault((r.kind, r.source, r.target), []).append(r)
     for (kind, source, target), records in list(wrong.items())[:MOST]:
         first = records[0]
-        text = f"A {kind} moved {source} → {target}, {len(records)} times, first {first.tp} ({where(found, first)})."
+        text = f"A {kind} moved {source} → {target}, {counted(len(records), 'time')}, first {first.tp} ({where(found, first)})."
         yield Finding("Moves that the state machines do not have", text, first.seq, ("illegal",))
 
 

@@ -80,6 +80,8 @@ class Workload:
         for name, value in numbers.items():
             if not isinstance(value, (int, float)) or not -1e9 <= value <= 1e9:
                 raise BadInput(f"{name}={short(value)}: give a number")
+        if not isinstance(self.racks, int):
+            raise BadInput(f"racks={self.racks}: give a whole number")
         if self.rate < 0 or any(rate < 0 for rate in self.per_day.values()):
             raise BadInput("a rate is negative; rates must be 0 or more")
         if self.spread < 1:
@@ -260,6 +262,8 @@ def controller_crash(lab: Lab, rng: Random) -> Iterator[float]:
 def rack_failure(lab: Lab, rng: Random) -> Iterator[float]:
     """All brokers of one rack die at once and come back together after 2 to 60 minutes."""
     up = running(lab)
+    if not up:
+        return
     rack = rng.choice(sorted({lab.brokers[broker].rack or "" for broker in up}))
     dying = [broker for broker in up if (lab.brokers[broker].rack or "") == rack]
     if len(dying) < len(up):
