@@ -86,7 +86,7 @@ def stale(lab: Lab) -> set[int]:
 
 
 def explain(case: tuple[Lab], got: object, expected: set[int]) -> str:
-    """The fault in a set of brokers, in one sentence; None if there is none."""
+    """The fault in a set of brokers, in one sentence."""
     (lab,) = case
     if not isinstance(got, set) or not got <= lab.brokers.keys():
         return f"your function returned {got!r}; a set of broker ids is expected."
@@ -120,7 +120,7 @@ def explain(case: tuple[Lab], got: object, expected: set[int]) -> str:
 
 
 def refused(lab: Lab) -> str | None:
-    """The problem, or None: a new producer cannot write, or brokers disagree."""
+    """The problem (a new producer cannot write, or brokers disagree), or None."""
     running = [view for view in lab.brokers.values() if view.state != DOWN]
     leading = [view.id for view in running if ORDERS in view.leads]
     if len(leading) != 1:

@@ -107,7 +107,7 @@ def ask(plugins: Plugins, case: Case) -> Shrunk:
 
 
 def explain_shrink(case: Case, got: Shrunk, expected: Shrunk) -> str:
-    """The fault in leader or ISR, in one sentence; None if there is none."""
+    """The fault in leader or ISR, in one sentence."""
     leader, isr, gone = case
     mine, members = got
     if not members:
@@ -149,7 +149,7 @@ def fold(records: list[Record]) -> dict[str, str]:
 
 
 def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, str]) -> str:
-    """The fault in the states, in one sentence; None if there is none."""
+    """The fault in the states, in one sentence."""
     if not isinstance(got, dict):
         return f"your function answers {got!r}; a dictionary is expected, such as {{'orders-0': 'OnlinePartition'}}."
     if unknown := sorted(map(str, got.keys() - expected.keys())):
@@ -173,7 +173,7 @@ def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, 
 
 
 def not_online(lab: Lab) -> str | None:
-    """The problem, or None: the partition still never had a leader."""
+    """The problem (the partition still never had a leader), or None."""
     if not any(p.topic == "alone" for p in lab.partitions()):
         return "the topic is gone."
     found = lab.partition("alone", 0)

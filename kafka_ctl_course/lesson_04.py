@@ -96,7 +96,7 @@ def ask(plugins: Plugins, case: Case) -> int:
 
 
 def explain(case: Case, got: int, expected: int) -> str:
-    """The fault in a high watermark, in one sentence; None if there is none."""
+    """The fault in a high watermark, in one sentence."""
     ends, isr, leader = case
     if got > expected:
         late = min(isr, key=lambda broker: ends[broker])
@@ -137,7 +137,7 @@ def in_words(found: Result) -> str:
 
 
 def refused(lab: Lab) -> str | None:
-    """The problem, or None: a write is refused, or acknowledged with fewer than two copies."""
+    """The problem (a write is refused, or acknowledged with fewer than two copies), or None."""
     if any(each.name in ("start", "bounce") and each.args[:1] == (2,) for each in lab.commands):
         return "broker 2 is beyond repair: in this exercise it cannot be started."
     outcome = lab.produce("orders", 0)

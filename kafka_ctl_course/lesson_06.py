@@ -102,7 +102,7 @@ def in_words(isrs: tuple[tuple[int, ...], ...]) -> str:
 
 
 def explain_late(case: Case, got: bool, expected: bool) -> str:
-    """The fault in an answer about one follower, in one sentence; None if there is none."""
+    """The fault in an answer about one follower, in one sentence."""
     now, last_caught_up, end, leaders_end, limit = case
     if got and end == leaders_end:
         return "Its log is as long as the leader's: it has everything, and since 2.1 such a follower is not late."

@@ -61,7 +61,7 @@ ROLLS = (
 
 
 def not_whole(lab: Lab) -> str | None:
-    """The problem, or None: a copy is missing from the ISR."""
+    """The problem (a copy is missing from the ISR), or None."""
     found: PartitionView = lab.partition("orders", 0)
     if found.leader >= 0 and set(found.isr) == {1, 2, 3}:
         return None

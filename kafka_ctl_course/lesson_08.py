@@ -101,7 +101,7 @@ def plan(broker: int, partitions: tuple[PartitionView, ...], leaving: frozenset[
 def explain_plan(
     given: tuple[int, tuple[PartitionView, ...], frozenset[int]], got: object, expected: dict[str, int | None]
 ) -> str:
-    """The fault in a plan, in one sentence; None if there is none."""
+    """The fault in a plan, in one sentence."""
     broker, partitions, leaving = given
     gone = ", ".join(map(str, sorted(leaving)))
     asked = f"broker {broker} asks, leaving: {gone}."
@@ -143,7 +143,7 @@ def _explain_one(
 
 
 def left_a_gap(lab: Lab) -> str | None:
-    """The problem, or None: broker 1 still runs, or pair-0 was without a leader, or has lost records."""
+    """The problem (broker 1 still runs, or pair-0 was without a leader, or has lost records), or None."""
     found = lab.partition("pair", 0)
     if lab.brokers[1].state != "down":
         return "broker 1 has not stopped."

@@ -81,7 +81,7 @@ def usual(request_epoch: int, newest_seen: int) -> bool:
 
 
 def explain(case: Case, got: bool, expected: bool) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
+    """The fault in an answer, in one sentence."""
     asked, newest = case
     if asked == newest:
         return "Equal is not old: a controller sends many requests with one epoch, and only the first would be obeyed."
@@ -107,7 +107,7 @@ def in_words(outcome: Obeyed) -> str:
 
 
 def disobeyed(lab: Lab) -> str | None:
-    """The problem, or None: the brokers still do not know what they lead."""
+    """The problem (the brokers still do not know what they lead), or None."""
     wanted = {f"{p.topic}-{p.partition}": p.leader for p in lab.partitions() if p.topic == "new"}
     if len(wanted) < 3:
         return "the topic new is not whole any more."

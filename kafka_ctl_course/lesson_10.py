@@ -245,7 +245,7 @@ def crowded(lab: Lab, room: Room, rack: str) -> str | None:
 
 
 def unused(lab: Lab) -> str | None:
-    """The problem, or None: broker 4 has fewer than two replicas in sync, or a partition another number of them."""
+    """The problem (broker 4 has fewer than two replicas in sync, or a partition another number of them), or None."""
     if moving := lab.reassignments():
         return f"{len(moving)} partitions are still moving."
     found = [p for p in lab.partitions() if p.topic == "orders"]

@@ -89,7 +89,7 @@ def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
 
 
 def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
+    """The fault in an answer, in one sentence."""
     (old, new), (during, create, remove, in_sync) = case, got
     wanted = dict(zip(("during", "create", "remove", "in_sync"), expected, strict=True))
     if during != wanted["during"]:
@@ -160,7 +160,7 @@ def in_words(outcome: End) -> str:
 
 
 def moves_on(lab: Lab) -> str | None:
-    """The problem, or None: the partition is not back on 1, 2, 3, or would move once broker 4 is there."""
+    """The problem (the partition is not back on 1, 2, 3, or would move once broker 4 is there), or None."""
     found = lab.partition("orders", 0)
     with lab.fork() as later:
         if later.brokers[4].state == "down":

@@ -89,7 +89,7 @@ def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
 
 
 def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
+    """The fault in an answer, in one sentence."""
     before, adding, _, target = case
     (full, more, less), origin = got, [r for r in before if r not in adding]
     if twice := [r for r in full if full.count(r) > 1]:

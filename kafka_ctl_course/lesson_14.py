@@ -92,7 +92,7 @@ def ask(plugins: Plugins, case: Case) -> str:
 
 
 def explain(case: Case, got: str, expected: str) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
+    """The fault in an answer, in one sentence."""
     found, alive, halted = case
     left = [f"broker {broker}" for (_, broker), state in found.items() if state != SUCCESSFUL.value]
     if got == "complete":
@@ -139,7 +139,7 @@ def in_words(outcome: End) -> str:
 
 
 def not_deleted(lab: Lab) -> str | None:
-    """The problem, or None: something of the topic is left, or an invariant broken."""
+    """The problem (something of the topic is left, or an invariant broken), or None."""
     found = facts(lab, "orders")
     if broken := [v for v in lab.violations if v.invariant in ("I4", "I16")]:
         there = "the topic is there again" if found.in_zookeeper else "the topic is gone"
@@ -153,7 +153,7 @@ def not_deleted(lab: Lab) -> str | None:
 
 
 def not_moved(lab: Lab) -> str | None:
-    """The problem, or None: audit is not yet on brokers 1, 2 and 4, or a request is left."""
+    """The problem (audit is not yet on brokers 1, 2 and 4, or a request is left), or None."""
     found = lab.partition("audit", 0)
     if (3 in found.replicas) or set(found.isr) != {1, 2, 4}:
         request = "/admin/reassign_partitions" in lab.znodes()

@@ -73,7 +73,7 @@ def ask(plugins: Plugins, case: Case) -> list[int]:
 
 
 def explain(case: Case, got: list[int], expected: list[int]) -> str:
-    """The fault in the numbers of operations sent together, in one sentence; None if there is none."""
+    """The fault in the numbers of operations sent together, in one sentence."""
     operations, window = case
     if max(got) > window:
         return f"{max(got)} operations are in flight together; the window is {window}. Kafka holds a semaphore of it."
@@ -103,7 +103,7 @@ FAR = (
 
 
 def not_in_time(lab: Lab) -> str | None:
-    """The problem, or None: broker 1 runs, was killed or had more time, or a partition has no leader."""
+    """The problem (broker 1 runs, was killed or had more time, or a partition has no leader), or None."""
     if lab.brokers[1].state != "down":
         return "broker 1 runs."
     stops = [each for each in lab.commands if each.name in ("shutdown", "kill", "bounce") and each.args[:1] == (1,)]

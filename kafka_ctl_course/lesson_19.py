@@ -163,7 +163,7 @@ def leader_address(answer: Message, topic: str, partition: int) -> str | None:
 
 
 def explain_address(given: tuple[Message, str, int], got: object, expected: str | None) -> str:
-    """The fault in an address, in one sentence; None if there is none."""
+    """The fault in an address, in one sentence."""
     answer, topic, partition = given
     asked = f"for {topic}-{partition} you return {got!r}. "
     nodes = {f"{node['host']}:{node['port']}": node["node_id"] for node in answer["brokers"]}

@@ -76,7 +76,7 @@ def never_led(records: Trace) -> set[tuple[str, int]]:
 
 
 def explain_never(given: tuple[Trace], got: object, expected: set[tuple[str, int]]) -> str:
-    """The fault in a set of partitions, in one sentence; None if there is none."""
+    """The fault in a set of partitions, in one sentence."""
     (records,) = given
     refused = [(r.topic, r.partition) for r in records if r.leader is None or r.leader < 0]
     text = f"you return {got!r}. "

@@ -84,7 +84,7 @@ def disagreements(found: list[Held]) -> int:
 
 
 def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
-    """The fault in a count, in one sentence; None if there is none."""
+    """The fault in a count, in one sentence."""
     (found,) = given
     text = f"of {len(found)} moments you count {got!r}. "
     with_none = sum(len(set(each.values())) > 1 for each in found)
@@ -163,7 +163,7 @@ class Timeouts(Exercise):
 
 
 def all_agree(lab: Lab) -> str | None:
-    """The problem, or None: every running broker names the leader that ZooKeeper has, or a broker is down."""
+    """The problem (every running broker names the leader that ZooKeeper has, or a broker is down), or None."""
     if stopped := down(lab):
         return f"broker {stopped[0]} does not run. All four have to."
     stored = lab.partition("orders", 0).leader

@@ -155,7 +155,7 @@ WAITING = (
 
 
 def not_on_three(lab: Lab) -> str | None:
-    """The problem, or None: a write was not acknowledged, or follower 3 left the ISR."""
+    """The problem (a write was not acknowledged, or follower 3 left the ISR), or None."""
     answers = lab.trace.slice(kind="response", action="Produce", topic="orders")
     acknowledged = [each for each in answers if each.error is None]
     if len(acknowledged) < WRITES:

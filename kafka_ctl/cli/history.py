@@ -80,10 +80,10 @@ def generate(out: str, clusters: int, hours: float, seed: int, generation: str, 
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the tables into this folder.")
 def import_(logs: Sequence[str], out: Path | None) -> None:
-    """Read state-change.log* and controller.log* of Kafka 0.8 to 3.x, and report what was understood.
+    """Read state-change.log* and controller.log* of Kafka 0.8 to 3.9, and report what was understood.
 
-    LOG is a file, or a folder with such files in it, rolled and packed ones too. Files that cannot be read are named,
-    and the others are read. Exit status 1 if nothing was understood.
+    LOG is a file, or a folder with such files in it, including rolled and compressed files. Files that cannot be
+    read are named, and the others are read. Exit status 1 if nothing was understood.
     """
     from kafka_ctl.history.files import naming
 

@@ -260,7 +260,7 @@ def tame(value: object, state: Judging) -> object:
 
 
 class _Copy:
-    """Copies one answer, and counts its parts."""
+    """A copier of one answer that counts its parts."""
 
     def __init__(self, state: Judging) -> None:
         self.state, self.parts, self.within = state, 0, set[int]()

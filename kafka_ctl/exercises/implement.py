@@ -50,9 +50,9 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
 
     `usual` is the kit's own; `ask` calls a function for one case through the plug, so that both are treated alike.
     `cases` are the hidden ones: tuples of `arguments`. With `lists`, a tuple among the arguments can be added to a
-    list, and a list to it: a rule is about brokers, not about which of the two a row of them is. `stories` have
-    titles. `outcome` is what is compared of two labs, and `describe` puts it in words. `explain` says what is wrong
-    with an answer to one case, beside the right answer; `why` explains a right function.
+    list, and a list to it: a rule does not depend on which of the two types holds the brokers. `stories` have titles.
+    `outcome` is what is compared of two labs, and `describe` puts it in words. `explain` says what is wrong with an
+    answer to one case, beside the right answer; `why` explains a right function.
     """
 
     kind: ClassVar[str] = "implement"

@@ -80,7 +80,7 @@ class Case(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The same in the name of a file."""
+        """The part of a file's name that identifies the case."""
         return "-".join(["order", *map(str, self.path)])
 
 

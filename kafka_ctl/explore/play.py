@@ -170,7 +170,7 @@ def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> 
 
 
 def _known(lab: Lab) -> str | None:
-    """Requests that a controller cannot fulfil, so that controllers may be elected without end."""
+    """The place in Kafka's code where each new controller fails, so that elections do not end; None if none does."""
     failed = [r.detail or "" for r in lab.trace.records[-400:] if r.action == "election_failed"]
     return next((known for message, known in FAILURES.items() if any(message in text for text in failed)), None)
 

@@ -53,7 +53,7 @@ def menu(generation: str) -> list[tuple[str, Drawn]]:
 
 
 def _at_a_return(draw: Draw) -> list[Command]:
-    """A record comes while followers that have caught up wait to be let into the ISR: half a millisecond.
+    """Commands that produce a record in the half millisecond in which caught-up followers are not yet in the ISR.
 
     Only the leader is in the ISR by then, so that the record is below the high watermark at once.
     """
@@ -78,12 +78,12 @@ def _focused(draw: Draw) -> list[Command]:
 
 
 def healed(brokers: int) -> list[Command]:
-    """Everything is healed, every broker started, and all comes to rest."""
+    """The commands that heal every fault, start every broker and settle."""
     return [_command("heal"), *[_command("start", id) for id in range(1, brokers + 1)], settle()]
 
 
 def settle() -> Command:
-    """Time passes until all is quiet, or for 300 s."""
+    """The command `settle` with a limit of 300 s."""
     return _command("settle", limit=300)
 
 
@@ -94,7 +94,7 @@ FOCUSED = 0.4
 
 
 def pass_time(draw: Draw) -> list[Command]:
-    """Nothing, a few moments, a while, or until all is quiet."""
+    """Commands that let no time, a short time or a long time pass, or that settle."""
     chosen = draw.rng.random()
     if chosen < 0.25:
         return []

@@ -213,14 +213,14 @@ def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: boo
 
 
 def _plain(value: object) -> object:
-    """As it comes back from JSON."""
+    """The value as JSON writes and reads it."""
     import json
 
     return json.loads(json.dumps(value))
 
 
 def finish(place: DatasetFolder, work: DatasetJob) -> None:
-    """All buckets are there: write the manifest, last of all."""
+    """Write the manifest, as the last file, after all buckets are written."""
     noted = [place.read_json(DONE, name) for name in place.names(DONE) if name.endswith(".json")]
     if len(noted) != work.buckets:
         raise Unavailable(f"{place.path}: {work.buckets - len(noted)} of {work.buckets} buckets were not written")

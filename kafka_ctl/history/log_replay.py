@@ -196,7 +196,7 @@ def _texts(file: str, kept: set[int]) -> dict[int, str]:
 
 
 def gaps(records: Sequence[Record], places: Sequence[SourceLine]) -> Iterator[str]:
-    """The holes of these logs, in sentences: logs, epochs and brokers that are missing."""
+    """One sentence for each log, epoch and broker that is missing."""
     for name in NAMES:
         if not any(log_of(place.file) == name for place in places):
             yield f"There is no {name}.log"

@@ -2,7 +2,7 @@
 
 Most come from formal models of Kafka's replication (StrongIsr, ValidHighWatermark, LogMatching, ConsistentRead).
 
-Separate from `checker.py` because that one asks invariants, and these are some.
+Separate from `checker.py` because that one calls the invariants.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def _seconds(text: str) -> int:
 
 
 def _who(message: str, columns: Columns) -> str:
-    """Note whose line it is; returns the rest of it."""
+    """Note which actor wrote the line; returns the text after the actor's name."""
     found = WHO.match(message)
     if found is None:
         return message

@@ -141,7 +141,7 @@ class Form(NamedTuple):
         return (self.partition[0],), {}
 
     def one_partition(self) -> Call:
-        """For a command that takes several."""
+        """The call of a command that takes a list of partitions, with one in it."""
         return ([self.partition],), {}
 
     def elect_unclean(self) -> Call:

@@ -45,7 +45,8 @@ QUIET, SHOWN = "quiet", ("show", "check")
 MOST_ELEMENTS = 1_000_000
 """The most elements of an argument that are looked at: some iterables have no end."""
 UNTIL, REFUSED = "until", "refused"
-"""The remarks of stories on the command before (it ended there), and before one that was refused after it had begun."""
+"""Two remarks of a story: `until` follows a command and says where it ended; `refused` precedes a command that was
+refused after it had begun."""
 
 
 class Command(NamedTuple):

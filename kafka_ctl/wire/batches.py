@@ -226,7 +226,7 @@ def check_records(batch: Batch) -> None:
 
 
 def are_plain(data: bytes, number: int) -> bool:
-    """Whether bytes are so many well-formed records, and each has no headers and only short fields.
+    """True if bytes are so many well-formed records, and each has no headers and only short fields.
 
     Short are lengths and timestamps of at most two bytes, and offsets of at most three. False is no verdict:
     `_each_record` decides then. Most records are plain, and this takes a third of its time.
