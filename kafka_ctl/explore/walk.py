@@ -23,7 +23,7 @@ from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.menu import MENU, TOPICS, Draw, Drawn
 from kafka_ctl.lab.story import Command
 
-OWN = "m"
+MOMENT_TOPIC = "m"
 """The topic of the focused moments, which nothing else touches."""
 LENGTH = 40
 """Commands and faults in a walk; time passes between them and is not counted here."""
@@ -57,8 +57,8 @@ def _at_a_return(draw: Draw) -> list[Command]:
 
     Only the leader is in the ISR by then, so that the record is below the high watermark at once.
     """
-    brokers, produce = range(1, draw.brokers + 1), Command("produce", (OWN, 0), {"wait": False})
-    lags = [_command("lag", follower, OWN, 0) for follower in brokers]
+    brokers, produce = range(1, draw.brokers + 1), Command("produce", (MOMENT_TOPIC, 0), {"wait": False})
+    lags = [_command("lag", follower, MOMENT_TOPIC, 0) for follower in brokers]
     moment = round(draw.rng.uniform(0.2012, 0.2022), 4)
     returns = [_command("catch_up", follower) for follower in brokers]
     return [*lags, settle(), produce, *returns, _command("run_for", moment), produce]
@@ -73,7 +73,7 @@ def _answers_lost(draw: Draw) -> list[Command]:
 
 def _focused(draw: Draw) -> list[Command]:
     """One of the moments, in a cluster that is whole again, with a topic that has a replica on every broker."""
-    create = _command("create_topic", OWN, replication_factor=draw.brokers)
+    create = _command("create_topic", MOMENT_TOPIC, replication_factor=draw.brokers)
     return [*healed(draw.brokers), create, settle(), *draw.rng.choice(MOMENTS)(draw), settle()]
 
 

@@ -57,7 +57,7 @@ class Problem(NamedTuple):
         return f"{self.file}: {self.reason}"
 
 
-class Logs:
+class ImportedLogs:
     """Imported logs. Whatever a DataFrame can do, this does with its `records`.
 
     `records` are in the trace schema: `time_ms` counts from 1970 (logs have no time zone; UTC is assumed), `seq`
@@ -142,7 +142,7 @@ def unread(problems: list[Problem], most: int = 5) -> str:
     return f"{len(problems):,} not read, or not to the end: {'; '.join(map(str, problems[:most]))}{more}"
 
 
-def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> Logs:
+def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> ImportedLogs:
     """Read logs of Kafka's controllers and brokers into the trace schema.
 
     `paths` are files, or folders of which every file named like `state-change.log*` or `controller.log*` is read,
@@ -161,7 +161,7 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     return logs
 
 
-def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> Logs:
+def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> ImportedLogs:
     """The same without the warning."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -177,7 +177,7 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
         chunks = _numbered(spark, chunks)
         parsed = _tasks(spark, chunks).mapInArrow(parse_chunks, from_arrow_schema(PARSED)).persist()
         parsed.count()
-    return Logs(parsed)
+    return ImportedLogs(parsed)
 
 
 def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:

@@ -57,7 +57,7 @@ class Finding(NamedTuple):
     advice: tuple[str, ...] = ()
 
 
-class Incident:
+class LogReport:
     """The findings of a replay, as text or, with the player, as one page."""
 
     def __init__(self, found: Replay) -> None:
@@ -115,9 +115,9 @@ def _linked(number: int, finding: Finding) -> str:
     return text if finding.seq is None else f"{text} [Watch](#step-f{number})"
 
 
-def incident(logs: Paths, begin: Moment | None = None, end: Moment | None = None) -> Incident:
+def incident(logs: Paths, begin: Moment | None = None, end: Moment | None = None) -> LogReport:
     """The report of the logs in files or folders, from `begin` to `end`. Raises BadInput as `replay` does."""
-    return Incident(replay(logs, begin, end))
+    return LogReport(replay(logs, begin, end))
 
 
 def at(found: Replay, record: Record) -> str:
@@ -207,7 +207,8 @@ def _illegal(found: Replay) -> Iterator[Finding]:
             wrong.setdefault((r.kind, r.source, r.target), []).append(r)
     for (kind, source, target), records in list(wrong.items())[:MOST]:
         first = records[0]
-        text = f"A {kind} moved {source} → {target}, {counted(len(records), 'time')}, first {first.tp} ({where(found, first)})."
+        times, place = counted(len(records), "time"), where(found, first)
+        text = f"A {kind} moved {source} → {target}, {times}, first {first.tp} ({place})."
         yield Finding("Moves that the state machines do not have", text, first.seq, ("illegal",))
 
 

@@ -207,7 +207,7 @@ def weighted(rng: Random, weights: Mapping[int, float]) -> int:
 MINUTE = 60.0
 
 
-class Incident(NamedTuple):
+class FaultKind(NamedTuple):
     """One row of `INCIDENTS`: how often a day it comes, to each broker or to the cluster, and what happens."""
 
     per_day: float
@@ -345,20 +345,20 @@ def reassignment(lab: Lab, rng: Random) -> Iterator[float]:
     yield 0.0
 
 
-INCIDENTS: Mapping[str, Incident] = {
-    "rolling_restart": Incident(0.5, False, rolling_restart),
-    "restart": Incident(0.2, True, restart),
-    "quick_restart": Incident(0.1, True, quick_restart),
-    "crash": Incident(0.3, True, crash),
-    "controller_crash": Incident(0.5, False, controller_crash),
-    "rack_failure": Incident(0.1, False, rack_failure),
-    "session_expiry": Incident(0.3, True, session_expiry),
-    "slow_follower": Incident(0.5, True, slow_follower),
-    "gc_pause": Incident(0.3, True, gc_pause),
-    "new_topic": Incident(0.5, False, new_topic),
-    "more_partitions": Incident(0.2, False, more_partitions),
-    "deletion": Incident(0.3, False, deletion),
-    "reassignment": Incident(0.5, False, reassignment),
+INCIDENTS: Mapping[str, FaultKind] = {
+    "rolling_restart": FaultKind(0.5, False, rolling_restart),
+    "restart": FaultKind(0.2, True, restart),
+    "quick_restart": FaultKind(0.1, True, quick_restart),
+    "crash": FaultKind(0.3, True, crash),
+    "controller_crash": FaultKind(0.5, False, controller_crash),
+    "rack_failure": FaultKind(0.1, False, rack_failure),
+    "session_expiry": FaultKind(0.3, True, session_expiry),
+    "slow_follower": FaultKind(0.5, True, slow_follower),
+    "gc_pause": FaultKind(0.3, True, gc_pause),
+    "new_topic": FaultKind(0.5, False, new_topic),
+    "more_partitions": FaultKind(0.2, False, more_partitions),
+    "deletion": FaultKind(0.3, False, deletion),
+    "reassignment": FaultKind(0.5, False, reassignment),
 }
 """The incidents and their rates. The rates are those of a bad month, so that a day shows something;
 `Workload(rate=0.1)` is a cluster that is well looked after."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Config
-from kafka_ctl.invariants.logs import Logs
+from kafka_ctl.invariants.logs import ReplicaLogs
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
@@ -49,7 +49,7 @@ class Facts:
     """
 
     def __init__(self, records: Sequence[Record]) -> None:
-        self.records, self.logs = records, Logs()
+        self.records, self.logs = records, ReplicaLogs()
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         self.assignments: dict[str, dict[int, ReplicaAssignment]] = {}
         self.overwritten: dict[TopicPartition, ReplicaAssignment] = {}
@@ -89,7 +89,7 @@ class Facts:
         """True if a write comes from a controller after another one has been elected."""
         return self.deposed.get(record.path or "", -1) == record.seq
 
-    def authored(self, record: Record) -> None:
+    def note_author(self, record: Record) -> None:
         """Note whether the author of a successful write is still the controller.
 
         Call it before the write is applied."""

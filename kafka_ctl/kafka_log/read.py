@@ -23,9 +23,9 @@ from kafka_ctl.kafka_log.templates import (
     REQUESTS,
     Text,
     Value,
-    book,
     capital,
     partitions,
+    templates_of,
     topic_partition,
 )
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE
@@ -98,7 +98,9 @@ class Rules:
     """
 
     def __init__(self, file: str, others: Iterable[tuple[Text, Reading]], forms: Iterable[tuple[str, Reader]]) -> None:
-        lines = [line for name in reversed(GENERATIONS) for known in book(name).templates.values() for line in known]
+        lines = [
+            line for name in reversed(GENERATIONS) for known in templates_of(name).templates.values() for line in known
+        ]
         texts = [(line.text, reading(line.name)) for line in lines if line.component.file == file]
         self._texts: dict[str, list[tuple[Text, Reading]]] = {}
         self._forms: dict[str, list[tuple[str, Reader]]] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.display import Table
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.invariants.logs import Logs
+from kafka_ctl.invariants.logs import ReplicaLogs
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.view import LogView
 from kafka_ctl.trace import details
@@ -144,7 +144,7 @@ def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, obj
 
 def _logs(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
     """The log of each replica."""
-    logs = Logs()
+    logs = ReplicaLogs()
     for record in records:
         if record.kind == "broker":
             logs.take(record)

@@ -199,7 +199,7 @@ def _read(word: str) -> object:
     return word if isinstance(value, float) and repr(value) != word else value
 
 
-def parse(text: str, looks: bool = False) -> Iterator[Command]:
+def parse(text: str, with_views: bool = False) -> Iterator[Command]:
     """The commands of a story; BadInput names the line that is no command.
 
     A golden story also looks (`show`, `check`); those lines are left out unless asked for.
@@ -217,7 +217,7 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
         except ValueError as error:
             raise BadInput(f"line {number}: {short(stripped)} is not a command: {error}") from None
         words = words[1:] if words[0] == QUIET and len(words) > 1 else words
-        if words[0] in SHOWN and not looks:
+        if words[0] in SHOWN and not with_views:
             continue
         args: list[object] = []
         kwargs: dict[str, object] = {}
