@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate, Remark, down
 from kafka_ctl.lab.lab import Lab
@@ -111,14 +109,6 @@ def about_plan(lab: Lab) -> str:
         return "`log_dirs` has the order of `replicas`: that was the copy on broker 2."
     return "Does the plan name /d1 for broker 1?"
 
-
-PLAN = json.dumps(
-    {
-        "version": 1,
-        "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d1", "any"]}],
-    }
-)
-"""A plan that moves a copy to another directory of its broker."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Operate(

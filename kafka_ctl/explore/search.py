@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kafka_ctl.explore.exhaustive import Case, Round, Search
 
 
-Fails = Callable[[Walk], bool]
 ATTEMPTS = 2000
 """Runs that one minimisation may take."""
 SIMPLER: dict[str, dict[str, tuple[int | None, ...]]] = {

@@ -69,7 +69,7 @@ class Lags:
         match record.action:
             case "pause":
                 self.halted.setdefault(broker, now)
-            case "resume" | "continue":
+            case "resume":
                 self.halted.pop(broker, None)
             case "disconnect":
                 for ends in details.ends(record.detail):
