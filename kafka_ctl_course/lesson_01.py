@@ -10,12 +10,10 @@ from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Electing a controller"
-OPENING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening()
 RACE = OPENING.replace("}'\n", "}' settle=false\n")
 """The brokers have not started yet."""
 THREE = OPENING + "create_topic orders partitions=3 replication_factor=2\nsettle\n"

@@ -14,12 +14,10 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import BrokerView
+from kafka_ctl_course.quiet import opening
 
 TITLE = "How a decision reaches the brokers"
-OPENING = (
-    """lab brokers=4 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 ORDERS = TopicPartition("orders", 0)
 ONE = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SLOW = OPENING + ONE + "delay 4 3 5\nkill 1\nrun_for "

@@ -16,13 +16,10 @@ from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import without_replica
 from kafka_ctl.trace.record import Record
 from kafka_ctl_course.lesson_05 import in_words, leadership
+from kafka_ctl_course.quiet import opening
 
 TITLE = "The states of partitions and replicas"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false,"delete.topic.enable":true}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4, config={"delete.topic.enable": True})
 TOPIC = """create_topic orders assignment='{"0":[1,2],"1":[2,3]}'\nsettle\n"""
 TAKEOVER = (
     """create_topic orders assignment='{"0":[1,2],"1":[4,1],"2":[4,2]}'\n"""

@@ -12,14 +12,13 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[dict[int, int], tuple[int, ...], int]
 Result = tuple[tuple[tuple[str | None, float], ...], tuple[str, ...]]
 TITLE = "Records, high watermark, acks"
 CONFIG = '"auto.leader.rebalance.enable":false'
-OPENING = (
-    f"lab brokers=3 generation=2.4 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(3, "2.4")
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 STORIES = {
     "all are in sync": OPENING + TOPIC + "produce orders 0 records=2\nsettle\n",

@@ -13,12 +13,10 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Who changes the ISR"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 
 

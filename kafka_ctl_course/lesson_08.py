@@ -10,12 +10,10 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Controlled shutdown"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 FOUR = """\
 create_topic late assignment='{"0":[2,1,3]}'
 create_topic followed assignment='{"0":[1,2]}'

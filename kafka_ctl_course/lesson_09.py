@@ -12,14 +12,12 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[int, int]
 Obeyed = tuple[tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
 TITLE = "Failover: epochs, zombies, fencing"
-OPENING = (
-    """lab brokers=3 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening()
 ZOMBIE = OPENING.replace("brokers=3", "brokers=4").replace("seed=7", "seed=1")
 STORIES = {
     "one controller": OPENING + "create_topic orders partitions=3 replication_factor=2\nsettle\n",

@@ -15,19 +15,16 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl_course.figures.deletion import facts
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
 End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
 TITLE = "Deleting topics"
-OPENING = (
-    "lab brokers={} generation=2.0 seed=7 "
-    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
-)
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-STUCK = OPENING.format(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
+STUCK = opening(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
 """Broker 1 is down, so the deletion of orders cannot end."""
 LEFT = (
-    OPENING.format(4)
+    opening(4)
     + TOPIC
     + """create_topic audit assignment='{"0":[1,2,3]}'\nsettle\nslow 4 8\n"""
     + """reassign '{"orders-0":[1,2,4]}'\nrun_for 0.1\ndelete_topic orders\nsettle\nheal\nsettle\n"""
@@ -109,8 +106,8 @@ def explain(case: Case, got: str, expected: str) -> str:
 
 
 STORIES = {
-    "a deletion": OPENING.format(3) + TOPIC + "delete_topic orders\nsettle\n",
-    "several partitions": OPENING.format(3)
+    "a deletion": opening(3) + TOPIC + "delete_topic orders\nsettle\n",
+    "several partitions": opening(3)
     + "create_topic orders partitions=3 replication_factor=2\nsettle\ndelete_topic orders\nsettle\n",
     "one broker down": STUCK,
     "and up again": STUCK + "start 1\nsettle\n",

@@ -12,14 +12,13 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.timing import timing
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[list[str], int]
 Outcome = tuple[tuple[tuple[str, int], ...], float]
 TITLE = "Locks, event queue, pipelining"
 CONFIG = '"auto.leader.rebalance.enable":false'
-OPENING = (
-    f"lab brokers=4 generation=2.0 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 KILLED = "create_topic orders partitions={} replication_factor=3\nsettle\nkill 1\nsettle\n"
 STORIES = {
     "a broker that leads 30 partitions dies": OPENING + KILLED.format(120),

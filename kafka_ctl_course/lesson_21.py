@@ -6,12 +6,10 @@ from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate, Remark, down
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import LogDirView
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Crashes and disks"
-OPENING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening()
 LOADED = OPENING + (
     """create_topic orders assignment='{"0":[1,2,3],"1":[2,1,3]}'\nsettle\n"""
     "produce orders 0 records=8 size=134217728\nsettle\n"

@@ -13,12 +13,10 @@ from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.kraft import KRAFT
+from kafka_ctl_course.quiet import opening
 
 TITLE = "From ZooKeeper to KRaft"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "KAFKA-7482")
 STATE = "/brokers/topics/orders/partitions/0/state"
