@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_ctl.display import counted
-from kafka_ctl.history.lives import ACTIONS, announced
+from kafka_ctl.history.lives import ACTIONS, elections, terms
 from kafka_ctl.history.log_folders import Paths
 from kafka_ctl.history.log_replay import Moment, Replay, replay
 from kafka_ctl.history.outages import Outage, isr_changes, outages
@@ -139,16 +139,14 @@ def where(found: Replay, record: Record) -> str:
 
 def _controllers(found: Replay) -> Iterator[Finding]:
     """The terms of controllers, one after the other."""
-    elections = [record for record in found if record.kind == "controller" and record.action in ACTIONS]
-    apart = any(record.action == "epoch_incremented" for record in elections)
-    terms = [(record, epoch) for record in elections if (epoch := announced(record, apart)) is not None]
-    for (record, epoch), later in zip(terms, [*terms[1:], None], strict=False):
+    known = [(record, epoch) for record, epoch in terms(elections(found)) if epoch is not None]
+    for (record, epoch), later in zip(known, [*known[1:], None], strict=False):
         until = "to the end"
         if later is not None:
             until = f"for {'' if later[1] == epoch + 1 else 'at most '}{lasted(later[0].time_ms - record.time_ms)}"
         text = f"Broker {number_of(record.actor)}, epoch {epoch}, {until} (from {where(found, record)})."
-        yield Finding("Who was controller", text, record.seq, ("controllers",) if epoch != terms[0][1] else ())
-    if not terms:
+        yield Finding("Who was controller", text, record.seq, ("controllers",) if epoch != known[0][1] else ())
+    if not known:
         yield Finding("Who was controller", "No election is in these logs.")
 
 
