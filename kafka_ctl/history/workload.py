@@ -15,7 +15,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 
 if TYPE_CHECKING:
     from kafka_ctl.generation import Generation
@@ -90,15 +90,6 @@ class Workload:
             raise BadInput(
                 f"racks={self.racks}, unclean={self.unclean}: racks must be at least 1, and unclean a share from 0 to 1"
             )
-
-
-def short(value: object) -> str:
-    """A value as an error shows it: a number of thousands of digits cannot even be printed."""
-    try:
-        shown = repr(value)
-    except ValueError:
-        return "a number of thousands of digits"
-    return shown if len(shown) < 60 else f"{shown[:60]}..."
 
 
 def check_hours(hours: object) -> None:
