@@ -111,16 +111,12 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     drawn = menu(generation)
     tools = [(name, d) for name, d in drawn if name in TOOLS]
     draw = Draw(rng, rng.choice((2, 3, 3, 3, 4)), tools)
-    config: dict[str, int | bool] = {}
+    config: dict[str, object] = {}
     if draw.maybe(0.15):
         config["unclean.leader.election.enable"] = True
     if draw.maybe(0.3):
         config["leader.imbalance.check.interval.seconds"] = rng.choice((10, 30))
-    if generation == "0.10" and draw.maybe(0.8):
-        config["delete.topic.enable"] = True
-        config.setdefault("unclean.leader.election.enable", False)
-    given: dict[str, object] = {"brokers": list(range(1, draw.brokers + 1)), "generation": generation, "seed": seed}
-    opening = Command("lab", (), given | ({"config": config} if config else {}))
+    opening = _lab_line(config, draw, generation, seed)
     commands: list[Command] = []
     for name, d in rng.choices(drawn, [d.weight for _, d in drawn], k=length):
         commands += [Command(name, *d.arguments(draw)), *pass_time(draw)]
@@ -213,7 +209,8 @@ def walk_near(known: Sequence[Walk], generation: str, seed: int) -> Walk:
         commands[place : place + 2] = reversed(commands[place : place + 2])
     for _ in range(rng.randrange(4)):
         commands += more()
-    return Walk(_opening(chosen.opening, draw, generation, seed), (*commands, *healed(brokers)))
+    config = {key: value for key, value in chosen.opening.kwargs.get("config", {}).items() if draw.maybe(0.8)}
+    return Walk(_lab_line(config, draw, generation, seed), (*commands, *healed(brokers)))
 
 
 def _brokers(opening: Command) -> int:
@@ -223,11 +220,8 @@ def _brokers(opening: Command) -> int:
     return min(max([2, *ids]), 6)
 
 
-def _opening(near_to: Command, draw: Draw, generation: str, seed: int) -> Command:
-    """The first line: the story's configuration or part of it, and of its generation nothing."""
-    config: dict[str, object] = {
-        key: value for key, value in near_to.kwargs.get("config", {}).items() if draw.maybe(0.8)
-    }
+def _lab_line(config: dict[str, object], draw: Draw, generation: str, seed: int) -> Command:
+    """The first line of a walk; 0.10 has to be configured for topics to be deleted, and mostly is."""
     if generation == "0.10" and draw.maybe(0.8):
         config["delete.topic.enable"] = True
         config.setdefault("unclean.leader.election.enable", False)
