@@ -18,19 +18,20 @@ LEFT = 'style="text-align:left"'
 
 
 class Countdown:
-    """Lines on standard error about work that takes long: at most one in `every` seconds, with the seconds left."""
+    """Lines on standard error about work that takes long: at most one in `every` seconds, after `title`."""
 
-    def __init__(self, every: float) -> None:
-        self.every = every
+    def __init__(self, every: float, title: str = "") -> None:
+        self.every, self.title = every, title
         self._began = self._last = time.monotonic()
 
-    def __call__(self, text: str, done: int, total: int) -> None:
-        """Print the text if it is time for a line; so many of `total` parts are done."""
+    def __call__(self, text: str, done: int | None = None, total: int = 0) -> None:
+        """Print the text if it is time for a line, with the time left if so many of `total` parts are done."""
         now = time.monotonic()
-        if done and now - self._last >= self.every:
-            self._last = now
-            left = rounded((now - self._began) * (total - done) / done)
-            print(f"{text}, {left} left", file=sys.stderr, flush=True)
+        if done == 0 or now - self._last < self.every:
+            return
+        self._last = now
+        left = "" if done is None else f", {rounded((now - self._began) * (total - done) / done)} left"
+        print(f"{self.title}{text}{left}", file=sys.stderr, flush=True)
 
 
 def counted(number: int, what: str) -> str:

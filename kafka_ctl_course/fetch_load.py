@@ -1,4 +1,4 @@
-"""Fetches of many partitions, of which one gets records: how the two gauges of a purgatory part.
+"""Fetches of many partitions, of which one gets records: how the two gauges of a purgatory differ.
 
 A fetch waits on the watch list of every partition that it asks for. The first of them that gets records completes it,
 and takes it off its own list only. What stays on the other lists is purged when enough has been completed.

@@ -10,12 +10,10 @@ from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace, details
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Electing a controller"
-OPENING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening()
 RACE = OPENING.replace("}'\n", "}' settle=false\n")
 """The brokers have not started yet."""
 THREE = OPENING + "create_topic orders partitions=3 replication_factor=2\nsettle\n"
@@ -38,7 +36,7 @@ FOUR = (
 
 
 def same_controller(lab: Lab) -> str | None:
-    """The problem, or None: no other broker acts as the controller, or a broker is down."""
+    """The problem (no other broker acts as the controller, or a broker is down), or None."""
     if lab.controller is None:
         return "no broker acts as the controller."
     if lab.controller.id == FIRST:
@@ -62,7 +60,7 @@ def winner(records: Trace) -> int:
 
 
 def explain_winner(given: tuple[Trace], got: object, expected: int) -> str:
-    """The fault in the winner that was named, in one sentence; None if there is none."""
+    """The fault in the winner that was named, in one sentence."""
     (records,) = given
     first = {
         action: [int(record.actor.removeprefix("broker-")) for record in records.slice(action=action)][:1]
@@ -87,7 +85,7 @@ def explain_winner(given: tuple[Trace], got: object, expected: int) -> str:
 
 
 def no_acting_controller(lab: Lab) -> str | None:
-    """The problem, or None: no broker acts as the controller, or the topic still has no leaders."""
+    """The problem (no broker acts as the controller, or the topic still has no leaders), or None."""
     if lab.controller is None:
         znode = lab.znodes().get("/controller")
         owner = f" It belongs to session {znode[2]:#x}." if znode else ""
@@ -97,7 +95,7 @@ def no_acting_controller(lab: Lab) -> str | None:
 
 
 def not_rolled(lab: Lab) -> str | None:
-    """The problem, or None: a broker is down or was not restarted, two were down, or controllers changed too often."""
+    """The problem (a broker is down or was not restarted, two were down, or controllers changed too often), or None."""
     starts = Counter(record.actor for record in lab.trace.slice(kind="broker", action="start"))
     missing = [id for id in lab.brokers if starts[f"broker-{id}"] < 2 or lab.brokers[id].state != "running"]
     if missing:

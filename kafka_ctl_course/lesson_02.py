@@ -14,12 +14,10 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import BrokerView
+from kafka_ctl_course.quiet import opening
 
 TITLE = "How a decision reaches the brokers"
-OPENING = (
-    """lab brokers=4 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 ORDERS = TopicPartition("orders", 0)
 ONE = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SLOW = OPENING + ONE + "delay 4 3 5\nkill 1\nrun_for "
@@ -86,7 +84,7 @@ def stale(lab: Lab) -> set[int]:
 
 
 def explain(case: tuple[Lab], got: object, expected: set[int]) -> str:
-    """The fault in a set of brokers, in one sentence; None if there is none."""
+    """The fault in a set of brokers, in one sentence."""
     (lab,) = case
     if not isinstance(got, set) or not got <= lab.brokers.keys():
         return f"your function returned {got!r}; a set of broker ids is expected."
@@ -120,7 +118,7 @@ def explain(case: tuple[Lab], got: object, expected: set[int]) -> str:
 
 
 def refused(lab: Lab) -> str | None:
-    """The problem, or None: a new producer cannot write, or brokers disagree."""
+    """The problem (a new producer cannot write, or brokers disagree), or None."""
     running = [view for view in lab.brokers.values() if view.state != DOWN]
     leading = [view.id for view in running if ORDERS in view.leads]
     if len(leading) != 1:

@@ -16,13 +16,10 @@ from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import without_replica
 from kafka_ctl.trace.record import Record
 from kafka_ctl_course.lesson_05 import in_words, leadership
+from kafka_ctl_course.quiet import opening
 
 TITLE = "The states of partitions and replicas"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false,"delete.topic.enable":true}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4, config={"delete.topic.enable": True})
 TOPIC = """create_topic orders assignment='{"0":[1,2],"1":[2,3]}'\nsettle\n"""
 TAKEOVER = (
     """create_topic orders assignment='{"0":[1,2],"1":[4,1],"2":[4,2]}'\n"""
@@ -107,7 +104,7 @@ def ask(plugins: Plugins, case: Case) -> Shrunk:
 
 
 def explain_shrink(case: Case, got: Shrunk, expected: Shrunk) -> str:
-    """The fault in leader or ISR, in one sentence; None if there is none."""
+    """The fault in leader or ISR, in one sentence."""
     leader, isr, gone = case
     mine, members = got
     if not members:
@@ -149,7 +146,7 @@ def fold(records: list[Record]) -> dict[str, str]:
 
 
 def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, str]) -> str:
-    """The fault in the states, in one sentence; None if there is none."""
+    """The fault in the states, in one sentence."""
     if not isinstance(got, dict):
         return f"your function answers {got!r}; a dictionary is expected, such as {{'orders-0': 'OnlinePartition'}}."
     if unknown := sorted(map(str, got.keys() - expected.keys())):
@@ -173,7 +170,7 @@ def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, 
 
 
 def not_online(lab: Lab) -> str | None:
-    """The problem, or None: the partition still never had a leader."""
+    """The problem (the partition still never had a leader), or None."""
     if not any(p.topic == "alone" for p in lab.partitions()):
         return "the topic is gone."
     found = lab.partition("alone", 0)

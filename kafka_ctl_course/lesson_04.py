@@ -12,14 +12,13 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[dict[int, int], tuple[int, ...], int]
 Result = tuple[tuple[tuple[str | None, float], ...], tuple[str, ...]]
 TITLE = "Records, high watermark, acks"
 CONFIG = '"auto.leader.rebalance.enable":false'
-OPENING = (
-    f"lab brokers=3 generation=2.4 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(3, "2.4")
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 STORIES = {
     "all are in sync": OPENING + TOPIC + "produce orders 0 records=2\nsettle\n",
@@ -96,7 +95,7 @@ def ask(plugins: Plugins, case: Case) -> int:
 
 
 def explain(case: Case, got: int, expected: int) -> str:
-    """The fault in a high watermark, in one sentence; None if there is none."""
+    """The fault in a high watermark, in one sentence."""
     ends, isr, leader = case
     if got > expected:
         late = min(isr, key=lambda broker: ends[broker])
@@ -137,7 +136,7 @@ def in_words(found: Result) -> str:
 
 
 def refused(lab: Lab) -> str | None:
-    """The problem, or None: a write is refused, or acknowledged with fewer than two copies."""
+    """The problem (a write is refused, or acknowledged with fewer than two copies), or None."""
     if any(each.name in ("start", "bounce") and each.args[:1] == (2,) for each in lab.commands):
         return "broker 2 is beyond repair: in this exercise it cannot be started."
     outcome = lab.produce("orders", 0)

@@ -93,7 +93,7 @@ def shutdown_cases() -> Iterator[Shutdown]:
 
 
 def explain_offline(case: Offline, got: Election | None, expected: Election | None) -> str:
-    """The fault in an answer to an offline partition, in one sentence; None if there is none."""
+    """The fault in an answer to an offline partition, in one sentence."""
     assignment, isr, live, unclean = case
     fit = [r for r in assignment if r in live and r in isr]
     if got is None:
@@ -123,7 +123,7 @@ def explain_offline(case: Offline, got: Election | None, expected: Election | No
 
 
 def _explain_isr(members: tuple[int, ...], isr: tuple[int, ...], gone: list[int], how: str, expected: Election) -> str:
-    """The fault in an ISR, when the leader is right, in one sentence; None if there is none."""
+    """The fault in an ISR, when the leader is right, in one sentence."""
     if added := [r for r in members if r not in isr]:
         who = f"Your ISR has {added[0]}, which was not in it"
         return f"{who}: a clean election never adds a member; the leader does, later."
@@ -136,7 +136,7 @@ def _explain_isr(members: tuple[int, ...], isr: tuple[int, ...], gone: list[int]
 
 
 def explain_shutdown(case: Shutdown, got: Election | None, expected: Election | None) -> str:
-    """The fault in an answer to a controlled shutdown, in one sentence; None if there is none."""
+    """The fault in an answer to a controlled shutdown, in one sentence."""
     assignment, isr, live, leaving = case
     gone = ", ".join(map(str, sorted(leaving)))
     if got is None:
@@ -210,14 +210,14 @@ def predict_wrong(answer: tuple[int, tuple[int, ...]], truth: tuple[int, tuple[i
 
 
 def no_leader(lab: Lab) -> str | None:
-    """The problem, or None: the partition still has no leader."""
+    """The problem (the partition still has no leader), or None."""
     found = lab.partition("orders", 0)
     running = lab.brokers[found.leader].state == "running" if found.leader >= 0 else False
     return None if running else f"orders-0 has leader {found.leader} and ISR {found.isr}."
 
 
 def no_leader_or_loss(lab: Lab) -> str | None:
-    """The problem, or None: the partition has no leader, or one without the records that were acknowledged."""
+    """The problem (the partition has no leader, or one without the records that were acknowledged), or None."""
     if (missing := no_leader(lab)) is not None:
         return missing
     lost = next((v.text for v in lab.violations if v.invariant == "I4"), None)

@@ -14,12 +14,10 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Who changes the ISR"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 
 
@@ -104,7 +102,7 @@ def in_words(isrs: tuple[tuple[int, ...], ...]) -> str:
 
 
 def explain_late(case: Case, got: bool, expected: bool) -> str:
-    """The fault in an answer about one follower, in one sentence; None if there is none."""
+    """The fault in an answer about one follower, in one sentence."""
     now, last_caught_up, end, leaders_end, limit = case
     if got and end == leaders_end:
         return "Its log is as long as the leader's: it has everything, and since 2.1 such a follower is not late."

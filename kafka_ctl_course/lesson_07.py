@@ -9,13 +9,11 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
 from kafka_ctl.latencies import Costs
+from kafka_ctl_course.quiet import opening
 from kafka_ctl_course.rolling_restart import Roll, RollingRestart
 
 TITLE = "A broker that is back is not in sync"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 TWO_COPIES = """create_topic orders assignment='{"0":[1,2]}'\nsettle\n"""
 SECOND = """create_topic payments assignment='{"0":[1,3]}'\nsettle\n"""
@@ -65,7 +63,7 @@ ROLLS = (
 
 
 def not_whole(lab: Lab) -> str | None:
-    """The problem, or None: a copy is missing from the ISR."""
+    """The problem (a copy is missing from the ISR), or None."""
     found: PartitionView = lab.partition("orders", 0)
     if found.leader >= 0 and set(found.isr) == {1, 2, 3}:
         return None

@@ -11,12 +11,10 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Controlled shutdown"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 FOUR = """\
 create_topic late assignment='{"0":[2,1,3]}'
 create_topic followed assignment='{"0":[1,2]}'
@@ -102,7 +100,7 @@ def plan(broker: int, partitions: tuple[PartitionView, ...], leaving: frozenset[
 def explain_plan(
     given: tuple[int, tuple[PartitionView, ...], frozenset[int]], got: object, expected: dict[str, int | None]
 ) -> str:
-    """The fault in a plan, in one sentence; None if there is none."""
+    """The fault in a plan, in one sentence."""
     broker, partitions, leaving = given
     gone = ", ".join(map(str, sorted(leaving)))
     asked = f"broker {broker} asks, leaving: {gone}."
@@ -146,7 +144,7 @@ def _explain_one(
 
 
 def left_a_gap(lab: Lab) -> str | None:
-    """The problem, or None: broker 1 still runs, or pair-0 was without a leader, or has lost records."""
+    """The problem (broker 1 still runs, or pair-0 was without a leader, or has lost records), or None."""
     found = lab.partition("pair", 0)
     if lab.brokers[1].state != "down":
         return "broker 1 has not stopped."

@@ -14,14 +14,12 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[int, int]
 Obeyed = tuple[tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
 TITLE = "Failover: epochs, zombies, fencing"
-OPENING = (
-    """lab brokers=3 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening()
 ZOMBIE = OPENING.replace("brokers=3", "brokers=4").replace("seed=7", "seed=1")
 STORIES = {
     "one controller": OPENING + "create_topic orders partitions=3 replication_factor=2\nsettle\n",
@@ -83,7 +81,7 @@ def usual(request_epoch: int, newest_seen: int) -> bool:
 
 
 def explain(case: Case, got: bool, expected: bool) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
+    """The fault in an answer, in one sentence."""
     asked, newest = case
     if asked == newest:
         return "Equal is not old: a controller sends many requests with one epoch, and only the first would be obeyed."
@@ -109,7 +107,7 @@ def in_words(outcome: Obeyed) -> str:
 
 
 def disobeyed(lab: Lab) -> str | None:
-    """The problem, or None: the brokers still do not know what they lead."""
+    """The problem (the brokers still do not know what they lead), or None."""
     wanted = {f"{p.topic}-{p.partition}": p.leader for p in lab.partitions() if p.topic == "new"}
     if len(wanted) < 3:
         return "the topic new is not whole any more."

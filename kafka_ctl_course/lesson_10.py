@@ -17,13 +17,10 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.quiet import opening
 
 Followers = Callable[[int, list[int], dict[int, str], int], Sequence[int]]
 TITLE = "Topics and where their replicas go"
-OPENING = (
-    "lab brokers={} generation=2.0 seed=7 "
-    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
-)
 
 
 # 1: predict
@@ -77,7 +74,7 @@ class Place(Exercise):
             return not_callable(answer)
         plugins = Plugins(rules={"assignment": answer})
         for size in SIZES:
-            story = OPENING.format(size.brokers) + (
+            story = opening(size.brokers) + (
                 f"create_topic orders partitions={size.partitions} "
                 f"replication_factor={size.replication_factor}\nsettle\n"
             )
@@ -169,7 +166,7 @@ class Racked(Exercise):
             if (problem := refused(answer, room)) is not None:
                 return Verdict(False, problem)
             plugins = Plugins(rules={"assignment": ruled(answer, room)})
-            story = OPENING.format(f"'{json.dumps(room.racks)}'") + (
+            story = opening(room.racks) + (
                 f"create_topic orders partitions={room.partitions} "
                 f"replication_factor={room.replication_factor}\nsettle\n"
             )
@@ -245,7 +242,7 @@ def crowded(lab: Lab, room: Room, rack: str) -> str | None:
 
 
 def unused(lab: Lab) -> str | None:
-    """The problem, or None: broker 4 has fewer than two replicas in sync, or a partition another number of them."""
+    """The problem (broker 4 has fewer than two replicas in sync, or a partition another number of them), or None."""
     if moving := lab.reassignments():
         return f"{len(moving)} partitions are still moving."
     found = [p for p in lab.partitions() if p.topic == "orders"]
@@ -266,7 +263,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "What changes there, the leader's place or the distance of the follower?",
             "In the table of five brokers, compare partitions 0 and 5.",
         ),
-        story=OPENING.format(4) + f"create_topic orders assignment='{SIX}'\nsettle\n",
+        story=opening(4) + f"create_topic orders assignment='{SIX}'\nsettle\n",
         ask=lambda lab: lab.partition("orders", 4).replicas,
         example=(7, 8),
         wrong=(predict_wrong,),
@@ -302,8 +299,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "Who may change `/brokers/topics/orders`? Not the controller of its own accord.",
             "`lab.execute_reassignment({('orders', 0): [1, 4]})` moves one replica of one partition.",
         ),
-        begin=OPENING.format(3)
-        + "create_topic orders partitions=6 replication_factor=2\nsettle\nadd_broker 4\nsettle\n",
+        begin=opening(3) + "create_topic orders partitions=6 replication_factor=2\nsettle\nadd_broker 4\nsettle\n",
         missing=unused,
         best=1,
         remarks={

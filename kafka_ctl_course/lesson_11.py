@@ -13,18 +13,15 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]
 Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 End = tuple[Partitions, tuple[tuple[str, int], ...], bool, tuple[str, ...]]
 TITLE = "A reassignment in twelve steps"
-OPENING = (
-    "lab brokers={} generation=2.0 seed=7 "
-    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
-)
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-FIVE = OPENING.format(5) + TOPIC
-DEAD = OPENING.format(4) + TOPIC + """kill 4\nsettle\nreassign '{"orders-0":[1,2,4]}'\nsettle\n"""
+FIVE = opening(5) + TOPIC
+DEAD = opening(4) + TOPIC + """kill 4\nsettle\nreassign '{"orders-0":[1,2,4]}'\nsettle\n"""
 """A move to broker 4, which is down; broker 3 is controller since."""
 
 
@@ -89,7 +86,7 @@ def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
 
 
 def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
+    """The fault in an answer, in one sentence."""
     (old, new), (during, create, remove, in_sync) = case, got
     wanted = dict(zip(("during", "create", "remove", "in_sync"), expected, strict=True))
     if during != wanted["during"]:
@@ -160,7 +157,7 @@ def in_words(outcome: End) -> str:
 
 
 def moves_on(lab: Lab) -> str | None:
-    """The problem, or None: broker 4 was started, or AR is not 1, 2, 3 or would change once broker 4 is there."""
+    """The problem (broker 4 was started, or AR is not 1, 2, 3 or would change once it is there), or None."""
     if any(each.name == "start" and each.args[:1] == (4,) for each in lab.commands):
         return "broker 4 is down for a week: in this exercise it cannot be started."
     found = lab.partition("orders", 0)
@@ -230,7 +227,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "Which steps of the controller write the `state` znode? Each write raises the leader epoch by one.",
             "In the picture, go down the column with the epoch.",
         ),
-        story=OPENING.format(4) + TOPIC + target([4, 3, 2]) + "settle\n",
+        story=opening(4) + TOPIC + target([4, 3, 2]) + "settle\n",
         ask=ends,
         example=(7, (7, 8), 7),
         parts=("the leader", "the ISR", "the leader epoch"),

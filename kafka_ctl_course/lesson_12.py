@@ -12,15 +12,13 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
 End = tuple[Partitions, tuple[tuple[str, int], ...], tuple[str, ...]]
 TITLE = "KIP-455: a move that can be changed"
-OPENING = (
-    "lab brokers=5 generation=2.4 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(5, "2.4")
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SLOW = OPENING + TOPIC + "slow 4 60\n"
 CHANGED = SLOW + """reassign '{"orders-0":[1,2,4]}'\nrun_for 1\nreassign '{"orders-0":[5,4,2]}'\nrun_for 1\n"""
@@ -89,7 +87,7 @@ def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
 
 
 def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
+    """The fault in an answer, in one sentence."""
     before, adding, _, target = case
     (full, more, less), origin = got, [r for r in before if r not in adding]
     if twice := [r for r in full if full.count(r) > 1]:

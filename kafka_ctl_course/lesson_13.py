@@ -13,13 +13,10 @@ from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable,
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.figures.reassignment_znodes import Throttle, settings
-from kafka_ctl_course.quiet import quiet_lab, write
+from kafka_ctl_course.quiet import opening, quiet_lab, write
 
 TITLE = "The reassignment tool and throttles"
-OPENING = (
-    "lab brokers=4 generation=2.4 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4, "2.4")
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 THROTTLED = (
     OPENING

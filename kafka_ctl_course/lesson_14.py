@@ -15,19 +15,16 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl_course.figures.deletion import facts
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
 End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
 TITLE = "Deleting topics"
-OPENING = (
-    "lab brokers={} generation=2.0 seed=7 "
-    """config='{{"auto.leader.rebalance.enable":false}}' costs='{{"boot":0.0005,"zookeeper_tick":0}}'\n"""
-)
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-STUCK = OPENING.format(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
+STUCK = opening(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
 """Broker 1 is down, so the deletion of orders cannot end."""
 LEFT = (
-    OPENING.format(4)
+    opening(4)
     + TOPIC
     + """create_topic audit assignment='{"0":[1,2,3]}'\nsettle\nslow 4 8\n"""
     + """reassign '{"orders-0":[1,2,4]}'\nrun_for 0.1\ndelete_topic orders\nsettle\nheal\nsettle\n"""
@@ -92,7 +89,7 @@ def ask(plugins: Plugins, case: Case) -> str:
 
 
 def explain(case: Case, got: str, expected: str) -> str:
-    """The fault in an answer, in one sentence; None if there is none."""
+    """The fault in an answer, in one sentence."""
     found, alive, halted = case
     left = [f"broker {broker}" for (_, broker), state in found.items() if state != SUCCESSFUL.value]
     if got == "complete":
@@ -109,8 +106,8 @@ def explain(case: Case, got: str, expected: str) -> str:
 
 
 STORIES = {
-    "a deletion": OPENING.format(3) + TOPIC + "delete_topic orders\nsettle\n",
-    "several partitions": OPENING.format(3)
+    "a deletion": opening(3) + TOPIC + "delete_topic orders\nsettle\n",
+    "several partitions": opening(3)
     + "create_topic orders partitions=3 replication_factor=2\nsettle\ndelete_topic orders\nsettle\n",
     "one broker down": STUCK,
     "and up again": STUCK + "start 1\nsettle\n",
@@ -139,7 +136,7 @@ def in_words(outcome: End) -> str:
 
 
 def not_deleted(lab: Lab) -> str | None:
-    """The problem, or None: something of the topic is left, or an invariant broken."""
+    """The problem (something of the topic is left, or an invariant broken), or None."""
     found = facts(lab, "orders")
     if broken := [v for v in lab.violations if v.invariant in ("I4", "I16")]:
         there = "the topic is there again" if found.in_zookeeper else "the topic is gone"
@@ -157,7 +154,7 @@ def not_deleted(lab: Lab) -> str | None:
 
 
 def not_moved(lab: Lab) -> str | None:
-    """The problem, or None: audit is not yet on brokers 1, 2 and 4, or a request is left."""
+    """The problem (audit is not yet on brokers 1, 2 and 4, or a request is left), or None."""
     found = lab.partition("audit", 0)
     if (3 in found.replicas) or set(found.isr) != {1, 2, 4}:
         request = "/admin/reassign_partitions" in lab.znodes()

@@ -117,7 +117,7 @@ def ask(plugins: Plugins, case: Case) -> list[str]:
 
 
 def explain(case: Case, got: list[str], expected: list[str]) -> str:
-    """The fault in the partitions that a function chose, in one sentence; None if there is none."""
+    """The fault in the partitions that a function chose, in one sentence."""
     partitions, live, moving, percentage = case
     named = {f"{p.topic}-{p.partition}": p for p in partitions}
     for name in (name for name in got if name not in expected):
@@ -186,7 +186,7 @@ class Rebalance(Implement):
 
 
 def unequal(lab: Lab) -> str | None:
-    """The problem, or None: a broker does not lead four partitions of orders, now or after the next restart of one."""
+    """The problem (a broker does not lead four partitions of orders, now or after the next restart of one), or None."""
     if any(each.name in ("start", "add_broker") and each.args[:1] == (4,) for each in lab.commands[1:]):
         return "broker 4 is beyond repair: in this exercise it cannot be started."
     if not any(p.topic == "audit" for p in lab.partitions()):

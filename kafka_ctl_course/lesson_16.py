@@ -12,14 +12,13 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.timing import timing
+from kafka_ctl_course.quiet import opening
 
 Case = tuple[list[str], int]
 Outcome = tuple[tuple[tuple[str, int], ...], float]
 TITLE = "Locks, event queue, pipelining"
 CONFIG = '"auto.leader.rebalance.enable":false'
-OPENING = (
-    f"lab brokers=4 generation=2.0 seed=7 config='{{{CONFIG}}}' " """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 KILLED = "create_topic orders partitions={} replication_factor=3\nsettle\nkill 1\nsettle\n"
 STORIES = {
     "a broker that leads 30 partitions dies": OPENING + KILLED.format(120),
@@ -76,7 +75,7 @@ def ask(plugins: Plugins, case: Case) -> list[int]:
 
 
 def explain(case: Case, got: list[int], expected: list[int]) -> str:
-    """The fault in the numbers of operations sent together, in one sentence; None if there is none."""
+    """The fault in the numbers of operations sent together, in one sentence."""
     operations, window = case
     if max(got) > window:
         return f"{max(got)} operations are in flight together; the window is {window}. Kafka holds a semaphore of it."
@@ -106,7 +105,7 @@ FAR = (
 
 
 def not_in_time(lab: Lab) -> str | None:
-    """The problem, or None: broker 1 runs, was killed or had more time, or a partition has no leader."""
+    """The problem (broker 1 runs, was killed or had more time, or a partition has no leader), or None."""
     if lab.brokers[1].state != "down":
         return "broker 1 runs."
     stops = [each for each in lab.commands if each.name in ("shutdown", "kill", "bounce") and each.args[:1] == (1,)]

@@ -55,7 +55,7 @@ def unaware(lab: Lab) -> set[tuple[str, int]]:
 
 
 def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int]]) -> str:
-    """The fault in the partitions that were found, in one sentence; None if there is none."""
+    """The fault in the partitions that were found, in one sentence."""
     (lab,) = given
     text = f"you return {short(got)}. "
     if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) and len(each) == 2 for each in got):

@@ -9,16 +9,14 @@ from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.quiet import opening
 
 Header = tuple[str | int, int, int, int]
 Frame = tuple[int, int, int, str | None, bytes]
 Span = tuple[int, int]
 Offer = tuple[Span, list[dict[str, int]], int]
 TITLE = "The wire"
-OPENING = (
-    "lab brokers=3 generation=2.4 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(3, "2.4")
 ORDERS = """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}'\nsettle\n"""
 LATE = (
     OPENING.replace("2.4", "2.0").replace("false}", 'false,"controlled.shutdown.max.retries":1}')

@@ -11,6 +11,7 @@ from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.quiet import opening
 from kafka_ctl_course.script_options import BROKERS, LIST, ZOOKEEPER, options
 
 if TYPE_CHECKING:
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 Answer = tuple[str, ...]
 Configured = tuple[str, str | None, str]
 TITLE = "Finding a broker"
-OPENING = (
-    "lab brokers=3 generation=2.4 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(3, "2.4")
 ORDERS = "create_topic orders partitions=3 replication_factor=3\nsettle\n"
 FIVE = (
     OPENING.replace("brokers=3", "brokers=5")
@@ -163,7 +161,7 @@ def leader_address(answer: Message, topic: str, partition: int) -> str | None:
 
 
 def explain_address(given: tuple[Message, str, int], got: object, expected: str | None) -> str:
-    """The fault in an address, in one sentence; None if there is none."""
+    """The fault in an address, in one sentence."""
     answer, topic, partition = given
     asked = f"for {topic}-{partition} you return {got!r}. "
     nodes = {f"{node['host']}:{node['port']}": node["node_id"] for node in answer["brokers"]}

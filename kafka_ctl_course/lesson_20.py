@@ -11,15 +11,12 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.hand_requests import fetch_body
+from kafka_ctl_course.quiet import opening
 
 Ends = tuple[int, int, int]
 Fields = tuple[int, int, int, int]
 TITLE = "Produce, Fetch and requests that wait"
-OPENING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false,"replica.lag.time.max.ms":86400000}' """
-    """costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(config={"replica.lag.time.max.ms": 86400000})
 UNREAD = OPENING + (
     """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0 records=2\nsettle\nlag 3 orders 0\n"""
     "produce orders 0 records=3 wait=false\nrun_for 60\n"

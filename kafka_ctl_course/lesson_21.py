@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate, Remark, down
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import LogDirView
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Crashes and disks"
-OPENING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening()
 LOADED = OPENING + (
     """create_topic orders assignment='{"0":[1,2,3],"1":[2,1,3]}'\nsettle\n"""
     "produce orders 0 records=8 size=134217728\nsettle\n"
@@ -111,14 +107,6 @@ def about_plan(lab: Lab) -> str:
         return "`log_dirs` has the order of `replicas`: that was the copy on broker 2."
     return "Does the plan name /d1 for broker 1?"
 
-
-PLAN = json.dumps(
-    {
-        "version": 1,
-        "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d1", "any"]}],
-    }
-)
-"""A plan that moves a copy to another directory of its broker."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Operate(

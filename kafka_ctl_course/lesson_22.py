@@ -9,12 +9,10 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Reading real logs"
-OPENING = (
-    "lab brokers=1 generation=0.10 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(1, "0.10")
 NIGHT = (
     OPENING
     + "add_broker\nsettle\nadd_broker\nsettle\n"
@@ -76,7 +74,7 @@ def never_led(records: Trace) -> set[tuple[str, int]]:
 
 
 def explain_never(given: tuple[Trace], got: object, expected: set[tuple[str, int]]) -> str:
-    """The fault in a set of partitions, in one sentence; None if there is none."""
+    """The fault in a set of partitions, in one sentence."""
     (records,) = given
     refused = [(r.topic, r.partition) for r in records if r.leader is None or r.leader < 0]
     text = f"you return {got!r}. "

@@ -11,14 +11,12 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.before_the_controller import EarlyCluster, can_become_leader
+from kafka_ctl_course.quiet import opening
 
 Counts = tuple[int, int, int]
 Case = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 TITLE = "Before there was a controller"
-OPENING = (
-    "lab brokers=3 generation=2.4 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(3, "2.4")
 LED = OPENING + (
     """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2],"3":[1,2,3],"4":[2,3,1],"5":[3,1,2]}'\n"""
     "settle\n"

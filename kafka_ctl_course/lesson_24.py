@@ -13,12 +13,10 @@ from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.kraft import KRAFT
+from kafka_ctl_course.quiet import opening
 
 TITLE = "From ZooKeeper to KRaft"
-OPENING = (
-    "lab brokers=4 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-)
+OPENING = opening(4)
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "KAFKA-7482")
 STATE = "/brokers/topics/orders/partitions/0/state"
@@ -101,7 +99,7 @@ def disagreements(found: list[Held]) -> int:
 
 
 def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
-    """The fault in a count, in one sentence; None if there is none."""
+    """The fault in a count, in one sentence."""
     (found,) = given
     text = f"of {len(found)} moments{' made by hand' * (found == BY_HAND)} you count {got!r}. "
     with_none = sum(len(set(each.values())) > 1 for each in found)
@@ -182,7 +180,7 @@ class Timeouts(Exercise):
 
 
 def all_agree(lab: Lab) -> str | None:
-    """The problem, or None: every running broker names the leader that ZooKeeper has, or a broker is down."""
+    """The problem (every running broker names the leader that ZooKeeper has, or a broker is down), or None."""
     if stopped := down(lab):
         return f"broker {stopped[0]} does not run. All four have to."
     stored = lab.partition("orders", 0).leader

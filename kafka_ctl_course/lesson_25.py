@@ -37,7 +37,7 @@ def intervals(lab: Lab) -> list[float]:
 
 
 def looks_bad(lab: Lab) -> str | None:
-    """The problem, or None: there are few intervals, a long median, a small sum, or a partition without a leader."""
+    """The problem (there are few intervals, a long median, a small sum, or a partition without a leader), or None."""
     found = sorted(intervals(lab))
     if waiting := [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader < 0]:
         return f"{waiting[0]} has no leader now."

@@ -14,6 +14,7 @@ from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable,
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
+from kafka_ctl_course.quiet import opening
 
 TITLE = "Timing wheel and purgatory"
 CLOCK, DELAY = 7, 450
@@ -147,9 +148,8 @@ def _too_late(late: dict[Task, int], left: int) -> str:
 
 WRITES = 5
 WAITING = (
-    "lab brokers=3 generation=2.0 seed=7 "
-    """config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
-    """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nlag 3 orders 0\n"""
+    opening()
+    + """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nlag 3 orders 0\n"""
     + "produce orders 0 wait=false\n" * WRITES
     + "run_for 1\n"
 )
@@ -157,7 +157,7 @@ WAITING = (
 
 
 def not_on_three(lab: Lab) -> str | None:
-    """The problem, or None: a write was not acknowledged, or follower 3 left the ISR."""
+    """The problem (a write was not acknowledged, or follower 3 left the ISR), or None."""
     answers = lab.trace.slice(kind="response", action="Produce", topic="orders")
     acknowledged = [each for each in answers if each.error is None]
     if len(acknowledged) < WRITES:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka_ctl import Lab
+from kafka_ctl.lab.story import Command
 
 COSTS = {"boot": 0.0005, "zookeeper_tick": 0}
 """Brokers start within a millisecond, so that they race; a session ends exactly at its timeout."""
@@ -24,6 +25,14 @@ def quiet_lab(
     `config` and `costs` add to that; `options` are those of `Lab`. Raises what `Lab` raises.
     """
     return Lab(brokers, **{"seed": 7} | options, config={**CONFIG, **(config or {})}, costs={**COSTS, **(costs or {})})
+
+
+def opening(
+    brokers: int | Mapping[int, str] = 3, generation: str = "2.0", config: Mapping[str, object] | None = None
+) -> str:
+    """The first line of an exercise's story: a `quiet_lab` in text. `config` adds to its configuration."""
+    options = {"brokers": brokers, "generation": generation, "seed": 7}
+    return f"{Command('lab', (), options | {'config': {**CONFIG, **(config or {})}, 'costs': COSTS})}\n"
 
 
 def write(lab: Lab, seconds: int, megabytes: int, every: int = 1) -> dict[str, list[int]]:

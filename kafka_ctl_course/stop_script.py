@@ -34,7 +34,9 @@ def why_not() -> str:
 def brokers_found(
     jars: Iterable[int], shown: int | None = None, *, name: str = NAME, program: str = BROKER
 ) -> dict[int, bool]:
-    """Start a process for each of these numbers of jars on a class path; whether the script's pipe finds it.
+    """Start a process for each of these numbers of jars on a class path.
+
+    Returns, by number, whether the script's pipe finds the process.
 
     `shown`: how many characters of a line the script gets to see, as with an older `ps`; None for all that `ps` here
     shows. `name` is looked for, and `program` ends each command line. The processes are Python's and do nothing; they

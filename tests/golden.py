@@ -93,7 +93,7 @@ class Stage:
         """The output of a command."""
         quiet, _, rest = block.command.partition(" ")
         asked = rest if quiet == "quiet" else block.command
-        (line,) = story.parse(asked, looks=True)
+        (line,) = story.parse(asked, with_views=True)
         line = line._replace(line=block.line)
         if quiet == "quiet":
             self._do(line)

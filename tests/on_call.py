@@ -131,7 +131,7 @@ class Operator:
         preferred = any(p.replicas[0] == self.broker for p in self.partitions)
         return ("rebalance-off" if preferred else "preferred-order"), self.broker
 
-    def unled(self):
+    def leaderless(self):
         if stopped := self.recent("SIGTERM"):
             return "killed-in-shutdown", self.owner(stopped[-1][1])
         if started := self.recent("starting"):
@@ -168,7 +168,7 @@ WORDS = {
     "Clients that ask": Operator.stale,
     "ActiveControllerCount": Operator.controllers,
     "leads no partition": Operator.idle,
-    "had no leader": Operator.unled,
+    "had no leader": Operator.leaderless,
     "controller moved": Operator.moved,
     "is missing": Operator.absent,
 }

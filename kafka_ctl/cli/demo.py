@@ -170,7 +170,7 @@ def _controller_failure(lab: Lab, narrator: Narrator) -> None:
 def _two_ways_to_leave(lab: Lab, narrator: Narrator) -> None:
     narrator.act(
         "Two ways to leave",
-        "In a new cluster a broker leaves twice that is not the controller.",
+        "In a new cluster, a broker that is not the controller leaves twice.",
         "First it is killed; it returns and gets its leaderships back.",
         "Then it asks the controller to move them away before it stops: a controlled shutdown.",
     )

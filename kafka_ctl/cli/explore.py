@@ -7,21 +7,20 @@ Separate from `commands.py` because that file has the short commands.
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kafka_ctl.cli.terminal import INT32, INT64, Number, of_generation
+from kafka_ctl.display import Countdown
 
 if TYPE_CHECKING:
     from kafka_ctl.explore.exhaustive import Search
     from kafka_ctl.explore.search import Findings
 
-SECONDS = 60.0
-"""The default length of a random search."""
+SECONDS, EVERY = 60.0, 5.0
+"""The default length of a random search; the seconds between two lines of progress."""
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -107,7 +106,7 @@ def _at_random(
 ) -> int:
     from kafka_ctl.explore.search import search, summary
 
-    progress = Progress()
+    progress = Countdown(EVERY, "kafka-ctl explore: ")
     findings = search(
         generation,
         seed,
@@ -135,7 +134,7 @@ def _every_order(
     from kafka_ctl.explore.exhaustive import exhaust
     from kafka_ctl.explore.search import account
 
-    progress = Progress()
+    progress = Countdown(EVERY, "kafka-ctl explore: ")
 
     def report(search: Search) -> None:
         seen = search.rounds[-1].seen
@@ -147,23 +146,10 @@ def _every_order(
     return _stories(search, progress, out)
 
 
-def _stories(findings: Findings | Search, progress: Progress, out: Path) -> int:
+def _stories(findings: Findings | Search, progress: Countdown, out: Path) -> int:
     """Print and write the shortest story of everything that is not declared; the exit status."""
     from kafka_ctl.explore.search import shortest, story_text, write_story
 
     for found in shortest(findings, lambda runs, lines: progress(f"minimising: {lines} commands after {runs} runs")):
         click.echo(f"\n{story_text(found)}\n# written to {write_story(found, out)}")
     return int(bool(findings.unknown))
-
-
-class Progress:
-    """The progress, written to standard error every few seconds."""
-
-    def __init__(self, every: float = 5.0) -> None:
-        self.every, self.last = every, time.monotonic()
-
-    def __call__(self, text: str) -> None:
-        now = time.monotonic()
-        if now - self.last >= self.every:
-            self.last = now
-            print(f"kafka-ctl explore: {text}", file=sys.stderr, flush=True)

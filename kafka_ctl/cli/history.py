@@ -28,7 +28,7 @@ from kafka_ctl.errors import BadInput, KafkaCtlError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kafka_ctl.history.log_import import Logs
+    from kafka_ctl.history.log_import import ImportedLogs
 
 TABLES = ("files", "rejected", "records")
 """The tables that `import` writes, in this order: a folder of Parquet files for each."""
@@ -80,10 +80,10 @@ def generate(out: str, clusters: int, hours: float, seed: int, generation: str, 
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the tables into this folder.")
 def import_(logs: Sequence[str], out: Path | None) -> None:
-    """Read state-change.log* and controller.log* of Kafka 0.8 to 3.x, and report what was understood.
+    """Read state-change.log* and controller.log* of Kafka 0.8 to 3.9, and report what was understood.
 
-    LOG is a file, or a folder with such files in it, rolled and packed ones too. Files that cannot be read are named,
-    and the others are read. Exit status 1 if nothing was understood.
+    LOG is a file, or a folder with such files in it, including rolled and compressed files. Files that cannot be
+    read are named, and the others are read. Exit status 1 if nothing was understood.
     """
     from kafka_ctl.history.files import naming
 
@@ -96,7 +96,7 @@ def import_(logs: Sequence[str], out: Path | None) -> None:
         _keep(found, out)
 
 
-def _import(logs: list[str]) -> Logs:
+def _import(logs: list[str]) -> ImportedLogs:
     """Read logs, and name the unreadable files. Raises KafkaCtlError, with the reasons, if no line is understood."""
     from kafka_ctl.history import spark
     from kafka_ctl.history.log_import import read_logs
@@ -112,7 +112,7 @@ def _import(logs: list[str]) -> Logs:
     return found
 
 
-def _keep(found: Logs, out: Path) -> None:
+def _keep(found: ImportedLogs, out: Path) -> None:
     """Write the tables under another name first, so that a folder of this name is always whole."""
     from kafka_ctl.history.files import naming
     from kafka_ctl.history.session import failing
@@ -141,7 +141,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     `compare` takes two sources. `kafka-ctl history questions` lists them all.
     """
     from kafka_ctl.history import questions
-    from kafka_ctl.history.log_import import Logs
+    from kafka_ctl.history.log_import import ImportedLogs
 
     if question not in questions.__all__:
         raise BadInput(f"no question {question!r}; there are: {', '.join(questions.__all__)}")
@@ -150,7 +150,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     if len(sources) != len(needed):
         raise BadInput(f"{question} takes {len(needed)} source{'s' * (len(needed) > 1)}, not {len(sources)}")
     given = [_records(source) for source in sources]
-    with _progress(question, sum(source.count() for source in given if not isinstance(source, Logs))):
+    with _progress(question, sum(source.count() for source in given if not isinstance(source, ImportedLogs))):
         _answer(asked(*given), rows, csv)
 
 
@@ -205,7 +205,7 @@ def list_questions() -> None:
         echo(f"{name:{width}}  {(inspect.getdoc(getattr(questions, name)) or '').splitlines()[0]}")
 
 
-def _records(source: str) -> DataFrame | Logs:
+def _records(source: str) -> DataFrame | ImportedLogs:
     """The records at a source of any kind. Raises BadInput if there are none."""
     from kafka_ctl.history import load, spark
     from kafka_ctl.history.files import naming

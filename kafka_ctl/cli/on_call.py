@@ -34,7 +34,7 @@ link, quit                                             its address; leave it ope
     "--date", "day", type=click.DateTime(["%Y-%m-%d"]), help="With SEED `today`: the incident of another day."
 )
 def on_call(seed: str | None, logs_only: bool, day: datetime | None) -> int:
-    """Open the incident of SEED, and find its cause: a number, `today`, or the link of an incident.
+    """Open the incident of SEED (a number, `today`, or the link of an incident), and find its cause.
 
     Without SEED one is drawn. Lines are read from standard input until the answer; `help` lists what can be asked. The
     exit status is 1 when cause or component is wrong, or when there is no answer.

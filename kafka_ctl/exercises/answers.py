@@ -42,11 +42,11 @@ VALUES = ("datetime", "decimal", "fractions", "pathlib")
 KIT = str(Path(__file__).resolve().parent.parent)
 
 
-class Overtime(BaseException):
+class TimeLimitExceeded(BaseException):
     """Raised in the middle of a learner's function when the time is over."""
 
 
-class Strange:
+class UnknownObject:
     """The stand-in for an object of an unknown type: the name of the type."""
 
     def __init__(self, value: object) -> None:
@@ -66,16 +66,16 @@ class Judging:
         self.raised: Exception | None = None
         self._depth = 0
 
-    def tamed(self, answer: object) -> object:
-        """The plain values that a judge gets instead of the answer; raises Unfit."""
+    def copied(self, answer: object) -> object:
+        """The plain values that a judge gets instead of the answer; raises UnusableAnswer."""
         try:
             with self._timed():
-                return tame(answer, self)
-        except Overtime:
-            raise Unfit(f"does not come to an end within {SECONDS:g} s") from None
+                return plain_copy(answer, self)
+        except TimeLimitExceeded:
+            raise UnusableAnswer(f"does not come to an end within {SECONDS:g} s") from None
 
     def limited(self, function: Callable[..., object]) -> Callable[..., object]:
-        """The same function, which gives up when the time is over and returns what `tame` makes of its result.
+        """The same function, which gives up when the time is over and returns what `plain_copy` makes of its result.
 
         Raises UnusableFunction then, and for SystemExit and the like; after the answer was judged it has all the time.
         """
@@ -85,10 +85,10 @@ class Judging:
                 return function(*args, **kwargs)
             try:
                 with self._timed():
-                    return tame(function(*args, **kwargs), self)
-            except Unfit as problem:
+                    return plain_copy(function(*args, **kwargs), self)
+            except UnusableAnswer as problem:
                 raise UnusableFunction(f"returned what {problem}") from None
-            except Overtime:
+            except TimeLimitExceeded:
                 raise UnusableFunction(f"did not come to an end within {SECONDS:g} s") from None
             except (RunTooLong, UnusableFunction):
                 raise
@@ -102,7 +102,7 @@ class Judging:
             limited.__name__ = function.__name__
             vars(limited)["__wrapped__"] = function
         else:
-            limited.__name__ = Strange(function).type
+            limited.__name__ = UnknownObject(function).type
         return limited
 
     def _harmless(self, error: BaseException) -> Exception:
@@ -119,11 +119,11 @@ class Judging:
             and type(error).__module__.startswith(("builtins", "kafka_ctl"))
         ):
             return error
-        return UnusableFunction(f"raised {Strange(error).type}{': ' * bool(short)}{short}")
+        return UnusableFunction(f"raised {UnknownObject(error).type}{': ' * bool(short)}{short}")
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
-        """Raise Overtime in what runs inside, wherever it is, once no time is left.
+        """Raise TimeLimitExceeded in what runs inside, wherever it is, once no time is left.
 
         A signal reaches also what sleeps, but only in the main thread, and not on Windows; elsewhere every line looks
         at the clock. Neither reaches a loop that is not written in Python, such as `sum(itertools.count())`.
@@ -133,7 +133,7 @@ class Judging:
         asks, builtins.input = builtins.input, _no_input  # Jupyter's would wait for the learner after the verdict
         try:
             if self.left <= 0:
-                raise Overtime
+                raise TimeLimitExceeded
             if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
                 with _alarm(self.left):
                     yield
@@ -154,7 +154,7 @@ def _no_input(prompt: object = "") -> NoReturn:
 def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
         if not _is_ours(frame):
-            raise Overtime
+            raise TimeLimitExceeded
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.02)  # again and again, until it is taken
@@ -184,7 +184,7 @@ def _watched(ends: float) -> Iterator[None]:
 
     def went(frame: FrameType, event: str, arg: object) -> object:
         if time.monotonic() > ends:
-            raise Overtime
+            raise TimeLimitExceeded
         return went
 
     before = sys.gettrace()
@@ -222,7 +222,7 @@ def judging() -> Iterator[Judging]:
         signal.signal(signal.SIGINT, press)
     token, outer = LONGEST.set(BUSY), _current.set(state)
     try:
-        with redirect_stdout(Capped(sys.stdout)):
+        with redirect_stdout(LimitedOutput(sys.stdout)):
             yield state
     finally:
         state.over = True
@@ -232,7 +232,7 @@ def judging() -> Iterator[Judging]:
             signal.signal(signal.SIGINT, handler)
 
 
-class Capped(io.TextIOBase):
+class LimitedOutput(io.TextIOBase):
     """A text stream that passes on so much and then says that it stops."""
 
     def __init__(self, to: TextIO) -> None:
@@ -250,17 +250,17 @@ class Capped(io.TextIOBase):
         self.to.flush()
 
 
-class Unfit(Exception):
+class UnusableAnswer(Exception):
     """An answer that cannot be judged; the text begins with a verb, such as `holds itself`."""
 
 
-def tame(value: object, state: Judging) -> object:
-    """A copy of plain values that a judge can compare and print; raises Unfit for one that is too large."""
+def plain_copy(value: object, state: Judging) -> object:
+    """A copy of plain values that a judge can compare and print; raises UnusableAnswer for one that is too large."""
     return _Copy(state).of(value, 0)
 
 
 class _Copy:
-    """Copies one answer, and counts its parts."""
+    """A copier of one answer that counts its parts."""
 
     def __init__(self, state: Judging) -> None:
         self.state, self.parts, self.within = state, 0, set[int]()
@@ -281,21 +281,23 @@ class _Copy:
         if kind.__module__ in VALUES:
             return value
         if kind.__module__ == "numpy":
-            return self.of(value.tolist(), depth) if getattr(value, "size", PARTS + 1) <= PARTS else Strange(value)
+            return (
+                self.of(value.tolist(), depth) if getattr(value, "size", PARTS + 1) <= PARTS else UnknownObject(value)
+            )
         if (parts := self._iterated(value)) is not None:
             return self._container(value, parts, depth)
-        return self.state.limited(value) if callable(value) else Strange(value)
+        return self.state.limited(value) if callable(value) else UnknownObject(value)
 
     def _number(self, value: int) -> int:
         if value.bit_length() > BITS:
-            raise Unfit("is a number of more than 1,000 digits")
+            raise UnusableAnswer("is a number of more than 1,000 digits")
         return value
 
     @staticmethod
     def _text(value: object) -> str | bytes | bytearray:
         base: Any = next(base for base in (str, bytes, bytearray) if isinstance(value, base))
         if base.__len__(value) > CHARACTERS:
-            raise Unfit(f"is a text of more than {CHARACTERS:,} characters")
+            raise UnusableAnswer(f"is a text of more than {CHARACTERS:,} characters")
         copied: str | bytes | bytearray = base.__getitem__(value, slice(None))
         return copied if type(copied) is base else base(copied)
 
@@ -316,15 +318,15 @@ class _Copy:
 
     def _container(self, value: object, parts: Iterable[Any], depth: int) -> object:
         if id(value) in self.within:
-            raise Unfit("holds itself")
+            raise UnusableAnswer("holds itself")
         if depth >= DEPTH:
-            raise Unfit(f"is nested more than {DEPTH} deep")
+            raise UnusableAnswer(f"is nested more than {DEPTH} deep")
         self.within.add(id(value))
         copied = []
         for part in parts:
             self.parts += 1
             if self.parts > PARTS:
-                raise Unfit(f"has more than {PARTS:,} parts")
+                raise UnusableAnswer(f"has more than {PARTS:,} parts")
             copied.append(
                 tuple(self.of(p, depth + 1) for p in part) if isinstance(value, dict) else self.of(part, depth + 1)
             )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kafka_ctl.display import counted
 from kafka_ctl.errors import BadInput, UnknownName, UnusableFunction, short
 from kafka_ctl.exercises import answers, progress_file
-from kafka_ctl.exercises.answers import Unfit, judging
+from kafka_ctl.exercises.answers import UnusableAnswer, judging
 from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, failed, is_open, source_of
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
@@ -85,14 +85,16 @@ def _judged(exercise: Exercise, answer: object) -> Verdict | None:
     """
     with judging() as state:
         try:
-            given = state.tamed(answer)
+            given = state.copied(answer)
             verdict = None if is_open(given) else exercise.judge(given)
         except RunTooLong:
             verdict = Verdict(
                 False, f"With your answer a cluster is still busy after {answers.BUSY:g} s of work; it was stopped."
             )
-        except (Unfit, UnusableFunction) as problem:
-            verdict = Verdict(False, f"Your {'answer' if isinstance(problem, Unfit) else 'function'} {problem}.")
+        except (UnusableAnswer, UnusableFunction) as problem:
+            verdict = Verdict(
+                False, f"Your {'answer' if isinstance(problem, UnusableAnswer) else 'function'} {problem}."
+            )
         except BaseException as error:  # whatever a learner's code can do
             if state.pressed:
                 raise

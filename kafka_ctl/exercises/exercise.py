@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """One exercise. `name` is lesson and number, `05.1`; `hints` go from a nudge to the last step but one.
+    """One exercise. `name` is lesson and number, `05.1`; `hints` become more exact: the last one leaves one step.
 
     `core` marks the two core exercises of a lesson; the others are stretch. `given` is the function that
     learners begin with, as text: with a bug, or with dots in some places; without it they get dots alone.

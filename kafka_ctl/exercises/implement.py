@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, TypeVarTuple, cast
 
 from kafka_ctl.election import Election
-from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
+from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, PluginFailed, short
 from kafka_ctl.exercises.answers import still_running
 from kafka_ctl.exercises.exercise import (
     Exercise,
@@ -38,6 +38,8 @@ WALKS, STEPS = 10, 15
 """Random walks that an answer is taken for, and their commands."""
 _ends: dict[tuple[str, str], tuple[object, bool]] = {}
 """By exercise and story: how it ends with the kit's own function, and whether that is asked in it."""
+OF_ANOTHER_SHAPE = ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError
+"""What an explanation raises about an answer of another shape than the right one."""
 Given = TypeVarTuple("Given")
 Answer = TypeVar("Answer")
 End = TypeVar("End")
@@ -50,9 +52,9 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
 
     `usual` is the kit's own; `ask` calls a function for one case through the plug, so that both are treated alike.
     `cases` are the hidden ones: tuples of `arguments`. With `lists`, a tuple among the arguments can be added to a
-    list, and a list to it: a rule is about brokers, not about which of the two a row of them is. `stories` have
-    titles. `outcome` is what is compared of two labs, and `describe` puts it in words. `explain` says what is wrong
-    with an answer to one case, beside the right answer; `why` explains a right function.
+    list, and a list to it: a rule does not depend on which of the two types holds the brokers. `stories` have titles.
+    `outcome` is what is compared of two labs, and `describe` puts it in words. `explain` says what is wrong with an
+    answer to one case, beside the right answer; `why` explains a right function.
     """
 
     kind: ClassVar[str] = "implement"
@@ -128,10 +130,8 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         try:
             with Lab.replay(text, **self._plugins(listening).given) as lab:
                 return self.outcome(lab)
-        except PluginFailed as error:
-            return decoded(error)
         except Exception as error:  # what the cluster does with an answer that it cannot work with
-            return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
+            return ended_by(error)
 
     def _difference(self, mine: Plugins, usual: Plugins, case: tuple[*Given]) -> str | None:
         """The fault in the answer to one case; None when it is right."""
@@ -147,7 +147,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         asked = ", ".join(f"{word}={typed(value)}" for word, value in words)
         try:
             why = self.explain(case, got, expected)
-        except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):  # of another shape
+        except OF_ANOTHER_SHAPE:
             why = "That is of another shape than what is asked for."
         return f"asked with {asked}, your function answers {value_text(got)}. {why}"
 
@@ -196,6 +196,15 @@ def decoded(error: PluginFailed) -> str:
     if "positional argument" in text:
         return f"{text}\nIts parameters are not those that it is called with."
     return text
+
+
+def ended_by(error: Exception) -> str:
+    """The error that ended a story with a learner's function in it, in words."""
+    if isinstance(error, PluginFailed):
+        return decoded(error)
+    if isinstance(error, ConditionNotMet):
+        return f"the cluster does not come to rest: {error}"
+    return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
 
 
 def value_text(value: object) -> str:
@@ -284,7 +293,7 @@ class Compute(Exercise, Generic[*Given, Truth]):
             return "your function changed the cluster; it is asked about this moment."
         try:
             return self.explain(given, got, expected)
-        except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError):  # of another shape
+        except OF_ANOTHER_SHAPE:
             wanted = kind_of(expected)
             verb = "are" if wanted.endswith("parts") else "is"
             return f"your function returned {short(got)}; {wanted} {verb} asked for."

@@ -22,9 +22,9 @@ class Predict(Exercise, Generic[Truth]):
 
     `example` is an answer of the right shape that is not the right one. `parts` names the parts of an answer that is a
     tuple. Words are compared without regard to capital letters; `names` has other spellings of them, `read` takes an
-    answer for what it means, and `no_broker` is written instead of None. `wrong` are asked in order what to say; where
-    none has anything to say, the parts that are wrong are named. `also` accepts what is right for another reason
-    and says which; `why` explains a right answer.
+    answer for what it means, and `no_broker` is written instead of None. The functions in `wrong` are called in order;
+    the first text is the reply. Without a text, the reply names the wrong parts. `also` accepts what is right for
+    another reason and says which; `why` explains a right answer.
     """
 
     kind: ClassVar[str] = "predict"

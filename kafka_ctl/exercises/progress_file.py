@@ -97,7 +97,10 @@ def _entry(stored: dict[str, object]) -> Entry:
 
 
 def note_check(name: str, solved: bool, code: str = "") -> None:
-    """An exercise was checked; what was solved once stays solved. `code` is the function that solved it."""
+    """Note a check of an exercise. An exercise that was solved once stays solved.
+
+    `code` is the function that solved it.
+    """
     known = progress()
     entry = known.get(name, UNSEEN)
     if code:
@@ -111,7 +114,7 @@ def kept_code() -> dict[str, str]:
 
 
 def note_hint(name: str, number: int) -> None:
-    """So many hints of an exercise have been read."""
+    """Note how many hints of an exercise have been read."""
     known = progress()
     entry = known.get(name, UNSEEN)
     _store(known | {name: {**entry, "hints": max(entry["hints"], number)}})

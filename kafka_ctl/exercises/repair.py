@@ -8,10 +8,9 @@ from functools import cache, partial
 from itertools import zip_longest
 from typing import ClassVar
 
-from kafka_ctl.errors import ConditionNotMet, PluginFailed
 from kafka_ctl.exercises.answers import still_running
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
-from kafka_ctl.exercises.implement import decoded
+from kafka_ctl.exercises.implement import ended_by
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
@@ -85,12 +84,8 @@ def played(text: str, plugins: Plugins, look: Callable[[Lab], str | None]) -> st
     try:
         with Lab.replay(text, **plugins.given) as lab:
             return look(lab)
-    except PluginFailed as error:
-        return decoded(error)
-    except ConditionNotMet as error:
-        return f"the cluster does not come to rest: {error}"
     except Exception as error:  # what the cluster does with an answer that it cannot work with
-        return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
+        return ended_by(error)
 
 
 def left(exhibit: Exhibit, lab: Lab) -> str | None:

@@ -80,12 +80,12 @@ class Case(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The same in the name of a file."""
+        """The part of a file's name that identifies the case."""
         return "-".join(["order", *map(str, self.path)])
 
 
 @dataclass
-class Seen:
+class SearchCounts:
     """The counts of an exhaustive search: whole cases, paths, different states, and states that came again."""
 
     finished: int = 0
@@ -95,7 +95,7 @@ class Seen:
     broken: dict[Kind, tuple[int, Case, Failure]] = field(default_factory=dict)
     """By kind: how many paths broke it; the first of them, and what happened."""
 
-    def add(self, other: Seen) -> None:
+    def add(self, other: SearchCounts) -> None:
         """Count what another search has seen."""
         self.finished += other.finished
         self.paths += other.paths
@@ -106,7 +106,7 @@ class Seen:
             self.broken[kind] = before + times, first, what
 
 
-def try_all(case: Case) -> Seen:
+def try_all(case: Case) -> SearchCounts:
     """Try every order of what is pending after the commands of a case, unless the time is over before."""
     with defect(case.mutant):
         tree = Tree(case)
@@ -125,7 +125,7 @@ class Tree:
     """All orders of one case, as far as they have been tried."""
 
     def __init__(self, case: Case) -> None:
-        self.case, self.seen = case, Seen()
+        self.case, self.seen = case, SearchCounts()
         self.visited: dict[bytes, int] = {}
         """By state: with how many choices left it was reached."""
 
@@ -150,7 +150,7 @@ class Tree:
             loop.choose = None
             case = self.case._replace(path=tuple(choice.taken for choice in branches.made))
             broken = [*violated(lab), *([trouble] if isinstance(trouble, Failure) else [])]
-        self.seen.add(Seen(paths=1, broken={b.kind: (1, case, b) for b in reversed(broken)}))
+        self.seen.add(SearchCounts(paths=1, broken={b.kind: (1, case, b) for b in reversed(broken)}))
         return branches.made
 
     def _known(self, lab: Lab, left: int) -> bool:
@@ -287,7 +287,7 @@ class Round:
 
     depth: int
     cases: int
-    seen: Seen = field(default_factory=Seen)
+    seen: SearchCounts = field(default_factory=SearchCounts)
 
     @property
     def complete(self) -> bool:
@@ -317,7 +317,7 @@ class Search:
     @property
     def broken(self) -> dict[Kind, tuple[int, Case, Failure]]:
         """By kind: how many paths broke it; the shortest of them, and what happened."""
-        all_rounds = Seen()
+        all_rounds = SearchCounts()
         for each in self.rounds:
             all_rounds.add(each.seen)
         return all_rounds.broken

@@ -74,16 +74,16 @@ CRASH, DOES_NOT_QUIESCE = "no-actor-crashes", "quiesces"
 BUDGET = 10_000
 """The number of records after one command above which a cluster is not expected to quiesce."""
 REFUSED = "refused"
-REQUEST = "KafkaController.removePartitionsFromPreferredReplicaElection"
+FAILS_IN_PREFERRED_ELECTION = "KafkaController.removePartitionsFromPreferredReplicaElection"
 """The place where Kafka fails over a preferred election of a partition that never had a leader, in every generation."""
-RESUMED = "KafkaController.maybeResumeReassignments"
+FAILS_IN_REASSIGNMENT = "KafkaController.maybeResumeReassignments"
 """The place where Kafka 2.4.1 fails over the move of a partition that never had a leader."""
-CHANNELS = "ControllerChannelManager.addNewBroker"
+FAILS_IN_CHANNELS = "ControllerChannelManager.addNewBroker"
 """The place where Kafka 0.10.2.2 fails in every later term: the metrics of its own old channels forbid new ones."""
 FAILURES = {
-    "key not found": REQUEST,
-    "Cannot update leader epoch": RESUMED,
-    "already exists, can't register another one": CHANNELS,
+    "key not found": FAILS_IN_PREFERRED_ELECTION,
+    "Cannot update leader epoch": FAILS_IN_REASSIGNMENT,
+    "already exists, can't register another one": FAILS_IN_CHANNELS,
 }
 """By what a new controller says of its failure."""
 
@@ -170,7 +170,7 @@ def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> 
 
 
 def _known(lab: Lab) -> str | None:
-    """Requests that a controller cannot fulfil, so that controllers may be elected without end."""
+    """The place in Kafka's code where each new controller fails, so that elections do not end; None if none does."""
     failed = [r.detail or "" for r in lab.trace.records[-400:] if r.action == "election_failed"]
     return next((known for message, known in FAILURES.items() if any(message in text for text in failed)), None)
 

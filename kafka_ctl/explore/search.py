@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kafka_ctl.explore.exhaustive import Case, Round, Search
 
 
-Fails = Callable[[Walk], bool]
 ATTEMPTS = 2000
 """Runs that one minimisation may take."""
 SIMPLER: dict[str, dict[str, tuple[int | None, ...]]] = {
@@ -48,7 +47,7 @@ TIMES = {"run_for": (1, 10), "pause": (1, 10), "delay": (1,), "step": (1, 2, 5, 
 
 
 class Minimiser:
-    """Makes a walk shorter as long as it breaks the same; `progress` is called at each success."""
+    """Shortens a walk while it still breaks the same invariant; `progress` is called at each success."""
 
     def __init__(self, broken: Failure, progress: Callable[[int, int], None] = lambda runs, lines: None) -> None:
         self.broken, self.progress, self.runs = broken, progress, 0
@@ -186,7 +185,7 @@ class Task(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The same in the name of a file."""
+        """The part of a file's name that identifies the case."""
         return str(self.seed)
 
 

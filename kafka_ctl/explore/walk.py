@@ -23,7 +23,7 @@ from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.menu import MENU, TOPICS, Draw, Drawn
 from kafka_ctl.lab.story import Command
 
-OWN = "m"
+MOMENT_TOPIC = "m"
 """The topic of the focused moments, which nothing else touches."""
 LENGTH = 40
 """Commands and faults in a walk; time passes between them and is not counted here."""
@@ -53,12 +53,12 @@ def menu(generation: str) -> list[tuple[str, Drawn]]:
 
 
 def _at_a_return(draw: Draw) -> list[Command]:
-    """A record comes while followers that have caught up wait to be let into the ISR: half a millisecond.
+    """Commands that produce a record in the half millisecond in which caught-up followers are not yet in the ISR.
 
     Only the leader is in the ISR by then, so that the record is below the high watermark at once.
     """
-    brokers, produce = range(1, draw.brokers + 1), Command("produce", (OWN, 0), {"wait": False})
-    lags = [_command("lag", follower, OWN, 0) for follower in brokers]
+    brokers, produce = range(1, draw.brokers + 1), Command("produce", (MOMENT_TOPIC, 0), {"wait": False})
+    lags = [_command("lag", follower, MOMENT_TOPIC, 0) for follower in brokers]
     moment = round(draw.rng.uniform(0.2012, 0.2022), 4)
     returns = [_command("catch_up", follower) for follower in brokers]
     return [*lags, settle(), produce, *returns, _command("run_for", moment), produce]
@@ -73,17 +73,17 @@ def _answers_lost(draw: Draw) -> list[Command]:
 
 def _focused(draw: Draw) -> list[Command]:
     """One of the moments, in a cluster that is whole again, with a topic that has a replica on every broker."""
-    create = _command("create_topic", OWN, replication_factor=draw.brokers)
+    create = _command("create_topic", MOMENT_TOPIC, replication_factor=draw.brokers)
     return [*healed(draw.brokers), create, settle(), *draw.rng.choice(MOMENTS)(draw), settle()]
 
 
 def healed(brokers: int) -> list[Command]:
-    """Everything is healed, every broker started, and all comes to rest."""
+    """The commands that heal every fault, start every broker and settle."""
     return [_command("heal"), *[_command("start", id) for id in range(1, brokers + 1)], settle()]
 
 
 def settle() -> Command:
-    """Time passes until all is quiet, or for 300 s."""
+    """The command `settle` with a limit of 300 s."""
     return _command("settle", limit=300)
 
 
@@ -94,7 +94,7 @@ FOCUSED = 0.4
 
 
 def pass_time(draw: Draw) -> list[Command]:
-    """Nothing, a few moments, a while, or until all is quiet."""
+    """Commands that let no time, a short time or a long time pass, or that settle."""
     chosen = draw.rng.random()
     if chosen < 0.25:
         return []
@@ -111,16 +111,12 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     drawn = menu(generation)
     tools = [(name, d) for name, d in drawn if name in TOOLS]
     draw = Draw(rng, rng.choice((2, 3, 3, 3, 4)), tools)
-    config: dict[str, int | bool] = {}
+    config: dict[str, object] = {}
     if draw.maybe(0.15):
         config["unclean.leader.election.enable"] = True
     if draw.maybe(0.3):
         config["leader.imbalance.check.interval.seconds"] = rng.choice((10, 30))
-    if generation == "0.10" and draw.maybe(0.8):
-        config["delete.topic.enable"] = True
-        config.setdefault("unclean.leader.election.enable", False)
-    given: dict[str, object] = {"brokers": list(range(1, draw.brokers + 1)), "generation": generation, "seed": seed}
-    opening = Command("lab", (), given | ({"config": config} if config else {}))
+    opening = _lab_line(config, draw, generation, seed)
     commands: list[Command] = []
     for name, d in rng.choices(drawn, [d.weight for _, d in drawn], k=length):
         commands += [Command(name, *d.arguments(draw)), *pass_time(draw)]
@@ -213,7 +209,8 @@ def walk_near(known: Sequence[Walk], generation: str, seed: int) -> Walk:
         commands[place : place + 2] = reversed(commands[place : place + 2])
     for _ in range(rng.randrange(4)):
         commands += more()
-    return Walk(_opening(chosen.opening, draw, generation, seed), (*commands, *healed(brokers)))
+    config = {key: value for key, value in chosen.opening.kwargs.get("config", {}).items() if draw.maybe(0.8)}
+    return Walk(_lab_line(config, draw, generation, seed), (*commands, *healed(brokers)))
 
 
 def _brokers(opening: Command) -> int:
@@ -223,11 +220,8 @@ def _brokers(opening: Command) -> int:
     return min(max([2, *ids]), 6)
 
 
-def _opening(near_to: Command, draw: Draw, generation: str, seed: int) -> Command:
-    """The first line: the story's configuration or part of it, and of its generation nothing."""
-    config: dict[str, object] = {
-        key: value for key, value in near_to.kwargs.get("config", {}).items() if draw.maybe(0.8)
-    }
+def _lab_line(config: dict[str, object], draw: Draw, generation: str, seed: int) -> Command:
+    """The first line of a walk; 0.10 has to be configured for topics to be deleted, and mostly is."""
     if generation == "0.10" and draw.maybe(0.8):
         config["delete.topic.enable"] = True
         config.setdefault("unclean.leader.election.enable", False)

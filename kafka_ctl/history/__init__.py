@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafka_ctl.history.dataset import Dataset, generate
     from kafka_ctl.history.growth import grow
     from kafka_ctl.history.log_folders import write_logs
-    from kafka_ctl.history.log_import import Logs, import_logs
+    from kafka_ctl.history.log_import import ImportedLogs, import_logs
     from kafka_ctl.history.log_replay import Replay, replay
     from kafka_ctl.history.log_report import incident
     from kafka_ctl.history.reading import load, load_arrow
@@ -44,7 +44,7 @@ _HOMES = {
     "load": "reading",
     "load_arrow": "reading",
     "import_logs": "log_import",
-    "Logs": "log_import",
+    "ImportedLogs": "log_import",
     "incident": "log_report",
     "replay": "log_replay",
     "Replay": "log_replay",
@@ -59,7 +59,7 @@ _HOMES = {
 __all__ = [
     "INCIDENTS",
     "Dataset",
-    "Logs",
+    "ImportedLogs",
     "Replay",
     "Workload",
     "generate",

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName
+from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import failing, ship_package
-from kafka_ctl.history.workload import Workload, check_hours, short, simulate
+from kafka_ctl.history.workload import Workload, check_hours, simulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -213,14 +213,14 @@ def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: boo
 
 
 def _plain(value: object) -> object:
-    """As it comes back from JSON."""
+    """The value as JSON writes and reads it."""
     import json
 
     return json.loads(json.dumps(value))
 
 
 def finish(place: DatasetFolder, work: DatasetJob) -> None:
-    """All buckets are there: write the manifest, last of all."""
+    """Write the manifest, as the last file, after all buckets are written."""
     noted = [place.read_json(DONE, name) for name in place.names(DONE) if name.endswith(".json")]
     if len(noted) != work.buckets:
         raise Unavailable(f"{place.path}: {work.buckets - len(noted)} of {work.buckets} buckets were not written")

@@ -9,8 +9,11 @@ Kafka 2.0.1: controller/KafkaController.scala, incrementControllerEpoch
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from kafka_ctl.trace.record import Record
 
 ACTIONS = ("elected", "epoch_incremented")
 """The messages of a controller whose epoch begins. Before Kafka 2.1 an election comes first, and the epoch rises after
@@ -35,6 +38,21 @@ class Message(Protocol):
     def detail(self) -> str | None: ...
 
 
+M = TypeVar("M", bound=Message)
+
+
+def elections(records: Iterable[Record]) -> Iterator[Record]:
+    """The records in which a controller announces an election or its epoch."""
+    return (record for record in records if record.kind == "controller" and record.action in ACTIONS)
+
+
+def terms(messages: Iterable[M]) -> list[tuple[M, int | None]]:
+    """The `ACTIONS` of a history, each with the epoch that it announces; None if another one announces it."""
+    found = list(messages)
+    apart = any(record.action == "epoch_incremented" for record in found)
+    return [(record, announced(record, apart)) for record in found]
+
+
 def announced(record: Message, apart: bool) -> int | None:
     """The epoch that one of the `ACTIONS` announces; `apart` if in this history another record than `elected` does."""
     if record.action == "epoch_incremented":
@@ -55,14 +73,11 @@ def falls(epoch: int, last: int | None, before: int | None) -> bool:
 
 def beginnings(records: Iterable[Message]) -> list[int]:
     """The `seq` of the first election of each new life; `records` are the `ACTIONS` of a history in order."""
-    messages = list(records)
-    apart = any(record.action == "epoch_incremented" for record in messages)
     found: list[int] = []
     elected: dict[str, int] = {}
     last = before = None
     last_ms = -1.0
-    for record in messages:
-        epoch = announced(record, apart)
+    for record, epoch in terms(records):
         if epoch is None:
             elected.setdefault(record.actor, record.seq)
         elif record.time_ms > last_ms:  # else the same line is there twice

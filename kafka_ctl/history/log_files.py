@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kafka_ctl.kafka_log.read import STATE_CHANGE, LogLine, milliseconds, read_message
+from kafka_ctl.kafka_log.read import STATE_CHANGE, LogLine, LogWriter, milliseconds, read_message
 from kafka_ctl.kafka_log.releases import releases_with
 
 LONGEST = 100_000
@@ -71,7 +71,7 @@ def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[ParsedLine]:
     the same controller's as the line before it from the same collector's source. A line may hold several texts:
     records without line breaks between them, or the lines of a message in JSON.
     """
-    controllers: dict[str, tuple[str | None, int | None]] = {}
+    writers: dict[str, LogWriter] = {}
     waiting: ParsedLine | None = None
     seen = 0
     for number, piece, text in _pieces(numbered):
@@ -88,12 +88,7 @@ def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[ParsedLine]:
             yield parsed
             continue
         if parsed.line is not None:
-            known = controllers.get(source, (None, None))
-            line = _named(parsed.line, *known)
-            if line.actor and line.actor.startswith("controller-"):
-                has_epoch = line.kind != "request" and line.controller_epoch is not None
-                same = line.actor == known[0] and line.action != "elected"
-                controllers[source] = (line.actor, line.controller_epoch if has_epoch else known[1] if same else None)
+            line = writers.setdefault(source, LogWriter()).completed(parsed.line)
             parsed = parsed if line is parsed.line else parsed._replace(line=line)
         if waiting:
             yield waiting
@@ -134,15 +129,6 @@ def _ends_one(text: str) -> bool:
     """True if the text before a header is the end of another line, and no prefix of a collector."""
     ended = LOGGER.match(text.rstrip("[ ")) or (text.strip("[ ") and GOES_ON.match(_bare(text)))
     return bool(ended)
-
-
-def _named(line: LogLine, controller: str | None, epoch: int | None) -> LogLine:
-    """The line with the controller and its epoch where it leaves them out."""
-    if line.actor is None and controller is not None:
-        line = line._replace(actor=controller)
-    if line.controller_epoch is None and line.actor == controller and line.action != "elected":
-        line = line._replace(controller_epoch=epoch)  # the epoch rises after the election
-    return line
 
 
 def read_text(number: int, text: str, seen: int = 0) -> tuple[ParsedLine, str]:

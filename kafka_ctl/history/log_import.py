@@ -57,7 +57,7 @@ class Problem(NamedTuple):
         return f"{self.file}: {self.reason}"
 
 
-class Logs:
+class ImportedLogs:
     """Imported logs. Whatever a DataFrame can do, this does with its `records`.
 
     `records` are in the trace schema: `time_ms` counts from 1970 (logs have no time zone; UTC is assumed), `seq`
@@ -142,14 +142,14 @@ def unread(problems: list[Problem], most: int = 5) -> str:
     return f"{len(problems):,} not read, or not to the end: {'; '.join(map(str, problems[:most]))}{more}"
 
 
-def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> Logs:
+def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> ImportedLogs:
     """Read logs of Kafka's controllers and brokers into the trace schema.
 
     `paths` are files, or folders of which every file named like `state-change.log*` or `controller.log*` is read,
-    however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: what a file is, its
-    first bytes say) or not. All of them are one history, of that name; a mapping of names to paths reads several
-    clusters. Each file is read once, here, however many paths and links lead to it, and a packed copy beside its file
-    is left out; questions then use what was read.
+    however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: the first bytes of a
+    file decide) or not. All of them are one history, of that name; a mapping of names to paths reads several clusters.
+    Each file is read once, here, however many paths and links lead to it, and a packed copy beside its file is left
+    out; questions then use what was read.
 
     A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
     `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for anything that is not
@@ -161,7 +161,7 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     return logs
 
 
-def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> Logs:
+def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> ImportedLogs:
     """The same without the warning."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -177,7 +177,7 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
         chunks = _numbered(spark, chunks)
         parsed = _tasks(spark, chunks).mapInArrow(parse_chunks, from_arrow_schema(PARSED)).persist()
         parsed.count()
-    return Logs(parsed)
+    return ImportedLogs(parsed)
 
 
 def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.history.lives import ACTIONS, announced, beginnings
+from kafka_ctl.history.lives import beginnings, elections, terms
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
 from kafka_ctl.history.log_folders import Paths
 from kafka_ctl.history.log_import import list_chunks
@@ -196,19 +196,16 @@ def _texts(file: str, kept: set[int]) -> dict[int, str]:
 
 
 def gaps(records: Sequence[Record], places: Sequence[SourceLine]) -> Iterator[str]:
-    """The holes of these logs, in sentences: logs, epochs and brokers that are missing."""
+    """One sentence for each log, epoch and broker that is missing."""
     for name in NAMES:
         if not any(log_of(place.file) == name for place in places):
             yield f"There is no {name}.log"
-    elections = [record for record in records if record.action in ACTIONS and record.kind == "controller"]
-    apart = any(record.action == "epoch_incremented" for record in elections)
-    begun = set(beginnings(elections))
+    begun = set(beginnings(elections(records)))
     last: int | None = None
-    for record in elections:
+    for record, epoch in terms(elections(records)):
         if record.seq in begun:
             yield f"The controller epoch begins again at {record.actor}: ZooKeeper was wiped, this is another cluster"
             last = None
-        epoch = announced(record, apart)
         if epoch is not None and last is None and epoch > 1 and not begun:
             yield f"The first election in these logs is that of epoch {epoch}"
         if epoch is not None and last is not None and epoch > last + 1:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_ctl.display import counted
-from kafka_ctl.history.lives import ACTIONS, announced
+from kafka_ctl.history.lives import ACTIONS, elections, terms
 from kafka_ctl.history.log_folders import Paths
 from kafka_ctl.history.log_replay import Moment, Replay, replay
 from kafka_ctl.history.outages import Outage, isr_changes, outages
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
     advice: tuple[str, ...] = ()
 
 
-class Incident:
+class LogReport:
     """The findings of a replay, as text or, with the player, as one page."""
 
     def __init__(self, found: Replay) -> None:
@@ -115,9 +115,9 @@ def _linked(number: int, finding: Finding) -> str:
     return text if finding.seq is None else f"{text} [Watch](#step-f{number})"
 
 
-def incident(logs: Paths, begin: Moment | None = None, end: Moment | None = None) -> Incident:
+def incident(logs: Paths, begin: Moment | None = None, end: Moment | None = None) -> LogReport:
     """The report of the logs in files or folders, from `begin` to `end`. Raises BadInput as `replay` does."""
-    return Incident(replay(logs, begin, end))
+    return LogReport(replay(logs, begin, end))
 
 
 def at(found: Replay, record: Record) -> str:
@@ -139,16 +139,14 @@ def where(found: Replay, record: Record) -> str:
 
 def _controllers(found: Replay) -> Iterator[Finding]:
     """The terms of controllers, one after the other."""
-    elections = [record for record in found if record.kind == "controller" and record.action in ACTIONS]
-    apart = any(record.action == "epoch_incremented" for record in elections)
-    terms = [(record, epoch) for record in elections if (epoch := announced(record, apart)) is not None]
-    for (record, epoch), later in zip(terms, [*terms[1:], None], strict=False):
+    known = [(record, epoch) for record, epoch in terms(elections(found)) if epoch is not None]
+    for (record, epoch), later in zip(known, [*known[1:], None], strict=False):
         until = "to the end"
         if later is not None:
             until = f"for {'' if later[1] == epoch + 1 else 'at most '}{lasted(later[0].time_ms - record.time_ms)}"
         text = f"Broker {number_of(record.actor)}, epoch {epoch}, {until} (from {where(found, record)})."
-        yield Finding("Who was controller", text, record.seq, ("controllers",) if epoch != terms[0][1] else ())
-    if not terms:
+        yield Finding("Who was controller", text, record.seq, ("controllers",) if epoch != known[0][1] else ())
+    if not known:
         yield Finding("Who was controller", "No election is in these logs.")
 
 
@@ -207,7 +205,8 @@ def _illegal(found: Replay) -> Iterator[Finding]:
             wrong.setdefault((r.kind, r.source, r.target), []).append(r)
     for (kind, source, target), records in list(wrong.items())[:MOST]:
         first = records[0]
-        text = f"A {kind} moved {source} → {target}, {len(records)} times, first {first.tp} ({where(found, first)})."
+        times, place = counted(len(records), "time"), where(found, first)
+        text = f"A {kind} moved {source} → {target}, {times}, first {first.tp} ({place})."
         yield Finding("Moves that the state machines do not have", text, first.seq, ("illegal",))
 
 

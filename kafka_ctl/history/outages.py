@@ -8,11 +8,11 @@ Separate from `log_report.py` because it computes, and that file writes sentence
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.history.lives import ACTIONS, announced
+from kafka_ctl.history.lives import elections, terms
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.trace.record import SET, Record
 
@@ -39,8 +39,9 @@ class Outage(NamedTuple):
 class Outages:
     """The intervals of a trace, record by record; where epochs are missing, what was known ends."""
 
-    def __init__(self, apart: bool) -> None:
-        self.apart = apart
+    def __init__(self, epochs: Mapping[int, int | None]) -> None:
+        self.epochs = epochs
+        """By the `seq` of each announcement of a controller: the epoch that it announces."""
         self.found: list[Outage] = []
         self.open: dict[TopicPartition, Outage] = {}
         self.led: dict[TopicPartition, Record] = {}
@@ -52,13 +53,13 @@ class Outages:
         """Take one record into account."""
         if record.kind == "broker" and record.action in DEPARTURES and record.broker is not None:
             self.departed[record.broker] = record
-        elif record.kind == "controller" and record.action in ACTIONS:
+        elif record.seq in self.epochs:
             self._elected(record)
         elif record.kind == "partition" and record.action != SET and record.topic is not None:
             self._moved(record)
 
     def _elected(self, record: Record) -> None:
-        self.elected, epoch = record, announced(record, self.apart)
+        self.elected, epoch = record, self.epochs[record.seq]
         if epoch is not None and self.epoch is not None and epoch != self.epoch + 1:
             self.found += self.open.values()
             for known in (self.open, self.led, self.departed):
@@ -95,7 +96,7 @@ class Outages:
 
 def outages(records: Sequence[Record]) -> list[Outage]:
     """All intervals in which a partition had no leader, in the order of their ends; those that go on come last."""
-    seen = Outages(any(record.action == "epoch_incremented" for record in records))
+    seen = Outages({record.seq: epoch for record, epoch in terms(elections(records))})
     for record in records:
         seen.take(record)
     return [*seen.found, *seen.open.values()]

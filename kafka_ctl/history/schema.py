@@ -75,7 +75,7 @@ def to_arrow(trace: Iterable[Record], history: str | None = None) -> pa.Table:
 
 
 def _id_lists(column: Sequence[tuple[int, ...] | None]) -> pa.Array:
-    """Few different ISRs fill a long column, so each is converted once and then only looked up."""
+    """A column of broker lists as an Arrow array. The column has few distinct lists, so each is converted once."""
     distinct = {ids: code for code, ids in enumerate(dict.fromkeys(column))}
     codes = pa.array(list(map(distinct.__getitem__, column)), pa.int32())
     return pa.array(list(distinct), IDS).take(codes)

@@ -1,6 +1,6 @@
 """The bytes of a log file as UTF-8 text, whatever it is packed or encoded as.
 
-What a file is, its first bytes say, and never its name: logrotate and people give packed files any name, and plain
+The first bytes of a file decide its format, never its name: logrotate and people give packed files any name, and plain
 ones `.gz`. gzip, bzip2, xz and zip are read by the standard library, Zstandard and LZ4 by pyarrow.
 """
 

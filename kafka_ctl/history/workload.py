@@ -15,7 +15,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 
 if TYPE_CHECKING:
     from kafka_ctl.generation import Generation
@@ -80,6 +80,8 @@ class Workload:
         for name, value in numbers.items():
             if not isinstance(value, (int, float)) or not -1e9 <= value <= 1e9:
                 raise BadInput(f"{name}={short(value)}: give a number")
+        if not isinstance(self.racks, int):
+            raise BadInput(f"racks={self.racks}: give a whole number")
         if self.rate < 0 or any(rate < 0 for rate in self.per_day.values()):
             raise BadInput("a rate is negative; rates must be 0 or more")
         if self.spread < 1:
@@ -88,15 +90,6 @@ class Workload:
             raise BadInput(
                 f"racks={self.racks}, unclean={self.unclean}: racks must be at least 1, and unclean a share from 0 to 1"
             )
-
-
-def short(value: object) -> str:
-    """A value as an error shows it: a number of thousands of digits cannot even be printed."""
-    try:
-        shown = repr(value)
-    except ValueError:
-        return "a number of thousands of digits"
-    return shown if len(shown) < 60 else f"{shown[:60]}..."
 
 
 def check_hours(hours: object) -> None:
@@ -205,7 +198,7 @@ def weighted(rng: Random, weights: Mapping[int, float]) -> int:
 MINUTE = 60.0
 
 
-class Incident(NamedTuple):
+class FaultKind(NamedTuple):
     """One row of `INCIDENTS`: how often a day it comes, to each broker or to the cluster, and what happens."""
 
     per_day: float
@@ -260,6 +253,8 @@ def controller_crash(lab: Lab, rng: Random) -> Iterator[float]:
 def rack_failure(lab: Lab, rng: Random) -> Iterator[float]:
     """All brokers of one rack die at once and come back together after 2 to 60 minutes."""
     up = running(lab)
+    if not up:
+        return
     rack = rng.choice(sorted({lab.brokers[broker].rack or "" for broker in up}))
     dying = [broker for broker in up if (lab.brokers[broker].rack or "") == rack]
     if len(dying) < len(up):
@@ -341,20 +336,20 @@ def reassignment(lab: Lab, rng: Random) -> Iterator[float]:
     yield 0.0
 
 
-INCIDENTS: Mapping[str, Incident] = {
-    "rolling_restart": Incident(0.5, False, rolling_restart),
-    "restart": Incident(0.2, True, restart),
-    "quick_restart": Incident(0.1, True, quick_restart),
-    "crash": Incident(0.3, True, crash),
-    "controller_crash": Incident(0.5, False, controller_crash),
-    "rack_failure": Incident(0.1, False, rack_failure),
-    "session_expiry": Incident(0.3, True, session_expiry),
-    "slow_follower": Incident(0.5, True, slow_follower),
-    "gc_pause": Incident(0.3, True, gc_pause),
-    "new_topic": Incident(0.5, False, new_topic),
-    "more_partitions": Incident(0.2, False, more_partitions),
-    "deletion": Incident(0.3, False, deletion),
-    "reassignment": Incident(0.5, False, reassignment),
+INCIDENTS: Mapping[str, FaultKind] = {
+    "rolling_restart": FaultKind(0.5, False, rolling_restart),
+    "restart": FaultKind(0.2, True, restart),
+    "quick_restart": FaultKind(0.1, True, quick_restart),
+    "crash": FaultKind(0.3, True, crash),
+    "controller_crash": FaultKind(0.5, False, controller_crash),
+    "rack_failure": FaultKind(0.1, False, rack_failure),
+    "session_expiry": FaultKind(0.3, True, session_expiry),
+    "slow_follower": FaultKind(0.5, True, slow_follower),
+    "gc_pause": FaultKind(0.3, True, gc_pause),
+    "new_topic": FaultKind(0.5, False, new_topic),
+    "more_partitions": FaultKind(0.2, False, more_partitions),
+    "deletion": FaultKind(0.3, False, deletion),
+    "reassignment": FaultKind(0.5, False, reassignment),
 }
 """The incidents and their rates. The rates are those of a bad month, so that a day shows something;
 `Workload(rate=0.1)` is a cluster that is well looked after."""

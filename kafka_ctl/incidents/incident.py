@@ -172,7 +172,7 @@ class Incident:
         self._played = play(seed)
         self.lab = Console(self._played.lab, living=not logs_only)
         self.score: Score | None = None
-        self._lost, self._unled = self._played.lost(), self._played.unled_seconds()
+        self._lost, self._leaderless = self._played.lost(), self._played.leaderless_seconds()
 
     @property
     def page(self) -> str:
@@ -270,9 +270,9 @@ class Incident:
         if TABLES.symptoms[played.kind.symptom].fixable:
             gone = not self.alert
             parts.append(Part("repair", 20 * gone, 20, "the symptom is gone" if gone else "the symptom is still there"))
-        lost, unled = played.lost() - self._lost, played.unled_seconds() - self._unled
-        points = 0 if lost > 0 else 10 - min(10, int(max(0.0, unled - PROMPT_SECONDS) / 60))
-        reason = f"{max(0, lost)} acknowledged records, {max(0.0, unled):.0f} partition-seconds without a leader"
+        lost, leaderless = played.lost() - self._lost, played.leaderless_seconds() - self._leaderless
+        points = 0 if lost > 0 else 10 - min(10, int(max(0.0, leaderless - PROMPT_SECONDS) / 60))
+        reason = f"{max(0, lost)} acknowledged records, {max(0.0, leaderless):.0f} partition-seconds without a leader"
         return [*parts, Part("lost since the page", points, 10, reason)]
 
     def solution(self) -> Solution:

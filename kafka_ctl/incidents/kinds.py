@@ -110,7 +110,7 @@ def _kind(names: list[str], body: list[str]) -> Kind:
 TABLES = _read()
 
 
-class Unled(Watched):
+class LeaderlessTime(Watched):
     """Partitions without a leader that answers: its process is down or stands still."""
 
     def take(self, record: Record) -> None:
@@ -135,7 +135,7 @@ class Played:
     """The values of the places in the texts: `{"t": "orders", "p": "0", "l": "2", ...}`."""
     remembered: list[str]
     """The sentences of a colleague about the noise."""
-    watched: Unled
+    watched: LeaderlessTime
     epoch: int | None
     """The controller epoch before the fault."""
     began: int
@@ -172,7 +172,7 @@ class Played:
             missing += len(wanted)
         return missing
 
-    def unled_seconds(self) -> float:
+    def leaderless_seconds(self) -> float:
         """Partition-seconds without a leader since the fault, each until its next leader or until now."""
         open_ones = sum(self.lab.now - began / 1000 for began in self.watched.since.values())
         return round(self.watched.total / 1000 + open_ones, 1)
@@ -228,7 +228,7 @@ SYMPTOMS: Mapping[str, Callable[[Played], bool]] = {
     "stale": _stale,
     "controllers": _controllers,
     "idle": _idle,
-    "unled": lambda played: played.watched.longest / 1000 > SILENT,
+    "leaderless": lambda played: played.watched.longest / 1000 > SILENT,
     "moved": lambda played: (now := played.lab.controller) is not None and now.epoch != played.epoch,
     "absent": lambda played: int(played.names["l"]) not in played.registered(),
 }
@@ -251,7 +251,7 @@ def play(seed: int, faulty: bool = True) -> Played:
     lab.settle()
     names = _names(kind, lab, rng)
     controller = lab.controller
-    watched = Unled(lab)
+    watched = LeaderlessTime(lab)
     lab.trace.listeners.append(watched.take)
     played = Played(kind, lab, names, remembered, watched, controller and controller.epoch, len(lab.trace))
     for mark, line in kind.commands:

@@ -156,7 +156,7 @@ class Mechanism(Listener):
         return self.past.logged(message, self.past.term(self.facts.acting), self.facts.acting)
 
     def last_message(self, message: str, about: Callable[[dict], bool]) -> int:
-        """The last such message with fields `about` which this is true; START if there is none."""
+        """The `seq` of the newest such message whose fields satisfy `about`; START if there is none."""
         return next((record.seq for record, fields in self.messages(message) if about(fields)), START)
 
 

@@ -72,7 +72,7 @@ class Checker:
     def _zk(self, record: Record) -> None:
         if record.error is not None:
             return
-        self.facts.authored(record)
+        self.facts.note_author(record)
         state = self.facts.state(record)
         if state is not None:
             for check in self._states:

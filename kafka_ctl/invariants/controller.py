@@ -1,6 +1,6 @@
 """Invariants of the controller that single records show.
 
-Separate from `checker.py` because that one asks invariants, and these are some.
+Separate from `checker.py` because that one calls the invariants.
 """
 
 from __future__ import annotations

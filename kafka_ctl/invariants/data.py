@@ -2,7 +2,7 @@
 
 Most come from formal models of Kafka's replication (StrongIsr, ValidHighWatermark, LogMatching, ConsistentRead).
 
-Separate from `checker.py` because that one asks invariants, and these are some.
+Separate from `checker.py` because that one calls the invariants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DataInvariant(Invariant):
-    """The parts that the invariants of this file share: the logs, and a check of one partition after a change."""
+    """The base of invariants that check one partition after each change of its state or of a log."""
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if new is not None and new.leader != NO_LEADER and tp in self.facts.logs.copies:
@@ -41,6 +41,7 @@ class DataInvariant(Invariant):
 
     def check(self, record: Record | None, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
         """Check a partition whose topic is to stay."""
+        raise NotImplementedError
 
 
 class StrongIsr(DataInvariant):
@@ -104,7 +105,7 @@ class NothingAcknowledgedIsLost(DataInvariant):
                 self.broken(record, text, Subject(tp, leader, aspect=f"{acks} {values}"))
 
 
-class LogsMatch(DataInvariant):
+class LogsMatch(Invariant):
     """If two replicas have a record of the same leader epoch at the same offset, their logs are equal up to it."""
 
     id, name = "I5", "logs-match"
@@ -129,7 +130,7 @@ class LogsMatch(DataInvariant):
         return next((end for end in ends if one[end - 1].leader_epoch == other[end - 1].leader_epoch), 0)
 
 
-class ReadsAreConsistent(DataInvariant):
+class ReadsAreConsistent(Invariant):
     """A record that could once be read at an offset, below a leader's high watermark, stays there."""
 
     id, name = "I6", "reads-are-consistent"
@@ -160,7 +161,7 @@ class ReadsAreConsistent(DataInvariant):
         before += values[len(before) :]
 
 
-class WhoJoinsHasCaughtUp(DataInvariant):
+class WhoJoinsHasCaughtUp(Invariant):
     """A leader adds a follower to an ISR only when the follower's log reaches the leader's high watermark.
 
     It counts records, so that what KIP-101 leaves different below the high watermark in 0.10 does not hide it.
@@ -182,7 +183,7 @@ class WhoJoinsHasCaughtUp(DataInvariant):
                 self.broken(record, f"{text} {offset} of broker {new.leader}", Subject(tp, replica))
 
 
-class WeakIsr(DataInvariant):
+class WeakIsr(Invariant):
     """The records below a leader's high watermark are the same on every replica that this leader counts as in sync.
 
     A leader is a broker that acts as one, even if another broker has been elected meanwhile.
@@ -202,7 +203,7 @@ class WeakIsr(DataInvariant):
                     self.broken(record, text, Subject(tp, replica))
 
 
-class CommittedIsSomewhere(DataInvariant):
+class CommittedIsSomewhere(Invariant):
     """Every record acknowledged with `acks=all` is in the log of a broker, also while its partition has no leader."""
 
     id, name = "I25", "committed-is-somewhere"

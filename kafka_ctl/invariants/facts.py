@@ -1,6 +1,6 @@
 """Facts from the records of a run so far, against which the invariants are checked.
 
-It is kept from the records alone, apart from the actors, so that what an actor believes cannot hide what it did.
+The facts come from the records alone and not from the actors' state, so an actor's wrong state cannot hide what it did.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeVar
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Config
-from kafka_ctl.invariants.logs import Logs
+from kafka_ctl.invariants.logs import ReplicaLogs
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
@@ -49,7 +49,7 @@ class Facts:
     """
 
     def __init__(self, records: Sequence[Record]) -> None:
-        self.records, self.logs = records, Logs()
+        self.records, self.logs = records, ReplicaLogs()
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         self.assignments: dict[str, dict[int, ReplicaAssignment]] = {}
         self.overwritten: dict[TopicPartition, ReplicaAssignment] = {}
@@ -89,8 +89,10 @@ class Facts:
         """True if a write comes from a controller after another one has been elected."""
         return self.deposed.get(record.path or "", -1) == record.seq
 
-    def authored(self, record: Record) -> None:
-        """A write that succeeded, before it is taken into the book: whether its author still is controller."""
+    def note_author(self, record: Record) -> None:
+        """Note whether the author of a successful write is still the controller.
+
+        Call it before the write is applied."""
         author, path = self.author(record), record.path or ""
         if (path == CONTROLLER and record.action == "delete") or path == EPOCH:
             deposed = author.startswith("controller-") and self.controller is not None and author != self.acting
@@ -127,11 +129,11 @@ class Facts:
         assignment = self.assigned(tp)
         return self.requests.get(tp) or (assignment.target if assignment else ())
 
-    # Each of these takes one kind of record into the book.
+    # Each of these methods applies one kind of record.
 
     @only("resigned", "already_moved", "epoch_incremented", "ready", "elected")
     def logged(self, record: Record) -> None:
-        """A controller says that it has an epoch, or that it has none any more."""
+        """Apply a controller's message that it has an epoch, or that it resigned."""
         if record.action in ("resigned", "already_moved"):  # who finds that another is elected forgets nothing
             self.epochs.pop(record.actor, None)
         elif record.action != "elected" or record.detail:
@@ -153,7 +155,7 @@ class Facts:
                 self.epochs.pop(f"controller-{broker}", None)
 
     def state(self, record: Record) -> tuple[TopicPartition, LeaderAndIsr | None, LeaderAndIsr | None] | None:
-        """If the record is a write of a `state` znode: its partition, what was there, and what is there now."""
+        """The partition, the old state and the new state of a write of a `state` znode; None for another record."""
         path = record.path or ""
         found = STATE.match(path) if path.endswith("/state") else None
         if found is None:

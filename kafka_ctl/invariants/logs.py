@@ -24,7 +24,7 @@ class Acknowledged(NamedTuple):
     acks: str
 
 
-class Copy:
+class ReplicaLog:
     """One replica's log, folded from the records."""
 
     def __init__(self) -> None:
@@ -42,25 +42,25 @@ class Copy:
         """True if the log begins after the acknowledged record."""
         return promised.offset < self.start
 
-    def differs(self, other: Copy) -> bool:
+    def differs(self, other: ReplicaLog) -> bool:
         """True if another log has not what lies below this one's high watermark; deleted records do not count."""
         start, end = max(self.start, other.start), self.high_watermark
         return other.entries[start:end] != self.entries[start:end]
 
 
-class Logs:
+class ReplicaLogs:
     """Every log, and every promise about one."""
 
     def __init__(self) -> None:
-        self.copies: dict[TopicPartition, dict[int, Copy]] = {}
+        self.copies: dict[TopicPartition, dict[int, ReplicaLog]] = {}
         """By partition and broker; a broker that has never written anything is not there."""
         self.acknowledged: dict[TopicPartition, list[Acknowledged]] = {}
         self._known: dict[TopicPartition, dict[Entry, Entry]] = {}
         """Every record once, for all copies: logs that are the same are compared quickly."""
 
-    def of(self, tp: TopicPartition, broker: int) -> Copy:
+    def of(self, tp: TopicPartition, broker: int) -> ReplicaLog:
         """The log of a replica; an empty one where nothing was ever written."""
-        return self.copies.get(tp, {}).get(broker) or Copy()
+        return self.copies.get(tp, {}).get(broker) or ReplicaLog()
 
     def take(self, record: Record) -> bool:
         """Take a broker's record into account; True if it is one of `CHANGES`."""
@@ -72,7 +72,7 @@ class Logs:
         return changed
 
     def _change(self, record: Record) -> None:
-        copy = self.copies.setdefault(record.tp, {}).setdefault(record.broker or 0, Copy())
+        copy = self.copies.setdefault(record.tp, {}).setdefault(record.broker or 0, ReplicaLog())
         fields = details.named(record.detail)
         offset = int(fields["offset"])
         if record.action == "high-watermark":

@@ -1,6 +1,6 @@
 """Invariants of a cluster at rest: nothing is under way, nothing is broken, the brokers that are down stay down.
 
-Separate from `checker.py` because that one asks invariants, and these are some.
+Separate from `checker.py` because that one calls the invariants.
 """
 
 from __future__ import annotations

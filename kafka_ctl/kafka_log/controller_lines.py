@@ -181,7 +181,7 @@ class ControllerLines:
     _before_broker_startup = _before_broker_epochs_updated = _done_broker_change = _vanished
 
     def _before_full_assignment_updated(self, r: Record) -> None:
-        """Order lines: the intended change of a partition first, its outcome last."""
+        """Write the intended change of a partition before its outcome."""
         known, fields = self.of(r), details.fields(r)
         partition, new = fields["partition"], {n: fields[n] for n in ("replicas", "adding", "removing")}
         topic, _, number = partition.rpartition("-")

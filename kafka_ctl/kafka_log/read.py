@@ -23,9 +23,9 @@ from kafka_ctl.kafka_log.templates import (
     REQUESTS,
     Text,
     Value,
-    book,
     capital,
     partitions,
+    templates_of,
     topic_partition,
 )
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE
@@ -98,7 +98,9 @@ class Rules:
     """
 
     def __init__(self, file: str, others: Iterable[tuple[Text, Reading]], forms: Iterable[tuple[str, Reader]]) -> None:
-        lines = [line for name in reversed(GENERATIONS) for known in book(name).templates.values() for line in known]
+        lines = [
+            line for name in reversed(GENERATIONS) for known in templates_of(name).templates.values() for line in known
+        ]
         texts = [(line.text, reading(line.name)) for line in lines if line.component.file == file]
         self._texts: dict[str, list[tuple[Text, Reading]]] = {}
         self._forms: dict[str, list[tuple[str, Reader]]] = {}
@@ -192,21 +194,33 @@ def milliseconds(seconds: str, fraction: str) -> int | None:
 
 def parse_lines(texts: Iterable[str]) -> Iterator[LogLine]:
     """The lines of one broker's log in order; a line that names no actor is the same controller's as the one before."""
-    controller = epoch = None
+    writer = LogWriter()
     for text in texts:
         line = parse_line(text)
-        if line is None:
-            continue
-        if line.actor is None and controller is not None:
-            line = line._replace(actor=controller)
-        if line.actor is not None and line.actor.startswith("controller-"):
-            if line.actor != controller or line.action == "elected":  # the epoch rises after the election
-                controller, epoch = line.actor, None
-            if line.controller_epoch is None:
-                line = line._replace(controller_epoch=epoch)
-            elif line.kind != "request":  # that one has the epoch of the controller that decided the state in it
-                epoch = line.controller_epoch
-        yield line
+        if line is not None:
+            yield writer.completed(line)
+
+
+class LogWriter:
+    """The controller that wrote the lines of a log so far, and its epoch."""
+
+    def __init__(self) -> None:
+        self.controller: str | None = None
+        self.epoch: int | None = None
+
+    def completed(self, line: LogLine) -> LogLine:
+        """The next line, with the controller and its epoch where the line leaves them out."""
+        if line.actor is None and self.controller is not None:
+            line = line._replace(actor=self.controller)
+        if line.actor is None or not line.actor.startswith("controller-"):
+            return line
+        if line.actor != self.controller or line.action == "elected":  # the epoch rises after the election
+            self.controller, self.epoch = line.actor, None
+        if line.controller_epoch is None:
+            return line if self.epoch is None else line._replace(controller_epoch=self.epoch)
+        if line.kind != "request":  # that one has the epoch of the controller that decided the state in it
+            self.epoch = line.controller_epoch
+        return line
 
 
 @functools.lru_cache(maxsize=1024)
@@ -215,7 +229,7 @@ def _seconds(text: str) -> int:
 
 
 def _who(message: str, columns: Columns) -> str:
-    """Note whose line it is; returns the rest of it."""
+    """Note which actor wrote the line; returns the text after the actor's name."""
     found = WHO.match(message)
     if found is None:
         return message

@@ -104,7 +104,7 @@ def _receivers(values: Values) -> Columns:
 
 
 def _answered(values: Values) -> Columns:
-    """Without its request's name in 0.10: `other`."""
+    """The columns of an answer. 0.10's line does not name the request, so the action is `other`."""
     return {"action": values.get("api", "other"), "detail": details.write(correlation_id=values.get("correlation_id"))}
 
 

@@ -465,7 +465,7 @@ def sections() -> dict[str, str]:
 
 
 @functools.cache
-def book(generation: str) -> LogTemplates:
+def templates_of(generation: str) -> LogTemplates:
     """The lines of a generation. Raises UnknownName for one that has none."""
     if generation not in GENERATIONS:
         raise UnknownName("generation", generation, GENERATIONS)

@@ -19,7 +19,7 @@ from kafka_ctl.kafka_log.broker_lines import BrokerLines, Sent, listed_ids, stat
 from kafka_ctl.kafka_log.controller_lines import ControllerLines
 from kafka_ctl.kafka_log.controller_state import id_of
 from kafka_ctl.kafka_log.listener_lines import ListenerLines
-from kafka_ctl.kafka_log.templates import LogTemplates, Template, Text, book
+from kafka_ctl.kafka_log.templates import LogTemplates, Template, Text, templates_of
 from kafka_ctl.partition import NEW, ONLINE, PARTITION
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import OFFLINE, REPLICA
@@ -80,7 +80,7 @@ class KafkaLogs:
             if name not in NAMES:
                 raise UnknownName("Kafka log", name, NAMES)
         self.names = tuple(names)
-        self.writer = _Writer(book(getattr(generation, "name", generation)), self.names, broker)
+        self.writer = _Writer(templates_of(getattr(generation, "name", generation)), self.names, broker)
 
     def add(self, records: Iterable[Record]) -> dict[str, list[tuple[int, WrittenLine]]]:
         """By log: the lines of these records, which follow those of the call before."""

@@ -106,8 +106,8 @@ class Admin:
     ) -> None:
         """Write the topic's assignment, as it has just been read, with more partitions, racks kept apart.
 
-        `assignment` has the replicas of the new ones, where they are not to be chosen. What the controller writes in
-        between is lost. With `validate_only`, only what is wrong is found.
+        `assignment` gives the replicas of the new partitions; without it they are chosen. A write of the controller
+        between the read and this write is lost. With `validate_only`, only what is wrong is found.
         Kafka 2.4.1: zk/AdminZkClient.scala, addPartitions, getBrokerMetadatas
         """
         zk = await self.zk()
@@ -128,7 +128,7 @@ class Admin:
         answer.checked()
 
     def _encoded(self, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
-        """A topic's znode; 0.10's controller goes through the partitions as they stand there."""
+        """The bytes of a topic's znode. 0.10's controller handles the partitions in the order of these bytes."""
         numbers = list(assignment) if self.generation.zookeeper.pipelined else tool_order(assignment)
         return znodes.TopicZNode.encode({n: assignment[n] for n in numbers}, self.topic_version)
 

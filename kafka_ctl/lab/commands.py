@@ -67,9 +67,9 @@ ADMIN: ContextVar[Admin | None] = ContextVar("admin", default=None)
 def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
     """A call that changes the run: refused on a closed lab, recorded for the story unless it did nothing.
 
-    It is given what its line in the story says, and refused while the lab runs or another thread uses it. Ctrl-C finds
-    it not begun, stopped between two callbacks (the story says where), or done. Its buttons, and how often walks draw
-    it and with what, stand in `menu.txt`.
+    The method gets the arguments that its line in the story has. The call is refused while the lab runs or another
+    thread uses it. After Ctrl-C the command has not begun, has stopped between two callbacks (the story says where), or
+    is done. Its buttons, and how often walks draw it and with what, stand in `menu.txt`.
     """
 
     @functools.wraps(method)
@@ -236,8 +236,9 @@ class Commands(RecordedRun):
 
         Returns an answer for each partition: None where a leader was elected, else an error with Kafka's `code`
         (ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE ...). Without `partitions`
-        all are meant that the controller's broker knows; those that needed no election are left out of the answer.
-        Raises ApiException (UNSUPPORTED_VERSION) in 0.10 and 2.0, Unavailable when no answer comes within 30 s.
+        the call is for all partitions that the controller's broker knows; those that needed no election are left out of
+        the answer. Raises ApiException (UNSUPPORTED_VERSION) in 0.10 and 2.0, Unavailable when no answer comes within
+        30 s.
         """
         return self._elect(_election_type(election_type), partitions)
 
@@ -288,9 +289,10 @@ class Commands(RecordedRun):
     def reassign(self, targets: Mapping[Any, Sequence[int]], through: str | None = None) -> dict[str, str] | None:
         """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader.
 
-        2.4 asks the controller (`through="controller"`), which also takes new targets for what is moving; before, and
-        with `through="zookeeper"`, a request is written, which waits until the last one is done. Raises ApiException,
-        with Kafka's name for the error, when everything is refused; what is refused in part is returned.
+        2.4 asks the controller (`through="controller"`), which also accepts new targets for a partition that is moving.
+        In 0.10 and 2.0, and with `through="zookeeper"`, the lab writes a request to ZooKeeper; the request waits until
+        the last one is done. Raises ApiException, with Kafka's name for the error, when everything is refused;
+        what is refused in part is returned.
         """
         wanted = {
             validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", replicas)

@@ -1,6 +1,6 @@
 """Two runs side by side: where they part, and how they differ at the same time.
 
-Separate from `live.py` because it compares runs as values, without a widget.
+Separate from `views/widget/live.py` because it compares runs as values, without a widget.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.display import Table
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.invariants.logs import Logs
+from kafka_ctl.invariants.logs import ReplicaLogs
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.view import LogView
 from kafka_ctl.trace import details
@@ -80,9 +80,9 @@ class Comparison(NamedTuple):
 def compare(left: RecordedRun, right: RecordedRun, seconds: float | None = None) -> Comparison:
     """The first difference of two runs, and the differences at the same time: `seconds` after their beginnings.
 
-    By default that is the end of the shorter one. For where they part it does not count when things happened, only what
-    and in which order; neither do the times that znodes contain. Raises BadInput for a value that is not a lab, and for
-    a time that is none.
+    By default that is the end of the shorter one. The first difference depends on what happened and in which order, not
+    on the times, nor on the times that znodes contain. Raises BadInput for a value that is not a lab, and for a time
+    that is none.
     """
     for lab in (left, right):
         if not hasattr(lab, "trace") or not hasattr(lab, "znodes"):
@@ -144,7 +144,7 @@ def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, obj
 
 def _logs(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
     """The log of each replica."""
-    logs = Logs()
+    logs = ReplicaLogs()
     for record in records:
         if record.kind == "broker":
             logs.take(record)

@@ -448,9 +448,9 @@ def decode(topics: object) -> Description:
     partitions: dict[TopicPartition, PartitionDescription] = {}
     configs: dict[str, dict[str, str]] = {}
     try:
-        given = _is(dict, topics)
-        live = tuple(_broker(id) for id in _is(list, given[LIVE])) if LIVE in given else None
-        others = {path: _is(str, text) for path, text in given.items() if path.startswith("/") and path != LIVE}
+        given = _typed(dict, topics)
+        live = tuple(_broker(id) for id in _typed(list, given[LIVE])) if LIVE in given else None
+        others = {path: _typed(str, text) for path, text in given.items() if path.startswith("/") and path != LIVE}
         for topic, found in given.items():
             if topic.startswith("/"):
                 continue
@@ -458,8 +458,8 @@ def decode(topics: object) -> Description:
             if config is not None:
                 configs[topic] = {key: str(value) for key, value in config.items()}
             for number, (replicas, leader, isr, *moving) in numbered.items():
-                epochs = _is(list, moving.pop()) if len(moving) == 3 else []
-                ids = [tuple(_broker(id) for id in _is(list, each)) for each in (replicas, isr, *moving)]
+                epochs = _typed(list, moving.pop()) if len(moving) == 3 else []
+                ids = [tuple(_broker(id) for id in _typed(list, each)) for each in (replicas, isr, *moving)]
                 adding, removing = (*ids[2:], (), ())[:2]
                 partitions[TopicPartition(topic, number)] = PartitionDescription(
                     ids[0], None if leader in (None, -1) else _broker(leader), ids[1], adding, removing, *epochs
@@ -472,14 +472,14 @@ def decode(topics: object) -> Description:
 def _numbered(found: object) -> tuple[dict[int, list[object]], dict[str, object] | None]:
     """The partitions of a topic by number, and its configuration if it has any."""
     if isinstance(found, dict):
-        partitions = {json_fields.number("description", n): _is(list, p) for n, p in found.items() if n != CONFIGS}
-        return partitions, _is(dict, found[CONFIGS]) if CONFIGS in found else None
-    listed = list(_is(list, found))
+        partitions = {json_fields.number("description", n): _typed(list, p) for n, p in found.items() if n != CONFIGS}
+        return partitions, _typed(dict, found[CONFIGS]) if CONFIGS in found else None
+    listed = list(_typed(list, found))
     config = listed.pop() if listed and isinstance(listed[-1], dict) else None
-    return {n: _is(list, p) for n, p in enumerate(listed)}, config
+    return {n: _typed(list, p) for n, p in enumerate(listed)}, config
 
 
-def _is(kind: type[T], value: object) -> T:
+def _typed(kind: type[T], value: object) -> T:
     if type(value) is not kind:
         raise TypeError
     return value

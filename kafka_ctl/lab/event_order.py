@@ -21,7 +21,7 @@ class Choice(NamedTuple):
 
 
 class GivenOrder:
-    """Sits in a virtual loop and says which pending event comes next; goes away when its numbers are used up."""
+    """The chooser of a virtual loop's next pending event; it removes itself after its last number."""
 
     def __init__(self, loop: VirtualLoop, numbers: Sequence[int]) -> None:
         self.loop, self.numbers = loop, numbers

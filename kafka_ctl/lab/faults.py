@@ -148,7 +148,8 @@ class Faults(Commands):
     def pause(self, broker: int, seconds: float) -> None:
         """Let a process stand still, as in a garbage collection; then it goes on where it was.
 
-        When that is longer than its session timeout, ZooKeeper takes it for dead; it learns so when it resumes.
+        If the pause is longer than the session timeout, ZooKeeper expires the broker's session; the broker learns it
+        when it resumes.
         """
         self._memory_store("pause")
         process, wait = self._broker(broker, "pause", running=True), validate.seconds("a pause", seconds)
@@ -299,7 +300,7 @@ class Faults(Commands):
 
     @command
     def stop_zookeeper(self) -> None:
-        """Let ZooKeeper not answer any more, until `start_zookeeper` or `heal`; no session expires meanwhile."""
+        """Stop ZooKeeper until `start_zookeeper` or `heal`; no session expires meanwhile."""
         self._needs_zookeeper("stop_zookeeper")
         self._fault("stop_zookeeper", None, self._memory_store("stop_zookeeper").stop)
 
@@ -384,7 +385,7 @@ class Faults(Commands):
 
     @command
     def set_meta(self, broker: int, directory: str, broker_id: int | None, cluster: str | None = None) -> None:
-        """Change what `meta.properties` in a log directory (`/d0` or `/d1`) of a broker that is down says.
+        """Change `meta.properties` in a log directory (`/d0` or `/d1`) of a broker that is down.
 
         None for the id removes the file.
         """

@@ -59,13 +59,13 @@ class Lab(Faults):
     for the same `seed`), `embedded` (a real one, started for this lab) or `host:port/chroot`. `config`: Kafka's own
     keys. `costs`: seconds of virtual time, a table or the entries that differ, `{"boot": 0.1}`. With `settle=False` the
     brokers have only just been started when the lab is returned. `described`: what the cluster begins as, see
-    `from_description`. In a ZooKeeper at an address a lab lives only where nothing is but what labs have made. What a
-    killed lab left there it takes over, and removes when it is closed; with `fresh=True` it removes that first, and
-    begins with an empty chroot. `join=True` lets it take part in what others have there, and change that; with
-    `wire=True`, too, their brokers may be alive. `elections` and `rules` are functions of your own that take part, see
-    `kafka_ctl.plugins`. With `wire=True` the brokers speak Kafka's protocol on 127.0.0.1 (`bootstrap_servers`), on real
-    time, also where ZooKeeper is in memory; at free ports or, with `wire=9092`, at this port and those after it.
-    Raises UnknownName, BadInput or Unavailable, naming what is wrong.
+    `from_description`. In a ZooKeeper at an address, a lab opens only in a chroot that holds nothing but znodes of
+    labs. It takes over what a killed lab left there, and removes it when it is closed; with `fresh=True` it removes
+    that first, and begins with an empty chroot. `join=True` lets it take part in what others have there, and change
+    that; with `wire=True`, too, their brokers may be alive. `elections` and `rules` are functions of your own that take
+    part, see `kafka_ctl.plugins`. With `wire=True` the brokers speak Kafka's protocol on 127.0.0.1
+    (`bootstrap_servers`), on real time, also where ZooKeeper is in memory; at free ports or, with `wire=9092`, at this
+    port and those after it. Raises UnknownName, BadInput or Unavailable, naming what is wrong.
     """
 
     _live: Live | None = None
@@ -214,7 +214,7 @@ class Lab(Faults):
                 raise ConditionNotMet(why)
 
     def _stepped(self, size: int, clock: VirtualClock) -> bool:
-        """True if there are more records than so many, or all is quiet."""
+        """True if the trace has more than `size` records, or the loop is idle."""
         return len(self.trace) > size or clock.loop.idle
 
     @command

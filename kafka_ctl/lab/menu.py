@@ -141,7 +141,7 @@ class Form(NamedTuple):
         return (self.partition[0],), {}
 
     def one_partition(self) -> Call:
-        """For a command that takes several."""
+        """The call of a command that takes a list of partitions, with one in it."""
         return ([self.partition],), {}
 
     def elect_unclean(self) -> Call:
@@ -416,7 +416,7 @@ def menu(lab: Clickable) -> dict[str, list[dict[str, object]]]:
     return {thing: [b.data(name) for name, b in buttons(thing) if b.offered(lab)] for thing in THINGS}
 
 
-def clicked(lab: Clickable, thing: str, do: str, given: Given) -> Command:
+def clicked(thing: str, do: str, given: Given) -> Command:
     """The call for one click.
 
     Raises UnknownName for an action that the thing does not have, BadInput for a bad field.

@@ -43,9 +43,10 @@ RARELY = (1_000_000, 50, 1_000)
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """Search for cycles rarely in this block; with Python's own thresholds that is a third of a large run's time.
+    """Make garbage collection rare in this block; with Python's own thresholds it takes a third of a large run's time.
 
-    Thresholds of one's own that let it come as rarely, or never, stay; so do those that are set in the block.
+    A threshold that the user set stays if it makes collection as rare, or switches it off. A threshold set in the block
+    stays, too.
     """
     before = gc.get_threshold()
     often = 0 < before[0] < RARELY[0]  # else an outer block, or one in another thread, restores them
@@ -59,7 +60,7 @@ def rarely_collected() -> Iterator[None]:
 
 
 class RecordedRun:
-    """The part of a lab that looks at it, knows its own story, and can go to any point of that."""
+    """The part of a lab that reads its state, keeps its story, and goes to any point of the story."""
 
     closed: bool
     generation: Generation
@@ -551,7 +552,8 @@ def take_over(lab: L, other: L) -> None:
 def at_moment(lab: L, at: int, news: int) -> L:
     """Another lab with the same story up to record `at`, or up to a command that was given at that moment.
 
-    A command was, if it was given within `SAME_MOMENT` of that record and no later than record `news`.
+    A command counts as given at that moment if it was given within `SAME_MOMENT` of that record and no later than
+    record `news`.
     """
     end = lab.trace[at].time_ms / 1000 + SAME_MOMENT
     for place, given in enumerate(lab.commands):
@@ -561,7 +563,9 @@ def at_moment(lab: L, at: int, news: int) -> L:
 
 
 def run_on(lab: RecordedRun, seconds: float, piece: Command | None) -> Command:
-    """Let so many seconds pass, as one `run_for` with those before if `piece` is the last command; returns that.
+    """Let so many seconds pass, and return the `run_for` that did it.
+
+    If `piece` is the last command, both become one `run_for`.
 
     Pieces are whole milliseconds, so that the one call makes the same run as all of them.
     """

@@ -82,16 +82,16 @@ def _checker(world: World) -> Checker | None:
     return Checker(world) if isinstance(world, MemoryWorld) else None
 
 
-class Keeper:
+class FinalizerHandle:
     """Held by a lab and by nothing else: it is dropped with the lab, or moves to the lab that takes over its world."""
 
 
-def _keep(world: World) -> Keeper:
+def _keep(world: World) -> FinalizerHandle:
     """Let the world end with the holder of the answer, or with the program, also by SIGTERM.
 
     After kill -9 the znodes are left to their sessions, and an embedded server to its supervisor.
     """
-    keeper = Keeper()
+    keeper = FinalizerHandle()
     end = weakref.finalize(keeper, _end, world, os.getpid())
     if not world.is_memory:
         _on_real_time.difference_update([other for other in _on_real_time if not other.alive])

@@ -45,7 +45,8 @@ QUIET, SHOWN = "quiet", ("show", "check")
 MOST_ELEMENTS = 1_000_000
 """The most elements of an argument that are looked at: some iterables have no end."""
 UNTIL, REFUSED = "until", "refused"
-"""The remarks of stories on the command before (it ended there), and before one that was refused after it had begun."""
+"""Two remarks of a story: `until` follows a command and says where it ended; `refused` precedes a command that was
+refused after it had begun."""
 
 
 class Command(NamedTuple):
@@ -198,7 +199,7 @@ def _read(word: str) -> object:
     return word if isinstance(value, float) and repr(value) != word else value
 
 
-def parse(text: str, looks: bool = False) -> Iterator[Command]:
+def parse(text: str, with_views: bool = False) -> Iterator[Command]:
     """The commands of a story; BadInput names the line that is no command.
 
     A golden story also looks (`show`, `check`); those lines are left out unless asked for.
@@ -216,7 +217,7 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
         except ValueError as error:
             raise BadInput(f"line {number}: {short(stripped)} is not a command: {error}") from None
         words = words[1:] if words[0] == QUIET and len(words) > 1 else words
-        if words[0] in SHOWN and not looks:
+        if words[0] in SHOWN and not with_views:
             continue
         args: list[object] = []
         kwargs: dict[str, object] = {}

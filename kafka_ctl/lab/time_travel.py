@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_ctl.simulation.world import MemoryWorld, World
 
 LONG = 100_000
-"""Records from which a replay, of a second or two, is said to take long."""
+"""The number of records from which a replay (of a second or two) prints its progress."""
 EVERY = 2.0
 """Seconds between two lines."""
 LOOK = 0x3FFF
@@ -63,7 +63,7 @@ Part = tuple[list[Command], Stop]
 
 
 def run(world: World, do: Callable[[Command], object], lines: Sequence[Command], raises: bool) -> None:
-    """Run commands with `do`; what was not reached is raised by the last of them only, if at all.
+    """Run commands with `do`; only the last may raise ConditionNotMet or Unavailable, and only if `raises` is true.
 
     Raises Halted where `halt` of the clock is true.
     """

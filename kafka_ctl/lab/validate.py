@@ -131,10 +131,10 @@ def topic_partitions(what: str, value: object) -> list[TopicPartition]:
     """Several topic-partitions."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise BadInput(f"{what} cannot be {short(value)}; they must be a list such as [('orders', 0)]")
-    return [topic_partition(list_or_pair(given)) for given in value]
+    return [topic_partition(tuple_if_list(given)) for given in value]
 
 
-def list_or_pair(given: object) -> object:
+def tuple_if_list(given: object) -> object:
     """A story's text has pairs as lists."""
     return tuple(given) if isinstance(given, list) else given
 

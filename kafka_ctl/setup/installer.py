@@ -116,7 +116,7 @@ class Installation:
         self.environ.setdefault("TMPDIR", str(venv / "tmp"))
 
     def run(self) -> None:
-        """Do the four steps; raises `SetupFailed`."""
+        """Do the five steps; raises `SetupFailed`."""
         self.log.unlink(missing_ok=True)
         Path(self.environ["TMPDIR"]).mkdir(exist_ok=True)
         if not self._with_uv():

@@ -19,7 +19,7 @@ from kafka_ctl.trace.seen import Key
 
 @dataclass
 class Lags:
-    """All times are milliseconds."""
+    """Since when each follower has been behind. All times are in milliseconds."""
 
     limit: float = DEFAULTS[REPLICA_LAG_TIME]
     halted: dict[int, float] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Lags:
         match record.action:
             case "pause":
                 self.halted.setdefault(broker, now)
-            case "resume" | "continue":
+            case "resume":
                 self.halted.pop(broker, None)
             case "disconnect":
                 for ends in details.ends(record.detail):
@@ -84,7 +84,7 @@ class Lags:
                     del self.fallen[place]
 
     def ended(self, broker: int, now: float) -> None:
-        """A broker's process ended, or is about to begin."""
+        """Note that a broker's process ended or is about to start."""
         self.halted.setdefault(broker, now)
         self.slow.pop(broker, None)
         for found in (self.fallen, self.behind, self.joined, self.fetched):

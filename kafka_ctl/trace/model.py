@@ -398,7 +398,7 @@ class ClusterModel:
         if record.action in ("kill", "bounce"):
             self._ended(broker)
             broker.silent = record.time_ms
-        elif record.action in ("start", "restart"):
+        elif record.action == "start":
             broker.alive, broker.note = True, STARTING
         elif record.action == "pause":
             broker.paused, broker.silent = True, record.time_ms
@@ -408,7 +408,7 @@ class ClusterModel:
                     self.cuts.setdefault(int(end), []).append(far)
                     if far == "zookeeper":
                         self.broker(int(end)).silent = record.time_ms
-        elif record.action in ("resume", "continue"):
+        elif record.action == "resume":
             broker.paused, broker.silent = False, None
 
     def _violation(self, record: Record) -> None:

@@ -120,7 +120,7 @@ class BrokerBeliefs:
     """The metadata cache: every partition that it was sent."""
 
     def cached(self, record: Record, key: Key) -> bool:
-        """An entry of the metadata cache was written; whether it is another one than before."""
+        """Apply a write to the metadata cache; True if the entry changed."""
         now = led(record)
         if now is None or self.metadata.get(key) == now:
             return False
@@ -180,8 +180,8 @@ RECORDED, DEDUCED = "recorded", "deduced"
 @dataclass
 class BrokerSeen:
     """`alive`: the process runs; `registered`: its znode stands; `note`: its state, empty where it is up; `paused`: it
-    stands still; `beliefs`: what it was sent. Milliseconds: `timeout` is that of its session, `silent` the time since
-    which that hears nothing.
+    stands still; `beliefs`: what it was sent. Milliseconds: `timeout` is that of its session, `silent` when the
+    heartbeats of that session stopped.
     """
 
     id: int

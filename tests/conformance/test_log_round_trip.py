@@ -20,7 +20,7 @@ from kafka_ctl import Lab
 from kafka_ctl.kafka_log import templates as shapes
 from kafka_ctl.kafka_log.read import LogLine, parse_line
 from kafka_ctl.kafka_log.records import NO_RECORD, RECORDS, reading
-from kafka_ctl.kafka_log.templates import BY_NAME, GENERATIONS, Field, Shape, Template, book, capital
+from kafka_ctl.kafka_log.templates import BY_NAME, GENERATIONS, Field, Shape, Template, capital, templates_of
 from kafka_ctl.kafka_log.write import NAMES, KafkaLines
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.trace import Record, Trace, details
@@ -141,7 +141,7 @@ def value_problems(template: Template, fields: dict[str, Any]) -> Iterator[str]:
 def line_problems(generation: str, template: Template, fields: dict[str, Any], line: LogLine) -> Iterator[str]:
     """Where the reader, which does not know the template, understands something else than the template holds."""
     name = SAME_TEXT.get((generation, template.name), template.name)
-    known = next(one for one in book(generation).templates[name] if name != template.name or one == template)
+    known = next(one for one in templates_of(generation).templates[name] if name != template.name or one == template)
     found = known.text.read(sentence(template, fields)) or {}
     columns = reading(name).make({field: value for field, value in found.items() if field in reading(name).fields})
     for column, value in columns.items():
@@ -312,7 +312,7 @@ def filled(template: Template, random: Random) -> dict[str, Any]:
 def test_every_template_reads_what_it_writes(generation: str) -> None:
     """With twenty fillings each, also those that no story writes."""
     random, problems, count = Random(7), Counter[str](), 0
-    for templates in book(generation).templates.values():
+    for templates in templates_of(generation).templates.values():
         for template in templates:
             count += 1
             for _ in range(20):
@@ -323,7 +323,7 @@ def test_every_template_reads_what_it_writes(generation: str) -> None:
 
 def test_every_template_has_a_record_or_is_listed_as_having_none() -> None:
     """And nothing is listed twice, or for a template that is not there."""
-    names = {name for generation in GENERATIONS for name in book(generation).templates}
+    names = {name for generation in GENERATIONS for name in templates_of(generation).templates}
     messages = {name for kind, name in rows() if kind == "controller"}
     assert names - messages - RECORDS.keys() - NO_RECORD == set()
     assert names >= NO_RECORD

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from kafka_ctl_course.lesson_21 import PLAN
+PLAN = json.dumps(
+    {
+        "version": 1,
+        "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": ["/d1", "any"]}],
+    }
+)
+"""A plan that moves a copy to another directory of its broker."""
 
 
 def throttled(lab: Any) -> None:

@@ -19,7 +19,7 @@ from kafka_ctl.views.frames import film
 lab = Lab(brokers=3, seed=1)
 assert "reboot" in [button["do"] for button in menu(lab)["broker"]]
 assert "reboot" in dict(drawn("2.0"))
-lab.do(clicked(lab, "broker:2", "reboot", {"seconds": "30"}))
+lab.do(clicked("broker:2", "reboot", {"seconds": "30"}))
 lab.settle()
 assert lab.brokers[2].state == "running" and str(lab.commands[-2]) == "reboot 2 30"
 assert Lab.replay(lab.story).trace.records == lab.trace.records

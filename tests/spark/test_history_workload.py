@@ -67,6 +67,7 @@ def test_some_clusters_are_luckier() -> None:
         {"partitions": {}},
         {"replication": {0: 1.0}},
         {"racks": 0},
+        {"racks": 1.5},
         {"spread": 0.5},
         {"unclean": 1.5},
     ],
@@ -149,6 +150,14 @@ def test_the_last_broker_is_left_alone() -> None:
         faults = [r.action for r in lab.trace if r.kind == "fault"]
         assert faults == ["start"]
         assert lab.brokers[1].state == "running"
+
+
+def test_nothing_happens_to_a_cluster_without_a_running_broker() -> None:
+    with Lab(brokers=1) as lab:
+        lab.kill(1)
+        for name in INCIDENTS:
+            play(lab, Plan(((1, None),), (), ((lab.now + 1, name),)), 1, lab.now / 3600 + 1)
+        assert [r.action for r in lab.trace if r.kind == "fault"] == ["kill"]
 
 
 def test_topics_may_allow_unclean_elections() -> None:

@@ -160,7 +160,8 @@ def test_what_is_sent_is_the_package(tmp_path: Path) -> None:
     tables = {"kafka_ctl/kafka_log/messages.txt", "kafka_ctl/trace/catalogue.txt", "kafka_ctl/brokers/config_keys.txt"}
     assert {"kafka_ctl/lab/lab.py", *tables} <= set(names)
     code = "import sys; sys.path[:0] = sys.argv[1:]; from kafka_ctl.history import simulate; "
-    code += "from kafka_ctl.kafka_log.templates import book; print(len(simulate(1, 1)) * len(book('2.4').templates))"
+    code += "from kafka_ctl.kafka_log.templates import templates_of; "
+    code += "print(len(simulate(1, 1)) * len(templates_of('2.4').templates))"
     reported = subprocess.run(
         [sys.executable, "-I", "-c", code, str(path)], cwd=tmp_path, capture_output=True, text=True
     )

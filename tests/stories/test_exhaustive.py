@@ -16,7 +16,7 @@ from kafka_ctl.explore.exhaustive import (
     Case,
     Round,
     Search,
-    Seen,
+    SearchCounts,
     Tree,
     digest,
     exhaust,
@@ -184,7 +184,7 @@ def test_a_defect_that_needs_an_order_is_reported_with_it() -> None:
 
 
 def test_what_was_seen_adds_up(prose: Prose) -> None:
-    total, part = Seen(), Seen(1, 2, 3, 4)
+    total, part = SearchCounts(), SearchCounts(1, 2, 3, 4)
     total.add(part)
     total.add(part)
     assert (total.finished, total.paths, total.states, total.again) == (2, 4, 6, 8)

@@ -125,8 +125,8 @@ def test_what_goes_on_for_ever_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
         outcome = play(reported(f"lab brokers=[1,2] generation={generation}\n{lines}"))
         assert [(b.name, b.known) for b in outcome.broken if b.name == DOES_NOT_QUIESCE] in (
             [],
-            [(DOES_NOT_QUIESCE, playing.REQUEST)],
-            [(DOES_NOT_QUIESCE, playing.CHANNELS)],
+            [(DOES_NOT_QUIESCE, playing.FAILS_IN_PREFERRED_ELECTION)],
+            [(DOES_NOT_QUIESCE, playing.FAILS_IN_CHANNELS)],
         )
         assert outcome.records < 5000
 
@@ -138,7 +138,7 @@ def test_a_move_that_no_controller_can_resume_is_known(monkeypatch: pytest.Monke
 at_once '["reassign '"'"'{\\"b-0\\":[1,2]}'"'"'","create_topic c partitions=3 replication_factor=3"]'
 delete_topic b\nkill 1\nsettle\n"""
     outcome = play(reported(f"lab brokers=[1,2,3,4] generation=2.4 seed=81400170\n{lines}"))
-    assert (DOES_NOT_QUIESCE, playing.RESUMED) in [(b.name, b.known) for b in outcome.broken]
+    assert (DOES_NOT_QUIESCE, playing.FAILS_IN_REASSIGNMENT) in [(b.name, b.known) for b in outcome.broken]
     assert None not in [b.known for b in outcome.broken]
 
 

@@ -1,7 +1,7 @@
 """Questions to histories: one function, one question, one DataFrame.
 
-Each takes records (a DataFrame from `load`, `Logs` from `import_logs`, an Arrow table, or a lab's own `trace`) and
-says in its docstring what the columns of its answer mean. Columns that end in `_ms` are milliseconds.
+Each takes records (a DataFrame from `load`, `ImportedLogs` from `import_logs`, an Arrow table, or a lab's own `trace`)
+and says in its docstring what the columns of its answer mean. Columns that end in `_ms` are milliseconds.
 `resampled` takes the answer of `unavailability`: how far its numbers would move with other clusters.
 """
 

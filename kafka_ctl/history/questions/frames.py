@@ -20,7 +20,7 @@ from kafka_ctl.history.session import spark
 from kafka_ctl.trace.record import Recorder
 
 Records: TypeAlias = Any
-"""The possible sources: a Spark DataFrame (`load`), `Logs` (`import_logs`), an Arrow table, or a lab's `Trace`."""
+"""The possible sources: a Spark DataFrame (`load`), `ImportedLogs` (`import_logs`), an Arrow table, a lab's `Trace`."""
 MOST_MINUTES = 1_000_000_000
 
 
@@ -28,7 +28,7 @@ def frame(records: Records) -> DataFrame:
     """Records as a DataFrame of the trace schema, with their `life`. Raises BadInput if they are something else."""
     if isinstance(
         imported := getattr(records, "records", None), DataFrame
-    ):  # `Logs`; log readers are not imported here
+    ):  # `ImportedLogs`; log readers are not imported here
         records = imported
     if isinstance(records, Recorder):
         records = to_arrow(records)

@@ -219,7 +219,7 @@ class Live(Widget):
         asked = content["do"]
         if asked == "act":
             thing, action = text_in(content, "thing"), text_in(content, "action")
-            wanted = clicked(self.lab, thing, action, texts_in(content, "given"))
+            wanted = clicked(thing, action, texts_in(content, "given"))
             return self._at(content, lambda lab: self._act(lab, wanted))
         if asked == "run":
             return self._at(content, lambda lab: self._run(lab, content))

@@ -12,7 +12,7 @@ from kafka_ctl import Lab
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.kafka_log.read import LogLine, parse_line
 from kafka_ctl.kafka_log.records import reading
-from kafka_ctl.kafka_log.templates import GENERATIONS, book
+from kafka_ctl.kafka_log.templates import GENERATIONS, templates_of
 from kafka_ctl.kafka_log.write import NAMES, kafka_log
 from kafka_ctl.paths import ROOT
 from kafka_ctl.trace import SET, Record, Trace
@@ -291,14 +291,14 @@ def written() -> set[str]:
 
 def test_what_controllers_say_has_words_in_some_generation() -> None:
     """But for what Kafka's client of ZooKeeper writes, into another file (server.log)."""
-    known = {name for generation in GENERATIONS for name in book(generation).templates}
+    known = {name for generation in GENERATIONS for name in templates_of(generation).templates}
     assert logged() - known == {"reassignment_ignored"}
     assert len(logged()) > 80
 
 
 def test_no_template_is_for_nothing() -> None:
     for generation in GENERATIONS:
-        names = book(generation).templates.keys() - logged() - written()
+        names = templates_of(generation).templates.keys() - logged() - written()
         assert {n for n in names if not n.startswith("elected_")} == set(), generation
 
 
@@ -311,7 +311,7 @@ def test_what_controllers_say_is_documented() -> None:
 def test_templates_are_sound() -> None:
     """Components exist, levels are log4j's, braces close, shapes are known; each line has its record, or none."""
     for generation in GENERATIONS:
-        for name, templates in book(generation).templates.items():
+        for name, templates in templates_of(generation).templates.items():
             assert reading(name), name
             for template in templates:
                 assert template.level in ("TRACE", "DEBUG", "INFO", "WARN", "ERROR"), name

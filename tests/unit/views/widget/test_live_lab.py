@@ -451,7 +451,7 @@ def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
     }
     for kind, actions in offered.items():
         for action in actions:
-            wanted = clicked(lab, things[kind], action["do"], GIVEN)
+            wanted = clicked(things[kind], action["do"], GIVEN)
             with Lab(brokers=3, seed=7) as fresh:
                 fresh.create_topic("orders", partitions=4, replication_factor=3)
                 fresh.settle()
@@ -464,7 +464,7 @@ def test_an_unclean_election_is_clicked_in_2_4() -> None:
     for generation, offered in (("0.10", False), ("2.0", False), ("2.4", True)):
         with Lab(brokers=1, generation=generation) as lab:
             assert ("elect_leaders" in [action["do"] for action in menu(lab)["partition"]]) is offered
-            wanted = clicked(lab, "partition:orders-0", "elect_leaders", {})
+            wanted = clicked("partition:orders-0", "elect_leaders", {})
     assert (wanted.name, wanted.args) == ("elect_leaders", ("unclean", [("orders", 0)]))
 
 
