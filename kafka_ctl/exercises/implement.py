@@ -39,7 +39,7 @@ WALKS, STEPS = 10, 15
 _ends: dict[tuple[str, str], tuple[object, bool]] = {}
 """By exercise and story: how it ends with the kit's own function, and whether that is asked in it."""
 OF_ANOTHER_SHAPE = ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError
-"""What an explanation raises about an answer of another shape than the right one."""
+"""Errors of an explanation of an answer whose shape is not that of the right one."""
 Given = TypeVarTuple("Given")
 Answer = TypeVar("Answer")
 End = TypeVar("End")

@@ -10,7 +10,7 @@ from tree import package
 
 from kafka_ctl.controller import events
 from kafka_ctl.invariants import INVARIANTS
-from kafka_ctl.kafka_log.templates import book
+from kafka_ctl.kafka_log.templates import templates_of
 from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.paths import ROOT
@@ -111,7 +111,7 @@ def test_so_do_the_museums(exhibit) -> None:
 
 def test_a_message_has_its_lines() -> None:
     """In some generation's templates, or it is one of those that Kafka does not log."""
-    templates = {name for generation in ("0.10", "2.0", "2.4") for name in book(generation).templates}
+    templates = {name for generation in ("0.10", "2.0", "2.4") for name in templates_of(generation).templates}
     unlogged = {row.name for group in MESSAGES for row in group.actions if row.name not in templates}
     assert unlogged == UNLOGGED
 
