@@ -176,6 +176,7 @@ class Departures:
             "seq",
             "new",
             "led_ms",
+            "unseen",
             leader=when(~col("new")).then("led"),
             start_ms=when("unseen").then(pl.coalesce("epoch_ms", "time_ms")).otherwise("time_ms"),
             end_ms=when("unseen").then("time_ms").otherwise("next_ms"),
@@ -191,19 +192,24 @@ class Departures:
             by_right=["history", "broker"],
             check_sortedness=False,
         )
+        begun = when("unseen").then(pl.max_horizontal("start_ms", "at_ms")).otherwise("start_ms")
         lost = pl.min_horizontal("start_ms", pl.max_horizontal("at_ms", "led_ms"))
-        return blamed.with_columns(lost_ms=when(col("cause").is_null()).then("start_ms").otherwise(lost)).select(
-            *BY,
-            "start_ms",
-            "end_ms",
-            (col("end_ms") - col("start_ms")).round(4).alias("duration_ms"),
-            "restored",
-            "election_refused",
-            "leader",
-            when("new").then(value("topic creation")).otherwise("cause").alias("cause"),
-            "cause_seq",
-            "lost_ms",
-            (col("end_ms") - col("lost_ms")).round(4).alias("outage_ms"),
+        return (
+            blamed.with_columns(start_ms=begun)
+            .with_columns(lost_ms=when(col("cause").is_null()).then("start_ms").otherwise(lost))
+            .select(
+                *BY,
+                "start_ms",
+                "end_ms",
+                (col("end_ms") - col("start_ms")).round(4).alias("duration_ms"),
+                "restored",
+                "election_refused",
+                "leader",
+                when("new").then(value("topic creation")).otherwise("cause").alias("cause"),
+                "cause_seq",
+                "lost_ms",
+                (col("end_ms") - col("lost_ms")).round(4).alias("outage_ms"),
+            )
         )
 
     def shutdown_vs_failure(self) -> pl.LazyFrame:

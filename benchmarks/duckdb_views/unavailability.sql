@@ -33,14 +33,18 @@ WITH moves AS (
            CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
            CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
            CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored,
-           NOT unseen AND election_refused AS election_refused
+           unseen, NOT unseen AND election_refused AS election_refused
     FROM changes LEFT JOIN epochs USING (history, controller_epoch)
     WHERE (down OR unseen) AND NOT going
-), reported AS (
-    SELECT i.*, CASE WHEN new THEN 'topic creation' ELSE d.cause END AS cause, d.cause_seq,
-           CASE WHEN d.cause IS NULL THEN start_ms ELSE least(start_ms, greatest(d.at_ms, led_ms)) END AS lost_ms
+), blamed AS (
+    SELECT i.* REPLACE (CASE WHEN unseen THEN greatest(start_ms, d.at_ms) ELSE start_ms END AS start_ms),
+           d.cause AS blame, d.cause_seq, d.at_ms
     FROM intervals i ASOF LEFT JOIN departures d
          ON i.history = d.history AND i.leader = d.broker AND i.seq >= d.cause_seq
+), reported AS (
+    SELECT *, CASE WHEN new THEN 'topic creation' ELSE blame END AS cause,
+           CASE WHEN blame IS NULL THEN start_ms ELSE least(start_ms, greatest(at_ms, led_ms)) END AS lost_ms
+    FROM blamed
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
        election_refused, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms

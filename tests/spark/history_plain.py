@@ -176,12 +176,14 @@ def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     was_online: dict[tuple, bool] = {}
 
-    def begin(key: tuple, r: Record, start: float) -> dict[str, Any]:
+    def begin(key: tuple, r: Record, start: float, unseen: bool = False) -> dict[str, Any]:
         leader, led_ms = led.get(key, (None, 0.0))
         new = NEW in (r.source, r.target)
         last = next((d for b, d in reversed(departures) if b == leader and d.seq < r.seq), None)
         if last is not None and last.cause in ("broker loss", "controlled shutdown") and last.at < led_ms:
             last = None  # it has led again since
+        if unseen and last is not None:
+            start = max(start, last.at)
         lost = start if new or last is None else min(start, max(last.at, led_ms))
         cause = "topic creation" if new else last.cause if last else None
         seq = last.seq if last and not new else None
@@ -211,7 +213,7 @@ def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
             if not (r.target == GONE and was_online.get(key)):  # a deletion, not a failure
                 end(interval, r.time_ms, r.target == ONLINE)
         elif not down and r.source in (NEW, OFFLINE):
-            end(begin(key, r, epochs.get(r.controller_epoch, r.time_ms)), r.time_ms, r.target == ONLINE)
+            end(begin(key, r, epochs.get(r.controller_epoch, r.time_ms), unseen=True), r.time_ms, r.target == ONLINE)
         was_online[key] = r.source == ONLINE
         if r.leader is not None and r.leader >= 0:
             led[key] = (r.leader, r.time_ms)

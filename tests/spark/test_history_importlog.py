@@ -345,3 +345,24 @@ def test_a_crash_in_the_logs_of_a_lab(tmp_path: Path) -> None:
     keys = [(row.topic, row.partition, row.leader) for row in exact]
     assert sorted((row.topic, row.partition, row.leader) for row in logged) == sorted(keys)
     assert keys
+
+
+def test_logs_without_moves_to_offline_have_the_same_intervals(tmp_path: Path) -> None:
+    """The loggers write INFO since 2.6: an interval begins when its leader left, not with an old controller."""
+    with Lab(brokers=3, seed=2, generation="2.4") as lab:
+        until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=2)
+        lab.run_for(3600)
+        controller = lab.controller
+        assert controller is not None
+        until_quiet(lab.kill, next(id for id in lab.brokers if id != controller.id))
+        texts = {name: lab.trace.kafka_log(name) for name in ("state-change", "controller")}
+    begun = []
+    for level in ("trace", "info"):
+        folder = tmp_path / level
+        folder.mkdir()
+        for name, text in texts.items():
+            kept = [line for line in text.splitlines() if level == "trace" or "to OfflinePartition" not in line]
+            (folder / f"{name}.log").write_text("\n".join(kept) + "\n")
+        answer = questions.unavailability(import_logs(spark(), folder)).where("leader IS NOT NULL")
+        begun.append(sorted((row.partition, row.cause, round(row.duration_ms, -2)) for row in answer.collect()))
+    assert begun[0] == begun[1] and begun[0]

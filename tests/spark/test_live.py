@@ -378,6 +378,33 @@ def test_live_answers_follow_a_watched_trace(tmp_path: Path) -> None:
             assert [row.controller for row in answered(live.controllers)] == [lab.controller.id]
 
 
+def test_a_folder_takes_one_run_of_each_name(tmp_path: Path) -> None:
+    """Every lab's history is named `lab`: another one, longer or shorter, is not taken for the same."""
+    runs = [[0.0, 1.0], [0.0, 2.0, 3.0], [0.0]]
+    traces = [Trace(records=[Record(n, at, "lab", "fault", "kill") for n, at in enumerate(times)]) for times in runs]
+    assert live.grow(traces[0], tmp_path) == 2
+    for other in traces[1:]:
+        with pytest.raises(BadInput, match="holds another run named"):
+            live.grow(other, tmp_path)
+    traces[0].records.append(Record(2, 5.0, "lab", "fault", "kill"))
+    assert [live.grow(traces[0], tmp_path) for _ in range(2)] == [1, 0]
+    for wrong in ("file:///nowhere", "", None, 5):
+        with pytest.raises(BadInput):
+            live.grow(traces[0], wrong)  # type: ignore[arg-type]
+
+
+def test_two_answers_may_have_folders_of_one_name(trace: Trace, tmp_path: Path) -> None:
+    """Both queries run; the name of a query is the whole path, and may end with a slash."""
+    live.grow(trace, tmp_path / "records")
+    records = live.traces(spark(), tmp_path / "records")
+    queries = [live.keep(live.controllers(records), f"{tmp_path}/{each}/out/") for each in ("one", "two")]
+    try:
+        assert len({query.name for query in queries}) == 2
+    finally:
+        for query in queries:
+            query.stop()
+
+
 def test_a_folder_holds_histories_whose_names_begin_alike(tmp_path: Path) -> None:
     traces = [Trace(records=[Record(0, 0.0, "lab", "fault", "kill")], history=name) for name in ("lab-2", "lab", "lab")]
     assert [live.grow(trace, tmp_path) for trace in traces] == [1, 1, 0]

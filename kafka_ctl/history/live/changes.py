@@ -97,7 +97,7 @@ def keep(changes: DataFrame, out: str | os.PathLike[str], once: bool = False) ->
     folder with `spark.read.parquet`: Spark's list of finished files is in it.
     """
     folder = os.fspath(out)
-    writer = changes.writeStream.format("parquet").outputMode("append").queryName(os.path.basename(folder))
+    writer = changes.writeStream.format("parquet").outputMode("append").queryName(os.path.abspath(folder))
     writer = writer.option("path", folder).option("checkpointLocation", f"{folder}/_checkpoint")
     return (writer.trigger(availableNow=True) if once else writer).start()
 

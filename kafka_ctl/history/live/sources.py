@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow.fs import FileType
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from kafka_ctl.errors import BadInput, Unavailable
-from kafka_ctl.history.files import filesystem, naming
+from kafka_ctl.history.files import filesystem, naming, path_of
 from kafka_ctl.history.log_chunks import RECORD, Chunk, ImportedRow, read_chunk
 from kafka_ctl.history.log_folders import log_files
 from kafka_ctl.history.schema import spark_schema, to_parquet
@@ -43,19 +44,32 @@ def grow(trace: Recorder, folder: str | os.PathLike[str]) -> int:
     """Write the records that `folder` does not hold yet as one more Parquet file, and return how many they were.
 
     The names of the files say what they hold, `lab-000000000-000000123.parquet`; each appears when it is whole. Raises
-    BadInput where nothing can be written, Unavailable where the disk is full.
+    BadInput where nothing can be written, and where the folder holds another run; Unavailable where the disk is full.
     """
-    place = Path(folder)
+    if "://" in (given := path_of(folder)):
+        raise BadInput(f"{given}: give a folder of this machine")
+    place = Path(given)
     with naming(folder, "cannot be written"):
         place.mkdir(parents=True, exist_ok=True)
     history = re.sub(r"[^\w.-]", "_", trace.history)  # that of a watched cluster is an address
     form = re.compile(rf"{re.escape(history)}-\d{{9,}}-(\d{{9,}})\.parquet")  # another's name may begin like this one
-    there = (int(found[1]) for path in place.iterdir() if (found := form.fullmatch(path.name)))
-    new = trace.slice(start=max(there, default=-1) + 1)
+    there = [(int(found[1]), path) for path in place.iterdir() if (found := form.fullmatch(path.name))]
+    last, newest = max(there, default=(-1, None))
+    if newest is not None and not _is_of(trace, last, newest):
+        raise BadInput(f"{given} holds another run named {trace.history}: give an empty folder")
+    new = trace.slice(start=last + 1)
     if new:
         name = f"{history}-{new[0].seq:09d}-{new[-1].seq:09d}.parquet"
         to_parquet(new, place / name)
     return len(new)
+
+
+def _is_of(trace: Recorder, seq: int, file: Path) -> bool:
+    """True if a file ends with the record that a trace has under this number."""
+    names = ("time_ms", "actor", "kind", "action")
+    table = pq.read_table(file, columns=[*names])
+    rows = table.slice(table.num_rows - 1).to_pylist()
+    return [{name: getattr(one, name) for name in names} for one in trace.slice(start=seq, stop=seq + 1)] == rows
 
 
 def traces(spark: SparkSession, folder: str | os.PathLike[str]) -> DataFrame:

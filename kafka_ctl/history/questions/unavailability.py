@@ -51,7 +51,7 @@ WITH moves AS (
            CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
            CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
            CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored,
-           NOT unseen AND election_refused AS election_refused
+           unseen, NOT unseen AND election_refused AS election_refused
     FROM changes LEFT JOIN epochs USING (history, life, controller_epoch)
     WHERE (down OR unseen) AND NOT going
 ), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
@@ -60,7 +60,7 @@ WITH moves AS (
     FROM {departures}
     UNION ALL
     SELECT history, life, leader, seq, NULL,
-           struct(topic, partition, start_ms, end_ms, restored, election_refused, led_ms, new), NULL
+           struct(topic, partition, unseen, start_ms, end_ms, restored, election_refused, led_ms, new), NULL
     FROM intervals
 ), blamed AS (
     SELECT history, life, broker AS leader, i.*, departed,
@@ -70,11 +70,14 @@ WITH moves AS (
 ), guilty AS (  -- logs may lack the last departure; one after which the broker led again is another story
     SELECT *, CASE WHEN NOT (known.cause IN ('broker loss', 'controlled shutdown') AND known.at_ms < led_ms)
                    THEN known END AS d FROM blamed
+), begun AS (  -- since 2.6 logs leave out the move to Offline: the leader may have left long after that election
+    SELECT * EXCEPT (start_ms), CASE WHEN unseen THEN greatest(start_ms, d.at_ms) ELSE start_ms END AS start_ms
+    FROM guilty
 ), reported AS (
     SELECT *, CASE WHEN new THEN 'topic creation' ELSE d.cause END AS cause, d.cause_seq AS cause_seq,
            -- A broker that was elected before its crash was noticed was lost at that election.
            CASE WHEN d IS NULL THEN start_ms ELSE least(start_ms, greatest(d.at_ms, led_ms)) END AS lost_ms
-    FROM guilty
+    FROM begun
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
        election_refused, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms, life, departed
@@ -98,7 +101,8 @@ def unavailability(records: Records) -> DataFrame:
       that brings it Online (or ends it, when its topic is deleted): what the controller knew. `end_ms` and
       `duration_ms` are null when the history ends first, or ZooKeeper is wiped. A new controller finds partitions
       Offline without a record of it: such an interval starts with the first election that is refused, and if none is,
-      with that controller's epoch.
+      with that controller's epoch, or when the leader left, if that was later. Logs at INFO, the default since 2.6,
+      have no move to Offline at all.
     - `restored`: whether it ended with a leader; null when it did not end
     - `election_refused`: whether an election was refused in it: no other replica was alive and in sync or, where
       unclean elections are allowed, alive. Then it lasts until a broker returns, whatever the cause
