@@ -13,6 +13,7 @@ from prose import Prose
 from kafka_ctl import Lab, Trace
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history import Replay, log_replay, replay, write_logs
+from kafka_ctl.trace import Record
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.export import export
 from kafka_ctl.views.frames import VIEWS, film
@@ -187,3 +188,14 @@ def test_every_view(view: str, folder: Path) -> None:
     found = replay(folder)
     assert isinstance(found, Replay)
     assert len(film(found, view, generation=found.generation)) >= 1
+
+
+def test_an_epoch_that_is_announced_late_is_not_missing() -> None:
+    """Broker 6 announces epoch 6 after its successor; only epoch 8 is in no log."""
+    epochs = (5, 7, 6, 9)
+    records = [
+        Record(seq, 1000.0 * seq, f"controller-{epoch}", "controller", "epoch_incremented", controller_epoch=epoch)
+        for seq, epoch in enumerate(epochs)
+    ]
+    found = [sentence for sentence in log_replay.gaps(records, ()) if "who was controller" in sentence]
+    assert found == ["No log says who was controller in epoch 8"]
