@@ -31,6 +31,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -197,7 +198,7 @@ def renewed(folder: Path, files: Mapping[str, bytes], listed: str, *, beside: bo
             if known.get(name) == given[name]:
                 continue
             if beside:
-                target = target.with_stem(f"{target.stem}-{version('kafka-ctl')}")
+                target = _beside(target, new)
             reported.append(target.relative_to(folder).as_posix())
             if not beside:
                 continue
@@ -207,6 +208,13 @@ def renewed(folder: Path, files: Mapping[str, bytes], listed: str, *, beside: bo
     text = json.dumps({"version": version("kafka-ctl"), "files": given}, indent=1) + "\n"
     (folder / listed).write_text(text, "utf-8")
     return reported
+
+
+def _beside(changed: Path, new: bytes) -> Path:
+    """The place for a newer file beside a changed one: named by the version, and numbered where that file differs."""
+    stem = f"{changed.stem}-{version('kafka-ctl')}"
+    places = (changed.with_stem(stem if number == 1 else f"{stem}-{number}") for number in count(1))
+    return next(place for place in places if not place.exists() or place.read_bytes() == new)
 
 
 def _sha(data: bytes) -> str:

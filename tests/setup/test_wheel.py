@@ -168,6 +168,19 @@ def test_a_newer_version_keeps_what_was_written(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out.count("beside it") == 1
 
 
+def test_a_newer_lesson_that_was_changed_is_kept_too(tmp_path: Path) -> None:
+    """The version is the same until the first release, and with it the name of the lesson beside the learner's."""
+    shipped, here = given(tmp_path / "wheel", a="a1"), tmp_path / "here"
+    here.mkdir()
+    folder = course_folder(here, shipped)
+    (folder / "notebooks" / "a.ipynb").write_text("mine", "utf-8")
+    course_folder(here, given(shipped, a="a2"))
+    (folder / "notebooks" / f"a-{version()}.ipynb").write_text("mine, too", "utf-8")
+    for _ in range(2):
+        course_folder(here, given(shipped, a="a3"))
+        assert read(folder) == {"a": "mine", f"a-{version()}": "mine, too", f"a-{version()}-2": "a3"}
+
+
 def test_a_lesson_that_has_another_name_is_there_once(tmp_path: Path) -> None:
     """What the course has no more is deleted, but not what a learner has changed."""
     shipped, here = given(tmp_path / "wheel", old="1", written="1"), tmp_path / "here"
