@@ -151,5 +151,6 @@ def _stories(findings: Findings | Search, progress: Countdown, out: Path) -> int
     from kafka_ctl.explore.search import shortest, story_text, write_story
 
     for found in shortest(findings, lambda runs, lines: progress(f"minimising: {lines} commands after {runs} runs")):
-        click.echo(f"\n{story_text(found)}\n# written to {write_story(found, out)}")
+        click.echo(f"\n{story_text(found)}")
+        click.echo(f"# written to {write_story(found, out)}")  # last: the folder may refuse it
     return int(bool(findings.unknown))

@@ -242,7 +242,7 @@ def read(text: str | os.PathLike[str]) -> str:
     if "\n" in given or not given.strip() or given.lstrip().startswith("lab"):
         return given
     try:
-        with open(given, encoding="utf-8") as file:
+        with open(given, encoding="utf-8-sig") as file:  # editors on Windows write a mark
             return file.read()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error

@@ -312,6 +312,14 @@ def test_explore_fails_on_what_is_not_declared(
     assert [str(path) for path in tmp_path.iterdir() if str(path) not in out] == []
 
 
+def test_explore_prints_what_it_cannot_write(defect: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    words = ["explore", "--generation", "2.4", "--steps", "900", "--jobs", "1", "--out", str(tmp_path / "file" / "out")]
+    assert cli.status(words) == 2
+    printed = capsys.readouterr()
+    assert "\nlab brokers=[1,2" in printed.out and str(tmp_path / "file" / "out") in printed.err
+
+
 def test_what_explore_finds_goes_into_a_folder_that_git_ignores() -> None:
     from kafka_ctl.cli.explore import explore
 

@@ -419,3 +419,10 @@ def test_a_long_word_is_read_at_once(word: str) -> None:
     (line,) = [each for each in story.parse(f"lab brokers=1\nwrite_znode /x {word}\n") if each.name != "lab"]
     assert time.monotonic() - began < 3
     assert line.name == "write_znode"
+
+
+def test_a_story_of_an_editor_on_windows(tmp_path: Path) -> None:
+    """A file with a byte order mark, and lines that end in CR and LF."""
+    (tmp_path / "story.txt").write_bytes(b"\xef\xbb\xbflab brokers=3 seed=1\r\nsettle\r\n")
+    with Lab.replay(tmp_path / "story.txt") as lab:
+        assert len(lab.brokers) == 3
