@@ -34,9 +34,9 @@ def entries_of(leader_epoch: int, values: Iterable[int], sizes: Iterable[int]) -
     return list(map(tuple.__new__, repeat(Entry), zip(repeat(leader_epoch), values, sizes, strict=False)))
 
 
-def bytes_of(entries: Iterable[Entry], size: Callable[[Entry], int] = attrgetter("size")) -> int:
+def bytes_of(entries: Iterable[Entry]) -> int:
     """The sum of the bytes of records."""
-    return sum(map(size, entries))
+    return sum(map(attrgetter("size"), entries))
 
 
 GONE = Entry(-1, -1)

@@ -179,10 +179,15 @@ def kind_of(example: object) -> str:
     return next((kind for each, kind in kinds if isinstance(example, each)), f"a value such as {example!r}")
 
 
+def asked_for(example: object) -> str:
+    """That an answer of the kind of an example is asked for."""
+    wanted = kind_of(example)
+    return f"{wanted} {'are' if wanted.endswith('parts') else 'is'} asked for"
+
+
 def unsuited(answer: object, example: object) -> str | None:
     """The reason why an answer cannot be compared with an example of what is asked for; None if it can."""
-    wanted = kind_of(example)
-    asked = f"{wanted} {'are' if wanted.endswith('parts') else 'is'} asked for"
+    asked = asked_for(example)
     if isinstance(answer, str) and not isinstance(example, str):
         more = "leave the quotes out" if _is_quoted(answer, example) else asked
         return f"{short(answer)} is text; {more}"

@@ -20,9 +20,9 @@ from kafka_ctl.exercises.answers import still_running
 from kafka_ctl.exercises.exercise import (
     Exercise,
     Verdict,
+    asked_for,
     failed,
     fitted,
-    kind_of,
     not_callable,
     plain,
     returned_none,
@@ -127,11 +127,7 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
                 asked.append(case)
             return function(*copies(case))
 
-        try:
-            with Lab.replay(text, **self._plugins(listening).given) as lab:
-                return self.outcome(lab)
-        except Exception as error:  # what the cluster does with an answer that it cannot work with
-            return ended_by(error)
+        return played(text, self._plugins(listening), self.outcome)
 
     def _difference(self, mine: Plugins, usual: Plugins, case: tuple[*Given]) -> str | None:
         """The fault in the answer to one case; None when it is right."""
@@ -198,13 +194,17 @@ def decoded(error: PluginFailed) -> str:
     return text
 
 
-def ended_by(error: Exception) -> str:
-    """The error that ended a story with a learner's function in it, in words."""
-    if isinstance(error, PluginFailed):
+def played(text: str, plugins: Plugins, look: Callable[[Lab], End]) -> End | str:
+    """The result of `look` on a story with a learner's functions, or the error that ended the story, in words."""
+    try:
+        with Lab.replay(text, **plugins.given) as lab:
+            return look(lab)
+    except PluginFailed as error:
         return decoded(error)
-    if isinstance(error, ConditionNotMet):
+    except ConditionNotMet as error:
         return f"the cluster does not come to rest: {error}"
-    return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
+    except Exception as error:  # what the cluster does with an answer that it cannot work with
+        return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
 
 
 def value_text(value: object) -> str:
@@ -294,6 +294,4 @@ class Compute(Exercise, Generic[*Given, Truth]):
         try:
             return self.explain(given, got, expected)
         except OF_ANOTHER_SHAPE:
-            wanted = kind_of(expected)
-            verb = "are" if wanted.endswith("parts") else "is"
-            return f"your function returned {short(got)}; {wanted} {verb} asked for."
+            return f"your function returned {short(got)}; {asked_for(expected)}."

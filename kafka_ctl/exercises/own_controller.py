@@ -12,9 +12,9 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from kafka_ctl.exercises.checking import EXERCISES
-from kafka_ctl.exercises.implement import Implement, with_rows
+from kafka_ctl.exercises.implement import Implement, played, with_rows
 from kafka_ctl.exercises.progress_file import kept_code
-from kafka_ctl.exercises.repair import Repair, left, played
+from kafka_ctl.exercises.repair import Repair, left
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.museum.exhibit import Exhibit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import zip_longest
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from kafka_ctl.exercises.answers import still_running
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
-from kafka_ctl.exercises.implement import ended_by
+from kafka_ctl.exercises.implement import played
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
@@ -77,15 +77,6 @@ class Repair(Exercise):
         words, (given, got) = (ELECTIONS if self.what == "elections" else RULES)[self.occasion].split(", "), asked[-1]
         called = ", ".join(f"{word}={plain(value)}" for word, value in zip(words, given, strict=True))
         return f"\nAsked last with {called}, your function answers {plain(got)}."
-
-
-def played(text: str, plugins: Plugins, look: Callable[[Lab], str | None]) -> str | None:
-    """The remark of `look` on a story with a learner's functions, or what ended the story before."""
-    try:
-        with Lab.replay(text, **plugins.given) as lab:
-            return look(lab)
-    except Exception as error:  # what the cluster does with an answer that it cannot work with
-        return ended_by(error)
 
 
 def left(exhibit: Exhibit, lab: Lab) -> str | None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import PurePath
 from typing import NamedTuple
@@ -201,23 +202,21 @@ def gaps(records: Sequence[Record], places: Sequence[SourceLine]) -> Iterator[st
         if not any(log_of(place.file) == name for place in places):
             yield f"There is no {name}.log"
     begun = set(beginnings(elections(records)))
-    last: int | None = None
-    named = {epoch for _, epoch in terms(elections(records))}
+    lives: list[list[tuple[Record, int | None]]] = [[]]
     for record, epoch in terms(elections(records)):
         if record.seq in begun:
-            yield f"The controller epoch begins again at {record.actor}: ZooKeeper was wiped, this is another cluster"
-            last = None
-        if epoch is not None and last is None and epoch > 1 and not begun:
-            yield f"The first election in these logs is that of epoch {epoch}"
-        if epoch is not None and last is not None:
-            first, most = last + 1, epoch - 1
-            while first in named and first <= most:  # announced later, by a broker whose clock is ahead
-                first += 1
-            while most in named and first <= most:
-                most -= 1
-            if first <= most:
-                yield f"No log says who was controller in {_epochs(first, most)}"
-        last = max(epoch or 0, last or 0) or None
+            lives.append([])
+        lives[-1].append((record, epoch))
+    for number, life in enumerate(lives):
+        if number:
+            actor = life[0][0].actor
+            yield f"The controller epoch begins again at {actor}: ZooKeeper was wiped, this is another cluster"
+        epochs = [epoch for _, epoch in life if epoch is not None]
+        if epochs and epochs[0] > 1 and not begun:
+            yield f"The first election in these logs is that of epoch {epochs[0]}"
+        for epoch, following in pairwise(sorted({*epochs})):  # a broker whose clock is ahead announces its own late
+            if following > epoch + 1:
+                yield f"No log says who was controller in {_epochs(epoch + 1, following - 1)}"
     receivers = {record.broker for record in records if record.kind == "request" and record.broker is not None}
     wrote = {number_of(record.actor) for record in records}
     if silent := sorted(receivers - wrote):

@@ -92,7 +92,8 @@ class Facts:
     def note_author(self, record: Record) -> None:
         """Note whether the author of a successful write is still the controller.
 
-        Call it before the write is applied."""
+        Call it before the write is applied.
+        """
         author, path = self.author(record), record.path or ""
         if (path == CONTROLLER and record.action == "delete") or path == EPOCH:
             deposed = author.startswith("controller-") and self.controller is not None and author != self.acting

@@ -217,10 +217,10 @@ def between_brokers(name: str) -> Handler:
             service.shared.endpoints |= read_endpoints(request)
         sent = read_request(name, request)
         response = await _received(service, sent, request["correlation_id"])
-        if isinstance(sent, UpdateMetadataRequest) and response.error is None:
-            states = {tp: each.state for tp, each in sent.partitions.items()}
-            service.shared.groups.forget(tp for tp, state in states.items() if state.leader == LEADER_DURING_DELETE)
-        if name == "UpdateMetadata":
+        if isinstance(sent, UpdateMetadataRequest):
+            if response.error is None:
+                leaders = {tp: each.state.leader for tp, each in sent.partitions.items()}
+                service.shared.groups.forget(tp for tp, leader in leaders.items() if leader == LEADER_DURING_DELETE)
             service.coordinator.metadata_changed()
         return write_response(response)
 

@@ -111,7 +111,7 @@ class Group:
         votes = [next(name for name in member.protocols if name in common) for member in self.members.values()]
         return max(votes, key=votes.count)
 
-    def joined(self, id: str) -> Joined:
+    def answer_to(self, id: str) -> Joined:
         """The answer to a member that has joined, as of now: later members are not in it."""
         members = self.members.values() if id == self.leader else ()
         listed = tuple((member.id, member.protocols[self.protocol]) for member in members)
@@ -192,7 +192,7 @@ class Groups:
             raise Refusal("UNKNOWN_MEMBER_ID")
         group.pending.discard(id)
         if self._repeats(group, id, protocols):
-            return group.joined(id), id
+            return group.answer_to(id), id
         group.protocol_type = request["protocol_type"]
         rebalance = request["rebalance_timeout" if "rebalance_timeout" in request else "session_timeout"] / 1000
         member = group.members.setdefault(id, Member(id, session, rebalance, protocols))
@@ -213,7 +213,7 @@ class Groups:
             raise Refusal("INCONSISTENT_GROUP_PROTOCOL")
 
     async def _joined(self, group: Group, member: Member) -> Joined:
-        """Wait until all members have joined or timed out; what the member is answered."""
+        """Wait until all members have joined or timed out, and return the answer to the member."""
         self._stop_expiry(member)
         if member.joined is None or member.joined.done():
             member.joined = asyncio.get_running_loop().create_future()
@@ -256,7 +256,7 @@ class Groups:
         group.protocol = group.chosen_protocol()
         for member in group.members.values():
             assert member.joined is not None
-            member.joined.set_result(group.joined(member.id))
+            member.joined.set_result(group.answer_to(member.id))
             self._heard(group, member)
 
     # Assigning

@@ -259,12 +259,13 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
         results.append((name, outcome))
     gone, seconds = [name for name, outcome in results if outcome == DONE], request["timeout"] / 1000
     await service.broker.metadata_shows(lambda: not _any(service, gone), seconds)
-    late = {name for name in gone if seconds <= 0 or _any(service, [name])}
+    late = {name for name in gone if _any(service, [name])}
     for name in gone:
-        if not _any(service, [name]):
+        if name not in late:
             for tp in list(service.shared.contents.partitions(name)):
                 service.shared.contents.forget(tp)
-    answers = [(name, ("REQUEST_TIMED_OUT", None) if name in late else outcome) for name, outcome in results]
+    timed_out = gone if seconds <= 0 else late
+    answers = [(name, ("REQUEST_TIMED_OUT", None) if name in timed_out else outcome) for name, outcome in results]
     return {"responses": [_answer(name, outcome) for name, outcome in answers]}
 
 

@@ -1,6 +1,10 @@
 """The quiet cluster of the lessons: one call, and what is given beside it."""
 
+import pytest
+
+from kafka_ctl import Lab
 from kafka_ctl_course import quiet_lab
+from kafka_ctl_course.quiet import opening
 
 
 def test_nothing_happens_in_it_unasked() -> None:
@@ -26,3 +30,11 @@ def test_options_are_added() -> None:
     assert (sorted(lab.brokers), lab.generation.name, lab.seed) == ([1, 2], "2.4", 7)
     assert lab.story.count("auto.leader.rebalance.enable") == lab.story.count("min.insync.replicas") == 1
     assert '"stop":3' in lab.story and '"zookeeper_tick":0' in lab.story
+
+
+@pytest.mark.parametrize("given", [{}, {"brokers": {1: "a", 2: "b"}, "config": {"min.insync.replicas": 2}}], ids=str)
+def test_the_story_of_an_exercise_opens_it(given: dict[str, object]) -> None:
+    """The text and the call open the same lab."""
+    with Lab.replay(opening(**given)) as replayed, quiet_lab(generation="2.0", **given) as called:
+        assert replayed.story == called.story
+        assert replayed.trace.records == called.trace.records

@@ -144,7 +144,7 @@ def test_a_member_that_repeats_its_request_disturbs_nobody() -> None:
         (first, a), (_, b) = await asyncio.gather(*(groups.join(asking(), "c", False) for _ in range(2)))
         group = groups.groups["g"]
         leader, follower = (a, b) if first.leader == a else (b, a)
-        assert (await groups.join(asking(leader), "c", False))[0] == group.joined(leader)
+        assert (await groups.join(asking(leader), "c", False))[0] == group.answer_to(leader)
         assert (await groups.join(asking(follower), "c", False))[0].members == ()
         with pytest.raises(Refusal, match="REBALANCE_IN_PROGRESS"):
             groups.heartbeat("g", follower, 1)
