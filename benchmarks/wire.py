@@ -17,7 +17,7 @@ from kafka_ctl import Lab
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import GENERATIONS
-from tests.wire_fuzz import fuzz
+from tests.wire_fuzz import crashes, fuzz
 
 RECORDS, TIMES, FUZZ, SIZE = 100_000, 3, 60.0, 100
 COPIES = {1: "1 copy", 3: "3 copies"}
@@ -127,8 +127,7 @@ def survive(generation: str) -> int:
         lab.settle()
         sent = fuzz(lab, FUZZ, seed=14)
         lab.settle()
-        crashed = list(lab.trace.slice(action="closed-connection", error="UNKNOWN_SERVER_ERROR"))
-        assert not crashed, crashed[0].detail
+        assert not crashes(lab), crashes(lab)[0]
         return sent
 
 

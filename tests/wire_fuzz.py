@@ -80,6 +80,17 @@ def fuzz(lab: Lab, seconds: float, seed: int, least: int = 0) -> int:
     return sent
 
 
+def crashes(lab: Lab) -> list[str]:
+    """What ended connections in a request handler that failed.
+
+    A batch with an unknown codec has the same error in Kafka, and with acks=0 it ends the connection: no failure.
+    """
+    closed = [
+        record.detail or "" for record in lab.trace.slice(action="closed-connection", error="UNKNOWN_SERVER_ERROR")
+    ]
+    return [detail for detail in closed if not detail.startswith("error during produce request with ack=0: ")]
+
+
 def plausible(name: str, body: Schema, rng: random.Random) -> dict[str, object]:
     """Fields that make a request reach what answers it; what a version does not have is left out.
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 from labs import until_quiet
 from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
-from wire_fuzz import connect, fuzz
+from wire_fuzz import connect, crashes, fuzz, packed
 
 from kafka_ctl import Lab
-from kafka_ctl.wire.batches import Record, write_batch
+from kafka_ctl.wire.batches import HEADER, Record, write_batch
 from kafka_ctl.wire.codec import decode_message, encode, encode_message
 from kafka_ctl.wire.schema import RESPONSE, api_key, message_type, name_of, number_of
 from kafka_ctl.wire.versions import announced
@@ -258,7 +258,7 @@ def test_damaged_requests_do_no_harm(lab: Lab) -> None:
     fuzz(lab, 2.0, seed=14, least=1000)
     eventually(lambda: sound(lab), "all brokers answer")
     lab.settle()
-    assert not [detail for error, detail in closed_connections(lab) if error == "UNKNOWN_SERVER_ERROR"]
+    assert crashes(lab) == []
     assert encode(message_type(18, 0).body, {}) == b""
 
 
@@ -271,3 +271,17 @@ def test_a_response_that_cannot_be_sent_ends_its_connection_only(generation: str
         assert recorded(lab, "UNKNOWN_SERVER_ERROR", "60000 does not fit")
         assert sound(lab)
         assert lab.partitions() == []
+
+
+def test_an_unknown_codec_with_acks_0_is_no_crash() -> None:
+    """Kafka's error for it is that of an unexpected exception; the connection ends, and nothing failed here."""
+    with listening("2.4") as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+        unknown = packed(write_batch([Record(0, 5, None, b"x")])[HEADER.size :], 1, attributes=7)
+        topics = [{"name": "orders", "partition_data": [{"index": 0, "records": unknown}]}]
+        fields = {"acks": 0, "timeout": 1000, "topic_data": topics}
+        frame = encode_message(message_type(0, 5), {"correlation_id": 1, "client_id": "t"}, fields)
+        assert asked(lab, frame) == b""
+        assert recorded(lab, "UNKNOWN_SERVER_ERROR", "ack=0: orders-0 -> UNKNOWN_SERVER_ERROR")
+        assert crashes(lab) == []
+        lab.settle()
