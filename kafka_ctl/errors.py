@@ -184,8 +184,8 @@ class ZooKeeperError(KafkaCtlError):
     answers: tuple[Any, ...] = ()
     """Of several operations sent together: the results that had come in before."""
 
-    def __init__(self, path: str = "", text: str = "") -> None:
-        self.path = path
+    def __init__(self, path: str = "", text: str = "", code: str | None = None) -> None:
+        self.path, self.code = path, code or self.code
         super().__init__(text or f"{self.code} for {path}")
 
 

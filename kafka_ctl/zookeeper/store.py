@@ -144,8 +144,8 @@ class Result(NamedTuple):
 
     @property
     def exception(self) -> ZooKeeperError:
-        """The exception that its error stands for."""
-        return ZOOKEEPER_ERRORS.get(self.error or "", ZooKeeperError)(self.op.path)
+        """The exception that its error stands for; one without a class of its own is a ZooKeeperError with its code."""
+        return ZOOKEEPER_ERRORS.get(self.error or "", ZooKeeperError)(self.op.path, code=self.error)
 
     def checked(self) -> Result:
         """This result. Raises the exception that its error stands for."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 from kazoo.client import KazooClient
-from kazoo.security import make_digest_acl
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, make_digest_acl
 from labs import play, until_quiet
 from prose import Prose, source
 from tables import tabled
@@ -183,6 +183,20 @@ def test_what_may_not_be_read_is_somebodys(prose: Prose, server: EmbeddedServer,
     finally:
         outsider.add_auth("digest", "kafka:pw")
         outsider.delete("/secret", recursive=True)
+
+
+@tabled
+def test_a_chroot_that_is_closed_is_refused(
+    prose: Prose, server: EmbeddedServer, outsider: KazooClient, closed: str, rights: int, chroot: str, join: bool
+) -> None:
+    """Nothing is written; the refusal names the znode whose ACL is in the way."""
+    outsider.add_auth("digest", "kafka:pw")
+    acl = [make_digest_acl("kafka", "pw", all=True), ACL(rights, ANYONE_ID_UNSAFE)]
+    outsider.create(closed, b"", acl=acl[: 1 + bool(rights)], makepath=True)
+    before = everything(outsider, "/")
+    with prose.refused(BadInput):
+        open_lab(server, chroot, join=join)
+    assert everything(outsider, "/") == before
 
 
 @pytest.mark.parametrize("chroot", ["", "/empty", "/not/there"])

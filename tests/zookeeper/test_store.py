@@ -602,8 +602,9 @@ def test_an_error_is_raised_under_its_name() -> None:
 
     with pytest.raises(errors.NoNode, match="NONODE for /x"):
         Result(Get("/x"), "NONODE").checked()
-    with pytest.raises(errors.ZooKeeperError):
+    with pytest.raises(errors.ZooKeeperError, match="NOAUTH for /x") as raised:
         Result(Get("/x"), "NOAUTH").checked()
+    assert raised.value.code == "NOAUTH"
     assert WatchedEvent("NodeCreated", "/x").path == "/x"
 
 

@@ -463,7 +463,23 @@ def test_addresses(address: str, read: tuple[str, str]) -> None:
     assert parse_address(address) == read
 
 
-@pytest.mark.parametrize("address", ["", "localhost", "a:b", "a:0", "a:1,,b:2", ":2181", "/kit", "a:1//kit", "a:99999"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "localhost",
+        "a:b",
+        "a:0",
+        "a:1,,b:2",
+        ":2181",
+        "/kit",
+        "a:1//kit",
+        "a:99999",
+        "a:1/..",
+        "a:1/./b",
+        "a:1/a\tb",
+    ],
+)
 def test_an_address_that_cannot_be_read_is_refused(prose: Prose, address: str) -> None:
     with prose.refused(errors.BadInput):
         RemoteStore(address)

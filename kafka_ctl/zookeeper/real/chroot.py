@@ -18,8 +18,8 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, ConnectionLoss, SessionExpired, Unavailable, ZooKeeperError
@@ -122,8 +122,8 @@ class LabStore(RemoteStore):
         """Take the chroot for this lab, which makes it if it is missing; `check` may refuse what is there.
 
         What labs have left is this lab's from now on; with `fresh` it is removed at once. Raises BadInput where others
-        have made something (unless we join them), where others have sessions, and where another lab is open or just
-        being opened. Nothing has been written then.
+        have made something (unless we join them), where others have sessions, where an ACL keeps a lab out, and where
+        another lab is open or just being opened. Nothing has been written then.
         """
         tools = await self._housekeeper()
         if tools.granted > self.housekeeping:  # the server grants nothing shorter, to no session
@@ -136,7 +136,8 @@ class LabStore(RemoteStore):
         found = await self._look(_anything if fresh else check, lambda found: True)  # others may have come, but no lab
         await self._take_over(tools, found)
         if fresh:
-            await self._remove_made(tools)
+            with _authorized(self.address):
+                await self._remove_made(tools)
             self.created.clear()
             check(await self.dump())
 
@@ -208,7 +209,8 @@ class LabStore(RemoteStore):
     # The lock
 
     async def _lock(self, tools: RemoteSession) -> None:
-        self._made_roots += await self.lock.take(tools, self._missing_roots)
+        with _authorized(self.address):
+            self._made_roots += await self.lock.take(tools, self._missing_roots)
 
     async def _prepare(self, tools: RemoteSession) -> None:
         """A new session of the store: if we had the lock, it went with the old one, and must be had before all else."""
@@ -268,6 +270,20 @@ class LabStore(RemoteStore):
 
 def _anything(found: Dump) -> None:
     """Refuse nothing."""
+
+
+@contextmanager
+def _authorized(address: str) -> Iterator[None]:
+    """Raise BadInput, instead of NOAUTH, where the ACL of a znode keeps a lab out."""
+    try:
+        yield
+    except ZooKeeperError as error:
+        if error.code != "NOAUTH":
+            raise
+        raise BadInput(
+            f"ZooKeeper {address}: a lab cannot read or write {error.path}, because its connection is not authorized "
+            f"(NOAUTH). A lab sends no credentials, so every client must have all rights there; {OWN}"
+        ) from error
 
 
 def _of(stat: Stat | None) -> tuple[int, int, int]:
@@ -332,6 +348,8 @@ class Lock:
                     self.taken = True
                     _open.add(self.token)
                     return roots
+                if answer.error == "NOAUTH":
+                    raise answer.exception
                 if answer.error not in ("NODEEXISTS", "NONODE"):
                     raise BadInput(f"ZooKeeper {self.address}: a lab cannot write there: {answer.error}")
                 raced = True

@@ -292,10 +292,11 @@ def parse_address(address: str) -> tuple[str, str]:
     """`host:port,host:port/chroot` as (`host:port,host:port`, `/chroot` or an empty text)."""
     servers, slash, rest = address.partition("/")
     chroot = (slash + rest).rstrip("/")
+    no_path = any(part in ("", ".", "..") for part in chroot.split("/")[1:]) or not chroot.isprintable()
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
         plain = port.isascii() and port.isdigit() and len(port) < 6
-        if not host or not plain or not 0 < int(port) < 65536 or "//" in chroot:
+        if not host or not plain or not 0 < int(port) < 65536 or no_path:
             allowed = "write host:port, host:port,host:port or host:port/chroot"
             raise BadInput(f"ZooKeeper address {address!r} cannot be read; {allowed}")
     return servers, chroot
