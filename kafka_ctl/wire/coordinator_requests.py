@@ -13,7 +13,16 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.wire.codec import Message, answered, errors_by_topic, named, numbered, parts_of
-from kafka_ctl.wire.groups import INTERNAL, STABLE, Group, NameGiven, Offsets, coordinator_id, offsets_partition
+from kafka_ctl.wire.groups import (
+    INTERNAL,
+    STABLE,
+    Group,
+    NameGiven,
+    OffsetAndMetadata,
+    Offsets,
+    coordinator_id,
+    offsets_partition,
+)
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.metadata import endpoint
 from kafka_ctl.wire.schema import Refusal, number_of
@@ -207,10 +216,13 @@ async def txn_offset_commit(service: Service, version: int, request: Message) ->
 
 def _committed(service: Service, request: Message, commit: Callable[[Offsets], None]) -> Message:
     """Commit what can be; each partition is answered."""
-    given = {tp: (part["committed_offset"], part["committed_metadata"]) for tp, part in parts_of(request["topics"])}
-    unfit = {
-        tp: "OFFSET_METADATA_TOO_LARGE" for tp, (_, text) in given.items() if len((text or "").encode()) > MOST_METADATA
+    given = {
+        tp: OffsetAndMetadata(
+            part["committed_offset"], part["committed_metadata"] or "", part.get("committed_leader_epoch", -1)
+        )
+        for tp, part in parts_of(request["topics"])
     }
+    unfit = {tp: "OFFSET_METADATA_TOO_LARGE" for tp, one in given.items() if len(one.metadata.encode()) > MOST_METADATA}
     unfit |= {tp: "UNKNOWN_TOPIC_OR_PARTITION" for tp in given if tp not in service.broker.metadata}
 
     def commit_fit() -> None:
@@ -232,9 +244,14 @@ async def offset_fetch(service: Service, version: int, request: Message) -> Mess
     asked = {topic["name"]: topic["partition_indexes"] for topic in named_topics}
 
     def answer(tp: TopicPartition) -> Message:
-        offset, text = offsets.get(tp, (-1, ""))
-        code = number_of(error) if version < 2 else 0
-        return {"partition_index": tp.partition, "committed_offset": offset, "metadata": text, "error_code": code}
+        offset, metadata, epoch = offsets.get(tp, OffsetAndMetadata(-1))
+        return {
+            "partition_index": tp.partition,
+            "committed_offset": offset,
+            "committed_leader_epoch": epoch,
+            "metadata": metadata,
+            "error_code": number_of(error) if version < 2 else 0,
+        }
 
     topics = [
         {"name": name, "partitions": [answer(TopicPartition(name, number)) for number in numbers]}

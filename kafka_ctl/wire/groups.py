@@ -47,8 +47,19 @@ def offsets_partition(group: str) -> TopicPartition:
     return TopicPartition(OFFSETS_TOPIC, (text_hash(group) & 0x7FFFFFFF) % OFFSETS_PARTITIONS)
 
 
-Offsets = Mapping[TopicPartition, tuple[int, str | None]]
-"""Offsets to commit, each with the text that the consumer keeps beside it."""
+class OffsetAndMetadata(NamedTuple):
+    """An offset with the text that the consumer keeps beside it and, if known, the leader epoch of the last record.
+
+    Kafka 2.4.1: common/OffsetAndMetadata.scala
+    """
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+"""Offsets to commit."""
 
 
 class Joined(NamedTuple):
@@ -91,10 +102,10 @@ class Group:
     protocol: str = ""
     leader: str = ""
     members: dict[str, Member] = field(default_factory=dict)
-    offsets: dict[TopicPartition, tuple[int, str | None]] = field(default_factory=dict)
+    offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     """The number of the commit of each offset, which grows: its place in Kafka's `__consumer_offsets`."""
-    in_transactions: dict[int, dict[TopicPartition, tuple[int, tuple[int, str | None]]]] = field(default_factory=dict)
+    in_transactions: dict[int, dict[TopicPartition, tuple[int, OffsetAndMetadata]]] = field(default_factory=dict)
     """By producer: the offsets that count once its transaction is committed, each with the number of its commit."""
     timer: asyncio.TimerHandle | None = None
     gathers: bool = False
