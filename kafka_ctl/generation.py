@@ -257,6 +257,10 @@ class Requests(Area):
         doc="who asks for the versions in an unknown version is sent the known ones; before, only that it is unknown")
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
         doc="an answer with metadata names no controller where the known one is not among the live brokers")
+    checks_first_member: bool = _field("KAFKA-6005", False, True, True,
+        doc="who joins a group first is refused without a protocol type; before, the group is made")
+    checks_group_ids: bool = _field("KAFKA-6773", False, True, True,
+        doc="SyncGroup, Heartbeat and LeaveGroup refuse an empty group id; before, they know no such member")
     checks_members_first: bool = _field("KAFKA-8487", False, False, True,
         doc="who commits offsets while a group waits for its assignment must be a member; before, this is not checked")
     fences_offset_commits: bool = _field("KAFKA-9144", False, False, True,

@@ -54,6 +54,16 @@ def _check_coordinator(service: Service) -> None:
         raise Refusal("NOT_COORDINATOR")
 
 
+def _check_group(service: Service, request: Message) -> None:
+    """Raise Refusal if members of this group cannot ask here.
+
+    Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, isValidGroupId, validateGroupStatus
+    """
+    if not request["group_id"] and service.broker.generation.requests.checks_group_ids:
+        raise Refusal("INVALID_GROUP_ID")
+    _check_coordinator(service)
+
+
 def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) -> Handler:
     """Answer as a coordinator; what it refuses is an error for the whole request, and nothing has a number."""
 
@@ -83,9 +93,10 @@ def _refusal(work: Callable[[], object]) -> str | None:
 @_refusable
 async def join_group(service: Service, version: int, request: Message) -> Message:
     """Join; the leader is sent the list of members."""
-    _check_coordinator(service)
+    _check_group(service, request)
     try:
-        joined, id = await service.shared.groups.join(request, request.get("client_id") or "consumer", version >= 4)
+        client, checks = request.get("client_id") or "consumer", service.broker.generation.requests.checks_first_member
+        joined, id = await service.shared.groups.join(request, client, version >= 4, checks)
     except NameGiven as given:
         return {"error_code": number_of(given.error), "generation_id": -1, "member_id": given.id}
     return {
@@ -94,39 +105,43 @@ async def join_group(service: Service, version: int, request: Message) -> Messag
         "protocol_name": joined.protocol,
         "leader": joined.leader,
         "member_id": id,
-        "members": [{"member_id": member, "metadata": metadata} for member, metadata in joined.members],
+        "members": [
+            {"member_id": member, "group_instance_id": instance, "metadata": metadata}
+            for member, instance, metadata in joined.members
+        ],
     }
 
 
 @_refusable
 async def sync_group(service: Service, version: int, request: Message) -> Message:
     """Bring the assignment, or wait for it."""
-    _check_coordinator(service)
+    _check_group(service, request)
     given = {one["member_id"]: one["assignment"] for one in request["assignments"]}
-    groups = service.shared.groups
-    mine = await groups.sync(request["group_id"], request["member_id"], request["generation_id"], given)
+    member = request["group_id"], request["member_id"], request["generation_id"]
+    mine = await service.shared.groups.sync(*member, given, request.get("group_instance_id"))
     return {"error_code": 0, "assignment": mine}
 
 
 @_refusable
 async def heartbeat(service: Service, version: int, request: Message) -> Message:
     """A member says that it is there."""
-    _check_coordinator(service)
-    service.shared.groups.heartbeat(request["group_id"], request["member_id"], request["generation_id"])
+    _check_group(service, request)
+    member = request["group_id"], request["member_id"], request["generation_id"]
+    service.shared.groups.heartbeat(*member, request.get("group_instance_id"))
     return {"error_code": 0}
 
 
 @_refusable
 async def leave_group(service: Service, version: int, request: Message) -> Message:
     """Members leave: one, or since 2.4 several (KIP-345)."""
-    _check_coordinator(service)
+    _check_group(service, request)
     leave = functools.partial(service.shared.groups.leave, request["group_id"])
     if "members" not in request:
         leave(request["member_id"])
         return {"error_code": 0}
     answers = [
-        member | {"error_code": number_of(_refusal(functools.partial(leave, member["member_id"])))}
-        for member in request["members"]
+        one | {"error_code": number_of(_refusal(functools.partial(leave, one["member_id"], one["group_instance_id"])))}
+        for one in request["members"]
     ]
     return {"error_code": 0, "members": answers}
 
@@ -157,7 +172,7 @@ def _described(group: Group | None) -> Message:
             "group_instance_id": member.instance,
             "client_id": member.client,
             "client_host": f"/{HOST}",
-            "member_metadata": member.protocols[group.protocol] if stable else b"",
+            "member_metadata": member.metadata(group.protocol) if stable else b"",
             "member_assignment": member.assignment if stable else b"",
         }
         for member in group.members.values()
@@ -190,10 +205,9 @@ async def offset_commit(service: Service, version: int, request: Message) -> Mes
     """Remember how far a group has come."""
     group, member = request["group_id"], request.get("member_id", "")
     generation = request.get("generation_id_or_member_epoch", -1)
-    first = service.broker.generation.requests.checks_members_first
-    return _committed(
-        service, request, lambda given: service.shared.groups.commit(group, member, generation, given, first)
-    )
+    checks, instance = service.broker.generation.requests.checks_members_first, request.get("group_instance_id")
+    commit = service.shared.groups.commit
+    return _committed(service, request, lambda given: commit(group, member, generation, given, checks, instance))
 
 
 async def txn_offset_commit(service: Service, version: int, request: Message) -> Message:

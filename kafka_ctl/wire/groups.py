@@ -63,12 +63,12 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class Joined(NamedTuple):
-    """The answer to a member that has joined; `members` has the ids and the metadata, for the leader only."""
+    """The answer to a member that has joined; `members` has the ids, instances and metadata, for the leader only."""
 
     generation: int
     protocol: str
     leader: str
-    members: tuple[tuple[str, bytes], ...]
+    members: tuple[tuple[str, str | None, bytes], ...]
 
 
 @dataclass
@@ -88,7 +88,11 @@ class Member:
     client: str = ""
     """The client's name for itself."""
     instance: str | None = None
-    """Its `group.instance.id` (KIP-345)."""
+    """The `group.instance.id` of a static member (KIP-345)."""
+
+    def metadata(self, protocol: str) -> bytes:
+        """The member's metadata for a protocol; nothing where a static member has restarted without that protocol."""
+        return self.protocols.get(protocol, b"")
 
 
 @dataclass
@@ -122,11 +126,29 @@ class Group:
         votes = [next(name for name in member.protocols if name in common) for member in self.members.values()]
         return max(votes, key=votes.count)
 
+    @property
+    def rebalance_timeout(self) -> float:
+        """The longest of its members, in seconds."""
+        return max((member.rebalance for member in self.members.values()), default=0.0)
+
     def answer_to(self, id: str) -> Joined:
         """The answer to a member that has joined, as of now: later members are not in it."""
         members = self.members.values() if id == self.leader else ()
-        listed = tuple((member.id, member.protocols[self.protocol]) for member in members)
+        listed = tuple((member.id, member.instance, member.metadata(self.protocol)) for member in members)
         return Joined(self.generation, self.protocol, self.leader, listed)
+
+    def static_member(self, instance: str | None) -> Member | None:
+        """The member with this `group.instance.id`."""
+        return next((one for one in self.members.values() if instance is not None and one.instance == instance), None)
+
+    def check_not_fenced(self, id: str, instance: str | None) -> None:
+        """Raise Refusal if another member id has this `group.instance.id` now.
+
+        Kafka 2.4.1: coordinator/group/GroupMetadata.scala, isStaticMemberFenced
+        """
+        member = self.static_member(instance)
+        if member is not None and member.id != id:
+            raise Refusal("FENCED_INSTANCE_ID")
 
     def subscribed_topics(self) -> frozenset[str] | None:
         """The topics that its members read; None where that cannot be read in what they have said.
@@ -159,30 +181,32 @@ class Groups:
 
     def group(self, name: str) -> Group:
         """The group of this name, from now on if there was none."""
-        if not name:
-            raise Refusal("INVALID_GROUP_ID")
         return self.groups.setdefault(name, Group(name))
 
-    def _member(self, name: str, member: str, generation: int | None = None) -> tuple[Group, Member]:
-        """A member of the group. Raises Refusal if it is not a member, or belongs to another generation."""
-        group = self.groups.get(name)
-        if group is None or member not in group.members:
+    def _member(self, name: str, member: str, generation: int, instance: str | None) -> tuple[Group, Member]:
+        """A member of the group. Raises Refusal if it is fenced, not a member, or belongs to another generation."""
+        group = self.groups.get(name, Group(name))
+        group.check_not_fenced(member, instance)
+        if member not in group.members:
             raise Refusal("UNKNOWN_MEMBER_ID")
-        if generation is not None and generation != group.generation:
+        if generation != group.generation:
             raise Refusal("ILLEGAL_GENERATION")
         return group, group.members[member]
 
     # Joining
 
-    async def join(self, request: Message, client: str, names_first: bool) -> tuple[Joined, str]:
+    async def join(
+        self, request: Message, client: str, names_first: bool, checks_first_member: bool = True
+    ) -> tuple[Joined, str]:
         """Join, and return when all have: the generation, and the member's id.
 
-        With `names_first`, who has no id is given one and is to join with that (MEMBER_ID_REQUIRED). A member that
-        joins again with what it said before gets the present generation: while assignments are waited for, and, if it
-        does not lead, while the group is stable.
-        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, doJoinGroup
+        With `names_first`, who has no id is given one and is to join with that (MEMBER_ID_REQUIRED), except a static
+        member. A member that joins again with what it said before gets the present generation: while assignments are
+        waited for, and, if it does not lead, while the group is stable. `checks_first_member` is KAFKA-6005.
+        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, doJoinGroup; 2.4.1: also doUnknownJoinGroup
         """
         name, session, id = request["group_id"], request["session_timeout"] / 1000, request["member_id"]
+        instance = request.get("group_instance_id")
         if not name:
             raise Refusal("INVALID_GROUP_ID")
         if not SHORTEST <= session <= self._longest:
@@ -191,25 +215,49 @@ class Groups:
             raise Refusal("UNKNOWN_MEMBER_ID")
         group = self.group(name)
         protocols = {one["name"]: one["metadata"] for one in request["protocols"]}
-        self._check_protocols(group, request["protocol_type"], protocols)
+        self._check_protocols(group, request["protocol_type"], protocols, checks_first_member)
+        known = group.static_member(instance)
         if not id:
             self._named += 1
-            id = f"{client}-{self._named:08x}"
-            if names_first:
+            id = f"{client if instance is None else instance}-{self._named:08x}"
+            if known is not None:
+                return await self._replace(group, known, id, protocols), id
+            if names_first and instance is None:
                 group.pending.add(id)
-                asyncio.get_running_loop().call_later(session, group.pending.discard, id)
+                asyncio.get_running_loop().call_later(session, self._drop_pending, group, id)
                 raise NameGiven(id)
-        elif id not in group.members and id not in group.pending:
-            raise Refusal("UNKNOWN_MEMBER_ID")
+        elif id not in group.pending:
+            group.check_not_fenced(id, instance)
+            if id not in group.members or (instance is not None and known is None):
+                raise Refusal("UNKNOWN_MEMBER_ID")
         group.pending.discard(id)
         if self._repeats(group, id, protocols):
             return group.answer_to(id), id
         group.protocol_type = request["protocol_type"]
         rebalance = request["rebalance_timeout" if "rebalance_timeout" in request else "session_timeout"] / 1000
-        member = group.members.setdefault(id, Member(id, session, rebalance, protocols))
-        member.session, member.rebalance, member.protocols = session, rebalance, protocols
-        member.client, member.instance = client, request.get("group_instance_id")
+        member = group.members.setdefault(id, Member(id, session, rebalance, protocols, instance=instance))
+        member.session, member.rebalance, member.protocols, member.client = session, rebalance, protocols, client
         return await self._joined(group, member), id
+
+    async def _replace(self, group: Group, member: Member, id: str, protocols: dict[str, bytes]) -> Joined:
+        """Give a static member that has restarted a new id; only a rebalance that is under way makes it wait.
+
+        The answer names the leader of before, so that no restarted leader assigns anew.
+        Kafka 2.4.1: coordinator/group/GroupCoordinator.scala, doUnknownJoinGroup; GroupMetadata.scala,
+        replaceGroupInstance
+        """
+        leader = group.leader
+        for waiting in (member.joined, member.synced):
+            _refuse(waiting, "FENCED_INSTANCE_ID")
+        del group.members[member.id]
+        if leader == member.id:
+            group.leader = id
+        member.id, member.protocols = id, protocols
+        group.members[id] = member
+        if group.state == JOINING:
+            return await self._joined(group, member)
+        self._heard(group, member)
+        return Joined(group.generation, group.protocol, leader, ())
 
     def _repeats(self, group: Group, id: str, protocols: dict[str, bytes]) -> bool:
         """True if a member joins again with the same protocols, and the group need not rebalance for it."""
@@ -218,9 +266,12 @@ class Groups:
             return False
         return group.state == SYNCING or (group.state == STABLE and id != group.leader)
 
-    def _check_protocols(self, group: Group, kind: str, protocols: dict[str, bytes]) -> None:
+    def _check_protocols(self, group: Group, kind: str, protocols: dict[str, bytes], checks_first: bool) -> None:
         common = set(protocols).intersection(*(member.protocols for member in group.members.values()))
-        if not protocols or (group.members and (kind != group.protocol_type or not common)):
+        if group.state == EMPTY and not checks_first:
+            if not protocols:  # Kafka made the group, and failed when it chose the protocol
+                raise Refusal("UNKNOWN_SERVER_ERROR")
+        elif not common or (not kind if group.state == EMPTY else kind != group.protocol_type):
             raise Refusal("INCONSISTENT_GROUP_PROTOCOL")
 
     async def _joined(self, group: Group, member: Member) -> Joined:
@@ -240,41 +291,54 @@ class Groups:
         for member in group.members.values():
             _refuse(member.synced, "REBALANCE_IN_PROGRESS")
         group.state = JOINING
-        longest = max((member.rebalance for member in group.members.values()), default=0.0)
-        seconds = FIRST_DELAY if first else longest
+        seconds = FIRST_DELAY if first else group.rebalance_timeout
         group.timer = asyncio.get_running_loop().call_later(seconds, self._complete, group)
         group.gathers = first
 
     def _complete_if_all(self, group: Group) -> None:
-        all_there = all(_waits(member.joined) for member in group.members.values())
+        all_there = not group.pending and all(_waits(member.joined) for member in group.members.values())
         if group.state == JOINING and all_there and not group.gathers:
             self._complete(group)
 
     def _complete(self, group: Group) -> None:
-        """Begin the next generation with the members that have joined; remove the others."""
+        """Begin the next generation with the members that have joined; remove the others, but no static members.
+
+        Kafka 2.4.1: coordinator/group/GroupCoordinator.scala, onCompleteJoin
+        """
         if group.timer is not None:
             group.timer.cancel()
         group.gathers = False
-        for id in [id for id, m in group.members.items() if not _waits(m.joined)]:
+        for id in [id for id, m in group.members.items() if not _waits(m.joined) and m.instance is None]:
             self._stop_expiry(group.members.pop(id))
+        joined = [id for id, member in group.members.items() if _waits(member.joined)]
+        if group.members and not joined:
+            group.timer = asyncio.get_running_loop().call_later(group.rebalance_timeout, self._complete, group)
+            return
         group.generation += 1
         if not group.members:
             group.state = EMPTY
             return
         group.state = SYNCING
-        if group.leader not in group.members:
-            group.leader = next(iter(group.members))
+        if group.leader not in joined:
+            group.leader = joined[0]
         group.protocol = group.chosen_protocol()
         for member in group.members.values():
-            assert member.joined is not None
-            member.joined.set_result(group.answer_to(member.id))
+            if member.joined is not None and not member.joined.done():
+                member.joined.set_result(group.answer_to(member.id))
             self._heard(group, member)
 
     # Assigning
 
-    async def sync(self, name: str, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> bytes:
+    async def sync(
+        self,
+        name: str,
+        member_id: str,
+        generation: int,
+        assignments: Mapping[str, bytes],
+        instance: str | None = None,
+    ) -> bytes:
         """The member's part of the assignment, which the leader brings; waits for it."""
-        group, member = self._member(name, member_id, generation)
+        group, member = self._member(name, member_id, generation, instance)
         if group.state == JOINING:
             raise Refusal("REBALANCE_IN_PROGRESS")
         if group.state == STABLE:
@@ -291,12 +355,12 @@ class Groups:
 
     # Staying and leaving
 
-    def heartbeat(self, name: str, member_id: str, generation: int) -> None:
+    def heartbeat(self, name: str, member_id: str, generation: int, instance: str | None = None) -> None:
         """Restart the session timeout of a member. Raises Refusal while the group rebalances.
 
         Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleHeartbeat
         """
-        group, member = self._member(name, member_id, generation)
+        group, member = self._member(name, member_id, generation, instance)
         if group.state != SYNCING:
             self._heard(group, member)
         if group.state in (JOINING, SYNCING):
@@ -312,10 +376,26 @@ class Groups:
         if member.expiry is not None:
             member.expiry.cancel()
 
-    def leave(self, name: str, member_id: str) -> None:
-        """The member goes; the others are to join again."""
-        group, member = self._member(name, member_id)
+    def leave(self, name: str, member_id: str, instance: str | None = None) -> None:
+        """The member goes; the others are to join again. A static member may be named by its instance alone.
+
+        Kafka 2.4.1: coordinator/group/GroupCoordinator.scala, handleLeaveGroup
+        """
+        group = self.groups.get(name, Group(name))
+        if member_id:
+            group.check_not_fenced(member_id, instance)
+        if member_id in group.pending:
+            self._drop_pending(group, member_id)
+            return
+        member = group.static_member(instance) or group.members.get(member_id)
+        if member is None:
+            raise Refusal("UNKNOWN_MEMBER_ID")
         self._remove(group, member)
+
+    def _drop_pending(self, group: Group, id: str) -> None:
+        """Forget an id that was given; a rebalance may have waited for it alone."""
+        group.pending.discard(id)
+        self._complete_if_all(group)
 
     def _remove(self, group: Group, member: Member) -> None:
         if group.members.get(member.id) is not member:
@@ -336,7 +416,13 @@ class Groups:
         return {} if group is None else group.offsets
 
     def commit(
-        self, name: str, member_id: str, generation: int, offsets: Offsets, checks_members_first: bool = True
+        self,
+        name: str,
+        member_id: str,
+        generation: int,
+        offsets: Offsets,
+        checks_members_first: bool = True,
+        instance: str | None = None,
     ) -> None:
         """Remember offsets; a consumer without a group's membership has generation -1.
 
@@ -350,7 +436,7 @@ class Groups:
         if generation >= 0 or group.state != EMPTY:
             if group.state == SYNCING and not checks_members_first:
                 raise Refusal("REBALANCE_IN_PROGRESS")
-            _, member = self._member(name, member_id, generation)
+            _, member = self._member(name, member_id, generation, instance)
             if group.state == SYNCING:
                 raise Refusal("REBALANCE_IN_PROGRESS")
             self._heard(group, member)
@@ -360,6 +446,8 @@ class Groups:
 
     def commit_in_transaction(self, name: str, producer: int, offsets: Offsets) -> None:
         """Keep offsets until the producer's transaction ends; its members and generation do not matter."""
+        if not name:
+            raise Refusal("INVALID_GROUP_ID")
         group = self.group(name)
         self._commits += 1
         kept = {tp: (self._commits, offset) for tp, offset in offsets.items()}

@@ -157,6 +157,43 @@ def test_a_group_divides_partitions_and_remembers_offsets(lab: Lab) -> None:
     assert [one.value for one in records_of(lab, "shared", 1, group_id="team")] == [b"late"]
 
 
+def test_a_static_member_restarts_without_a_rebalance() -> None:
+    """2.4 knows `group.instance.id` (KIP-345): the group's generation stays, and the partitions are the same."""
+    with listening("2.4") as lab:
+        until_quiet(lab.create_topic, "static", partitions=4, replication_factor=3)
+
+        def member(instance: str) -> Any:
+            consumer = confluent.Consumer(
+                {
+                    "bootstrap.servers": lab.bootstrap_servers,
+                    "group.id": "static",
+                    "group.instance.id": instance,
+                    "session.timeout.ms": 30_000,
+                }
+            )
+            consumer.subscribe(["static"])
+            return consumer
+
+        def has(consumer: Any, number: int) -> bool:
+            consumer.poll(0.05)
+            return len(consumer.assignment()) == number
+
+        one, two = member("one"), member("two")
+        try:
+            eventually(lambda: has(one, 2) & has(two, 2), "both have their part")
+            kept = {(tp.topic, tp.partition) for tp in two.assignment()}
+            group = lab.world.listeners.shared.groups.groups["static"]
+            generation = group.generation
+            two.close()  # a static member leaves its group only when its session ends
+            two = member("two")
+            eventually(lambda: has(one, 2) & has(two, 2), "the restarted one has its part")
+            assert {(tp.topic, tp.partition) for tp in two.assignment()} == kept
+            assert (group.generation, group.state) == (generation, "Stable")
+        finally:
+            one.close()
+            two.close()
+
+
 class Stream:
     """A producer that sends numbered records with acks=all, again where it must, and what was acknowledged."""
 

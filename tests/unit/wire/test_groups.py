@@ -19,6 +19,7 @@ from kafka_ctl.wire.groups import (
     Groups,
     Member,
     NameGiven,
+    OffsetAndMetadata,
     offsets_partition,
 )
 from kafka_ctl.wire.schema import Refusal, name_of
@@ -130,7 +131,7 @@ def test_who_joins_next_is_not_in_the_answers_of_this_generation() -> None:
         newcomer = asyncio.create_task(groups.join(asking(protocols=("range", "other")), "c", False))
         (leader, _), (follower, _) = await asyncio.gather(*both)
         assert (leader.generation, follower.generation, groups.groups["g"].state) == (2, 2, JOINING)
-        assert [id for id, _ in leader.members] == ids and not follower.members
+        assert [id for id, *_ in leader.members] == ids and not follower.members
         newcomer.cancel()
 
     run(play())
@@ -347,7 +348,7 @@ def test_who_leaves_is_replaced() -> None:
         ids = await stable(groups, 2)
         groups.leave("g", ids[0])
         joined, _ = await groups.join(asking(ids[1]), "c", False)
-        assert (joined.leader, joined.members) == (ids[1], ((ids[1], b"range"),))
+        assert (joined.leader, joined.members) == (ids[1], ((ids[1], None, b"range"),))
         assert [*groups.groups["g"].members] == [ids[1]]
 
     run(play())
@@ -365,5 +366,181 @@ def test_a_refused_member_leaves_no_group() -> None:
             with pytest.raises(Refusal, match=error):
                 await groups.join(request, "c", False)
         assert groups.groups == {}
+
+    run(play())
+
+
+# Static members (KIP-345). Motive: Kafka 2.4.1, GroupCoordinatorTest.scala, staticMember...
+
+
+def as_static(instance: str, member: str = "", **options: Any) -> dict[str, Any]:
+    return asking(member, **options) | {"group_instance_id": instance}
+
+
+async def two_static(groups: Groups, **options: Any) -> tuple[str, str]:
+    """Two static members, `one` and `two`, in a stable group; the leader first."""
+    joins = [groups.join(as_static(name, **options), "c", True) for name in ("one", "two")]
+    ids = [id for _, id in await asyncio.gather(*joins)]
+    assert [id.partition("-")[0] for id in ids] == ["one", "two"], "nobody is asked to join with an id"
+    given = {id: id.encode() for id in ids}
+    await asyncio.gather(*(groups.sync("g", id, 1, given if id == ids[0] else {}, id[:3]) for id in ids))
+    assert groups.groups["g"].leader == ids[0]
+    return ids[0], ids[1]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_static_member_that_restarts_keeps_its_place(place: int) -> None:
+    """The group stays stable; who has the older id is fenced."""
+
+    async def play() -> None:
+        groups = Groups()
+        old = await two_static(groups)
+        name, group = ("one", "two")[place], groups.groups["g"]
+        joined, new = await groups.join(as_static(name), "c", True)
+        assert (joined, group.state) == ((1, "range", old[0], ()), STABLE)
+        assert new not in old and group.leader == (new if place == 0 else old[0])
+        assert await groups.sync("g", new, 1, {}, name) == old[place].encode()
+        groups.heartbeat("g", new, 1, name)
+        groups.heartbeat("g", old[1 - place], 1)
+        offsets = {TopicPartition("orders", 0): OffsetAndMetadata(1)}
+        with pytest.raises(Refusal, match="FENCED_INSTANCE_ID"):
+            await groups.join(as_static(name, old[place]), "c", True)
+        with pytest.raises(Refusal, match="FENCED_INSTANCE_ID"):
+            await groups.sync("g", old[place], 1, {}, name)
+        for ask in (
+            lambda: groups.heartbeat("g", old[place], 1, name),
+            lambda: groups.commit("g", old[place], 1, offsets, True, name),
+            lambda: groups.leave("g", old[place], name),
+        ):
+            with pytest.raises(Refusal, match="FENCED_INSTANCE_ID"):
+                ask()
+        groups.commit("g", new, 1, offsets, True, name)
+        assert group.state == STABLE and len(group.members) == 2
+
+    run(play())
+
+
+def test_a_static_member_that_restarts_while_it_waits() -> None:
+    """For the other members, then for the assignment: the request that waits is fenced, the new one goes on."""
+
+    async def play() -> None:
+        groups = Groups()
+        leader, follower = await two_static(groups)
+        first = asyncio.create_task(groups.join(as_static("one", leader), "c", True))
+        await asyncio.sleep(0)
+        assert groups.groups["g"].state == JOINING
+        again = asyncio.create_task(groups.join(as_static("one"), "c", True))
+        with pytest.raises(Refusal, match="FENCED_INSTANCE_ID"):
+            await first
+        (joined, new), (other, _) = await asyncio.gather(again, groups.join(as_static("two", follower), "c", True))
+        assert (joined.generation, joined.leader, other.leader) == (2, new, new)
+        assert [(id, instance) for id, instance, _ in joined.members] == [(follower, "two"), (new, "one")]
+        waiting = asyncio.create_task(groups.sync("g", follower, 2, {}, "two"))
+        await asyncio.sleep(0)
+        joined, newer = await groups.join(as_static("two"), "c", True)
+        assert joined == (2, "range", new, ())
+        with pytest.raises(Refusal, match="FENCED_INSTANCE_ID"):
+            await waiting
+        parts = await asyncio.gather(groups.sync("g", newer, 2, {}), groups.sync("g", new, 2, {newer: b"2", new: b"1"}))
+        assert parts == [b"2", b"1"]
+
+    run(play())
+
+
+def test_a_rebalance_keeps_static_members_that_are_away() -> None:
+    """It ends after the rebalance timeout; another member leads."""
+
+    async def play() -> None:
+        groups = Groups()
+        short = {"rebalance_timeout": 200}
+        _, follower = await two_static(groups)
+        for member in groups.groups["g"].members.values():
+            member.rebalance = 0.2
+        joins = [asking() | short, as_static("two", follower) | short]
+        (_, dynamic), (joined, _) = await asyncio.gather(*(groups.join(one, "c", False) for one in joins))
+        assert (joined.generation, joined.leader) == (2, follower)
+        assert [instance for _, instance, _ in joined.members] == ["one", "two", None]
+        group = groups.groups["g"]
+        groups.leave("g", "", "one")  # an administrator may name an instance alone
+        assert group.state == JOINING and group.static_member("one") is None
+        joined, _ = await groups.join(as_static("two", follower) | short, "c", False)
+        assert [id for id, *_ in joined.members] == [follower] and dynamic not in group.members
+
+    run(play())
+
+
+def test_a_group_waits_for_static_members_until_their_sessions_end() -> None:
+    """No generation begins while all of them are away."""
+
+    async def play() -> None:
+        groups = Groups()
+        leader, _ = await two_static(groups, session=1)
+        group = groups.groups["g"]
+        group.members[leader].rebalance = 0.1
+        groups.leave("g", "", "two")
+        begun = group.timer
+        while group.timer is begun:
+            await asyncio.sleep(0.05)
+        assert (group.state, group.generation, [*group.members]) == (JOINING, 1, [leader])
+        while group.state != EMPTY:
+            await asyncio.sleep(0.05)
+        assert not group.members
+
+    run(play())
+
+
+def test_a_static_member_may_restart_with_other_protocols() -> None:
+    """The protocol of the generation stays; there is no metadata for it."""
+
+    async def play() -> None:
+        groups = Groups()
+        await groups.join(as_static("one", protocols=("range", "rr")), "c", True)
+        joined, id = await groups.join(as_static("one", protocols=("rr",)), "c", True)
+        assert joined.protocol == "range"
+        assert groups.groups["g"].answer_to(id).members == ((id, "one", b""),)
+
+    run(play())
+
+
+def test_an_instance_that_is_not_known() -> None:
+    """Its member begins anew; a static member may leave its instance out."""
+
+    async def play() -> None:
+        groups = Groups()
+        _, follower = await two_static(groups)
+        for id, instance in (("nobody", "one"), ("nobody", "new"), (follower, "new")):
+            error = "FENCED_INSTANCE_ID" if instance == "one" else "UNKNOWN_MEMBER_ID"
+            with pytest.raises(Refusal, match=error):
+                await groups.join(as_static(instance, id), "c", True)
+        assert (await groups.join(asking(follower), "c", True))[0].generation == 1
+        assert groups.groups["g"].static_member("two") is groups.groups["g"].members[follower]
+        with pytest.raises(Refusal, match="UNKNOWN_MEMBER_ID"):
+            groups.leave("g", "", "new")
+
+    run(play())
+
+
+def test_a_rebalance_waits_for_members_that_were_given_an_id() -> None:
+    """Until they join, leave or have been silent for a session timeout (KIP-394)."""
+
+    async def play() -> None:
+        groups = Groups()
+        (id,) = await stable(groups, 1)
+        for ends in ("join", "leave", "silence"):
+            with pytest.raises(NameGiven) as given:
+                await groups.join(asking(session=1), "c", True)
+            again = asyncio.create_task(groups.join(asking(id), "c", True))
+            await asyncio.sleep(0)
+            assert groups.groups["g"].state == JOINING and groups.groups["g"].pending == {given.value.id}
+            if ends == "leave":
+                groups.leave("g", given.value.id)
+            if ends == "join":
+                await groups.join(asking(given.value.id), "c", True)
+                groups.leave("g", given.value.id)
+                await again
+                again = asyncio.create_task(groups.join(asking(id), "c", True))
+            await again
+            await groups.sync("g", id, groups.groups["g"].generation, {})
+            assert groups.groups["g"].state == STABLE
 
     run(play())
