@@ -21,7 +21,8 @@ from kafka_ctl.trace.record import Recorder
 
 Records: TypeAlias = Any
 """The possible sources: a Spark DataFrame (`load`), `ImportedLogs` (`import_logs`), an Arrow table, a lab's `Trace`."""
-MOST_MINUTES = 1_000_000_000
+MOST = 1_000_000_000
+"""The largest argument of a question."""
 
 
 def frame(records: Records) -> DataFrame:
@@ -83,11 +84,16 @@ def ask(query: str, records: Records, **more: Records) -> DataFrame:
     return tables["records"].sparkSession.sql(query, **tables)  # type: ignore[arg-type]
 
 
+def number(name: str, value: object, unit: str) -> float:
+    """An argument of a question that is a number. Raises BadInput for anything else."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST:
+        raise BadInput(f"{name}={short(value)}: give a number of {unit} from 0 to {MOST}")
+    return float(value)
+
+
 def milliseconds(name: str, minutes: object) -> float:
     """An argument of a question that counts minutes. Raises BadInput for anything else."""
-    if not isinstance(minutes, (int, float)) or isinstance(minutes, bool) or not 0 <= minutes <= MOST_MINUTES:
-        raise BadInput(f"{name}={short(minutes)}: give a number of minutes from 0 to {MOST_MINUTES}")
-    return minutes * 60_000.0
+    return number(name, minutes, "minutes") * 60_000.0
 
 
 _COLUMNS = ("history", "seq", "time_ms", "actor", "action", "controller_epoch", "detail")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.frames import Records, ask, nest, without_life
+from kafka_ctl.history.questions.frames import Records, ask, nest, number, without_life
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 
@@ -209,6 +209,7 @@ def unclean_exposure(records: Records, records_per_second: float = 1000.0) -> Da
     One row each: `history`, `topic`, `partition`, `at_ms`, `seq` (of the election), `leader`, `leader_before` (null
     if none), `out_since_ms` (when the new leader had last left the ISR), `behind_ms` (from then to the election: what
     was written meanwhile is gone) and `records_at_risk`, at `records_per_second` into each partition. The last
-    three are null for a replica that never was in sync.
+    three are null for a replica that never was in sync. Raises BadInput for another rate than a number from 0 on.
     """
-    return ask(_UNCLEAN.replace("<rate>", str(float(records_per_second))), records)
+    rate = number("records_per_second", records_per_second, "records")
+    return ask(_UNCLEAN.replace("<rate>", str(rate)), records)
