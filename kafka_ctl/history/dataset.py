@@ -24,17 +24,13 @@ from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import failing, ship_package
-from kafka_ctl.history.workload import Workload, check_hours, simulate
+from kafka_ctl.history.workload import MOST, Workload, check_hours, simulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMAT = 2
 """The format of a dataset's folder; `load` refuses any other."""
-
-
-MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}
-"""Seeds of clusters are counted in millions (`Job.seed_of`); Spark has at most that many buckets."""
 IN_BUCKET = 10_000_000
 """The records of a large dataset's bucket, about. A task holds what it joins of its bucket in memory: questions to a
 billion records in 2 buckets ended for lack of it."""
