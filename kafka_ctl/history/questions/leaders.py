@@ -9,17 +9,21 @@ from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 
 _CHANGES = """
-WITH elections AS (
-    SELECT history, life, topic, partition, seq, time_ms, leader, replicas[0] AS preferred,
-           lag(leader) OVER w AS previous,
-           CASE WHEN lead(seq) OVER w IS NULL THEN time_ms - first_value(time_ms) OVER w END AS lasted_ms
+WITH named AS (  -- `begins`: the first leader, also of a topic that is created again
+    SELECT history, life, topic, partition, seq, time_ms, leader, replicas[0] AS preferred, lag(leader) OVER w AS before,
+           coalesce(source = 'NewPartition', false) OR lag(seq) OVER w IS NULL AS begins
     FROM {records} WHERE kind = 'partition' AND error IS NULL AND leader >= 0
     WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
+), elections AS (
+    SELECT *, NOT begins AND leader != before AS changed,
+           CASE WHEN coalesce(lead(begins) OVER w, true)
+                THEN time_ms - last_value(CASE WHEN begins THEN time_ms END) IGNORE NULLS OVER up END AS lasted_ms
+    FROM named WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
+                      up AS (PARTITION BY history, life, topic, partition ORDER BY seq {so_far})
 ), changes AS (
-    SELECT *, coalesce(leader != previous, false) AS changed,
-           last_value(CASE WHEN leader != previous THEN previous END) IGNORE NULLS OVER (
-               PARTITION BY history, life, topic, partition ORDER BY seq
-               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS replaced
+    SELECT *, last_value(CASE WHEN begins OR changed THEN struct(if(changed, before, null) AS leader) END) IGNORE NULLS
+              OVER (PARTITION BY history, life, topic, partition ORDER BY seq
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING).leader AS replaced
     FROM elections
 )
 SELECT history, topic, partition, count(*) AS elections, count_if(changed) AS changes,
@@ -36,8 +40,8 @@ def leader_churn(records: Records) -> DataFrame:
     Columns: `history`, `topic`, `partition`; `elections` (records that name a leader, the first included),
     `changes` (elections that named another leader than the one before), `returns` (changes back to the leader
     before that: flapping), `leaders` (how many brokers ever led), `preferred_changes` (changes to the first
-    assigned replica), `hours` (from the first to the last election;
-    where ZooKeeper was wiped, those of each life of the cluster added up).
+    assigned replica), `hours` (from the first to the last election). A topic that is deleted and created again has a
+    first leader again, and so has one after ZooKeeper was wiped: nothing is compared across, and hours are added up.
     """
     return ask(_CHANGES, records)
 
