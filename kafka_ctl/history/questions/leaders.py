@@ -10,7 +10,8 @@ from kafka_ctl.replica import REPLICA
 
 _CHANGES = """
 WITH named AS (  -- `begins`: the first leader, also of a topic that is created again
-    SELECT history, life, topic, partition, seq, time_ms, leader, replicas[0] AS preferred, lag(leader) OVER w AS before,
+    SELECT history, life, topic, partition, seq, time_ms, leader, replicas[0] AS preferred,
+           lag(leader) OVER w AS before,
            coalesce(source = 'NewPartition', false) OR lag(seq) OVER w IS NULL AS begins
     FROM {records} WHERE kind = 'partition' AND error IS NULL AND leader >= 0
     WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
