@@ -111,6 +111,8 @@ def _import(logs: list[str]) -> ImportedLogs:
     found = read_logs(spark(), logs)
     for problem in found.problems:
         echo(f"kafka-ctl: not read, or not to the end: {problem}", err=True)
+    for copy in found.copies:
+        echo(f"kafka-ctl: {copy}", err=True)
     if found.files.where("records > 0").isEmpty():
         counted = found.rejected.groupBy("reason").count().orderBy("count", "reason").collect()
         reasons = [f"{row['count']:,} of its lines rejected ({row['reason']})" for row in reversed(counted)]

@@ -20,7 +20,7 @@ from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.history.lives import ACTIONS, beginnings, elections, terms
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
-from kafka_ctl.history.log_folders import Paths
+from kafka_ctl.history.log_folders import Paths, copies, listed
 from kafka_ctl.history.log_import import list_chunks
 from kafka_ctl.history.unpacking import NAMES, Unreadable
 from kafka_ctl.kafka_log.releases import release
@@ -50,7 +50,8 @@ class Replay(Trace):
     """The trace of log files; `time_ms` counts from the first line, which is at `began_ms` since 1970.
 
     `lines[seq]` is the line of a record, `at(file, line)` the records of a line. `missing` says in sentences what the
-    files do not have: epochs without a controller's log, brokers without files, lines and files that were not read.
+    files do not have: epochs without a controller's log, brokers without files, lines and files that were not read; and
+    which files are copies.
     """
 
     def __init__(
@@ -97,7 +98,8 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     """
     span = Span(begin, end)
     chunks: dict[str, Chunk] = {}
-    for chunk in list_chunks("logs", logs):
+    paths = listed(logs)
+    for chunk in list_chunks("logs", paths):
         whole = chunks.get(chunk.file, chunk)
         chunks[chunk.file] = whole._replace(stop=max(whole.stop, chunk.stop))
     base = os.path.commonpath([os.path.dirname(file) for file in chunks]) if chunks else ""
@@ -128,7 +130,9 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     found.sort(key=itemgetter(0))
     places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
     records = [Record(seq=seq, **dict(zip(COLUMNS, values, strict=True))) for seq, (_, values) in enumerate(found)]
-    return Replay(records, places, [*missing, *gaps(records, written, begin is None)], release(formats))
+    return Replay(
+        records, places, [*copies(paths, base), *missing, *gaps(records, written, begin is None)], release(formats)
+    )
 
 
 class Span:

@@ -168,6 +168,12 @@ def test_holes_are_named(folder: Path, prose: Prose) -> None:
         replay(folder)
 
 
+def test_a_copy_of_a_log_is_named(folder: Path, prose: Prose) -> None:
+    """Both files, in the summary of what is wrong with them."""
+    shutil.copy(folder / "broker-1" / "state-change.log", folder / "broker-1" / "state-change.log.old")
+    prose("\n".join(replay(folder).missing))
+
+
 def test_an_epoch_without_logs(tmp_path: Path, prose: Prose) -> None:
     """The controller of epoch 2 left no log."""
     lab = Lab(brokers=3)
