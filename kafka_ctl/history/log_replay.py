@@ -112,7 +112,8 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
         name, rejected = os.path.relpath(file, base) if base else file, 0
         numbers: set[int] = set()
         for row in read_chunk(chunk):
-            written |= {(name, str(row.values[ACTOR]))} if row.what == "record" else set()
+            if row.what == "record":
+                written.add((name, str(row.values[ACTOR])))
             if row.what == "record" and span.has(row.values[0]):
                 formats |= row.formats or 0
                 if span.count > MANY:
