@@ -112,8 +112,9 @@ class Condition(Exercise):
             ends = time.monotonic() + SECONDS
             table.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
             try:
-                kept = table.execute(f"SELECT * FROM hurt WHERE ({condition})").fetchall()
-                values = [value for (value,) in table.execute(f"SELECT ({condition}) FROM hurt")]
+                # Without a name, as a DataFrame: `hurt` is that of a variable, so `hurt.intervals` is no column.
+                kept = table.execute(f"SELECT * FROM (SELECT * FROM hurt) WHERE ({condition})").fetchall()
+                values = [value for (value,) in table.execute(f"SELECT ({condition}) FROM (SELECT * FROM hurt)")]
             except sqlite3.Error as error:
                 return Verdict(False, f"{short(answer)} cannot be asked: {error}. Columns: {', '.join(self.columns)}.")
         if odd := [value for value in values if value not in (0, 1, None)]:

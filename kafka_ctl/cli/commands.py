@@ -28,6 +28,7 @@ from kafka_ctl.cli.reassign import reassign
 from kafka_ctl.cli.terminal import INT32, INT64, Commands, echo
 from kafka_ctl.cli.watch import watch
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
+from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT, import_from_checkout
 
@@ -456,7 +457,8 @@ def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoR
 def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> int:
     """Run one command. Returns its exit status; if it is not 0, one sentence is on standard error."""
     try:
-        return int(app.main(args, prog_name, standalone_mode=False) or 0)
+        with needed_for("this command"):
+            return int(app.main(args, prog_name, standalone_mode=False) or 0)
     except click.ClickException as wrong:
         wrong.show()
         return wrong.exit_code

@@ -24,6 +24,7 @@ import click
 
 from kafka_ctl.cli.terminal import INT32, Commands, Number, echo, of_generation
 from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.history.workload import LONGEST_LIFE, MOST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,15 +53,21 @@ def history() -> None:
 
 @history.command()
 @click.option("--out", required=True, metavar="FOLDER", help="Folder for the histories; any path that Spark can write.")
-@click.option("--clusters", default=100, show_default=True, type=click.IntRange(1, INT32), help="Number of clusters.")
 @click.option(
-    "--hours", default=24.0, show_default=True, type=Number(0, 1_000_000), help="Simulated hours of each cluster."
+    "--clusters", default=100, show_default=True, type=click.IntRange(1, MOST["clusters"]), help="Number of clusters."
+)
+@click.option(
+    "--hours",
+    default=24.0,
+    show_default=True,
+    type=Number(0, LONGEST_LIFE, min_open=True),
+    help="Simulated hours of each cluster.",
 )
 @click.option(
     "--seed",
     default=0,
     show_default=True,
-    type=click.IntRange(0, INT32),
+    type=click.IntRange(0, MOST["seed"]),
     help="Seed of the clusters and of their events.",
 )
 @of_generation
@@ -104,6 +111,8 @@ def _import(logs: list[str]) -> ImportedLogs:
     found = read_logs(spark(), logs)
     for problem in found.problems:
         echo(f"kafka-ctl: not read, or not to the end: {problem}", err=True)
+    for copy in found.copies:
+        echo(f"kafka-ctl: {copy}", err=True)
     if found.files.where("records > 0").isEmpty():
         counted = found.rejected.groupBy("reason").count().orderBy("count", "reason").collect()
         reasons = [f"{row['count']:,} of its lines rejected ({row['reason']})" for row in reversed(counted)]

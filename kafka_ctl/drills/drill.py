@@ -170,7 +170,10 @@ def _cells(o: Outcome) -> list[object]:
 
 def check_ending(file: str) -> None:
     """Raise UnknownName for a file whose ending is no format of a picture."""
-    from matplotlib.backend_bases import FigureCanvasBase
+    with needed_for("a plot"):
+        from matplotlib.backend_bases import FigureCanvasBase
+
+        import kafka_ctl.history.plots  # noqa: F401  # of all packages that a plot needs
 
     ending = Path(file).suffix[1:].lower()
     if ending and ending not in FigureCanvasBase.filetypes:

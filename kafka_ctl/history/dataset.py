@@ -24,17 +24,13 @@ from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import failing, ship_package
-from kafka_ctl.history.workload import Workload, check_hours, simulate
+from kafka_ctl.history.workload import MOST, Workload, check_hours, simulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMAT = 2
 """The format of a dataset's folder; `load` refuses any other."""
-
-
-MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}
-"""Seeds of clusters are counted in millions (`Job.seed_of`); Spark has at most that many buckets."""
 IN_BUCKET = 10_000_000
 """The records of a large dataset's bucket, about. A task holds what it joins of its bucket in memory: questions to a
 billion records in 2 buckets ended for lack of it."""
@@ -134,8 +130,9 @@ def generate(
     is more, so give more to many cores. `progress` shows a bar on stderr; by default only on a terminal.
 
     A folder that holds a dataset already is refused unless `overwrite` is set. An interrupted run leaves a
-    folder that `load` refuses, and that `resume` finishes; so does a full disk, which raises Unavailable. Raises
-    BadInput for these, for bad numbers, and for a folder that cannot be written.
+    folder that `load` refuses, and that `resume` finishes; so does a full disk, which raises Unavailable. Where
+    another run has begun in the same folder, the earlier one ends. Raises BadInput for these, for bad numbers, and for
+    a folder that cannot be written.
     """
     job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
     job = replace(job, buckets=default_buckets(clusters, hours) if buckets is None else buckets)
@@ -165,9 +162,9 @@ def write_dataset(
         todo = [bucket for bucket in range(work.buckets) if bucket not in done]
         with progress_bar(place, work.buckets, progress):
             if spark is not None:
-                _in_spark(spark, place.path, work, todo)
+                _in_spark(spark, place, work, todo)
             else:
-                _here(place.path, work, todo, processes)
+                _here(place, work, todo, processes)
         finish(place, work)
         return dataset(place)
 
@@ -193,7 +190,7 @@ def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: boo
         raise BadInput(f"{place.path} is a file; give an empty or new folder")
     before = MANIFEST if place.has(MANIFEST) else UNFINISHED if place.has(UNFINISHED) else None
     if before and overwrite and not resume:
-        place.write_json(work.described(), UNFINISHED)  # first, so that what is half removed is never taken for whole
+        place.begin(work.described())  # first, so that what is half removed is never taken for whole
         place.clear()
         return True
     elif before and not resume:
@@ -208,7 +205,7 @@ def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: boo
             return False
     elif place.names():
         raise BadInput(f"{place.path} is not empty and holds no dataset; give an empty or new folder")
-    place.write_json(work.described(), UNFINISHED)
+    place.begin(work.described())
     return True
 
 
@@ -220,7 +217,11 @@ def _plain(value: object) -> object:
 
 
 def finish(place: DatasetFolder, work: DatasetJob) -> None:
-    """Write the manifest, as the last file, after all buckets are written."""
+    """Write the manifest, as the last file, after all buckets are written.
+
+    Raises Unavailable if one was not written, and BadInput if another run has taken the folder.
+    """
+    place.check_run()
     noted = [place.read_json(DONE, name) for name in place.names(DONE) if name.endswith(".json")]
     if len(noted) != work.buckets:
         raise Unavailable(f"{place.path}: {work.buckets - len(noted)} of {work.buckets} buckets were not written")
@@ -237,27 +238,33 @@ def finish(place: DatasetFolder, work: DatasetJob) -> None:
     place.fs.delete_file(place.at(UNFINISHED))
 
 
-def write_bucket(path: str, work: DatasetJob, bucket: int) -> Json:
-    """Write the files of one bucket; what one task does.
+def write_bucket(path: str, work: DatasetJob, bucket: int, run: str | None = None) -> Json:
+    """Write the files of one bucket; what one task of a run does.
 
-    Raises BadInput or Unavailable where they cannot be written.
+    Raises BadInput or Unavailable where they cannot be written, BadInput if another run has taken the folder.
     """
     with naming(path, "cannot be written"):
-        writer = BucketWriter(DatasetFolder(path), bucket)
+        place = DatasetFolder(path, run)
+        writer = BucketWriter(place, bucket)
         try:
             work.fill(writer)
+            place.check_run()
             return writer.commit()
-        except BaseException:
+        except BaseException as problem:
             writer.abandon()
+            if isinstance(problem, OSError):  # another run may have removed the files that were begun
+                place.check_run()
             raise
 
 
-def _in_spark(spark: SparkSession, path: str, work: DatasetJob, buckets: Sequence[int]) -> None:
+def _in_spark(spark: SparkSession, place: DatasetFolder, work: DatasetJob, buckets: Sequence[int]) -> None:
+    path, run = place.path, place.run
+
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for n in batch.column("id").to_pylist():
                 try:
-                    write_bucket(path, work, buckets[n])
+                    write_bucket(path, work, buckets[n], run)
                 except KafkaCtlError as problem:  # reported here, and not in Java's stack traces
                     yield pa.RecordBatch.from_pydict({"kind": [type(problem).__name__], "text": [str(problem)]})
 
@@ -271,13 +278,13 @@ def _in_spark(spark: SparkSession, path: str, work: DatasetJob, buckets: Sequenc
             raise (Unavailable if first.kind == Unavailable.__name__ else BadInput)(first.text)
 
 
-def _here(path: str, work: DatasetJob, buckets: Sequence[int], processes: int) -> None:
+def _here(place: DatasetFolder, work: DatasetJob, buckets: Sequence[int], processes: int) -> None:
     if processes == 1 or not buckets:
         for bucket in buckets:
-            write_bucket(path, work, bucket)
+            write_bucket(place.path, work, bucket, place.run)
         return
     with ProcessPoolExecutor(min(processes, len(buckets)), mp_context=get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(write_bucket, path, work, bucket) for bucket in buckets]):
+        for future in as_completed([pool.submit(write_bucket, place.path, work, b, place.run) for b in buckets]):
             future.result()
 
 

@@ -76,11 +76,15 @@ def murmur3(data: bytes, seed: int = 42) -> int:
 
 
 class DatasetFolder:
-    """The folder of one dataset, here or on any file system pyarrow knows (`hdfs://`, `s3://` ...)."""
+    """The folder of one dataset, here or on any file system pyarrow knows (`hdfs://`, `s3://` ...).
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    `run` is the id of the run that writes to it, as in `UNFINISHED`; None for a reader.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], run: str | None = None) -> None:
         self.fs, self.root, before = filesystem(path)
         self.path = os.fspath(path) if before else self.root
+        self.run = run
 
     def at(self, *names: str) -> str:
         return "/".join((self.root, *names))
@@ -139,6 +143,17 @@ class DatasetFolder:
         if self.has(UNFINISHED):
             raise BadInput(f"{self.path} is not complete; generate(..., resume=True) finishes it")
         raise BadInput(f"{self.path} holds no generated histories (no {MANIFEST} there)")
+
+    def begin(self, arguments: Json) -> None:
+        """Note that a new run writes a dataset with these arguments, so that an earlier run ends (`check_run`)."""
+        self.run = uuid4().hex
+        self.write_json(arguments | {"run": self.run}, UNFINISHED)
+
+    def check_run(self) -> None:
+        """Raise BadInput if another run has begun to write here since this one did."""
+        newest = self.read_json(UNFINISHED).get("run") if self.has(UNFINISHED) else None
+        if self.run not in (None, newest):
+            raise BadInput(f"{self.path}: another run has taken this folder; give each run a folder of its own")
 
     def clear(self) -> None:
         """Remove a dataset, finished or not; nothing else in the folder, nor the note that it is unfinished."""

@@ -1,15 +1,17 @@
 """Cluster lives: where ZooKeeper was wiped, the history of another cluster begins.
 
 Kafka counts its controllers in `/controller_epoch`, and this number only rises. A controller that announces an epoch
-which is not above the one before works for a cluster that was made again: its topics, brokers and epochs share nothing
-with the old ones but their names. So no question looks beyond the life that a record belongs to.
+which was announced before, or which is lower than all that are known, works for a cluster that was made again: its
+topics, brokers and epochs share nothing with the old ones but their names. So no question looks beyond the life that a
+record belongs to. An epoch between known ones comes late: the clock of its controller is ahead of the others.
 Kafka 2.0.1: controller/KafkaController.scala, incrementControllerEpoch
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -62,26 +64,30 @@ def announced(record: Message, apart: bool) -> int | None:
     return None if apart else record.controller_epoch or None
 
 
-def falls(epoch: int, last: int | None, before: int | None) -> bool:
-    """True if an epoch after `last`, which came after `before`, is that of a new cluster.
+def falls(epoch: int, known: Collection[int], lowest: float) -> bool:
+    """True if an epoch after the announced ones, `known`, is that of a new cluster.
 
-    A controller that was paused may announce its epoch late, after its successor: 4, 6, 5.
+    `lowest` is the lowest epoch that a record before the first of them names; infinite if there is none.
     """
-    late = last is not None and before is not None and before < epoch == last - 1
-    return last is not None and epoch <= last and not late
+    return epoch in known or (bool(known) and epoch < min(*known, lowest))
 
 
-def beginnings(records: Iterable[Message]) -> list[int]:
-    """The `seq` of the first election of each new life; `records` are the `ACTIONS` of a history in order."""
+def beginnings(records: Iterable[Message], lowest: float = math.inf) -> list[int]:
+    """The `seq` of the first election of each new life; `records` are the `ACTIONS` of a history in order.
+
+    `lowest` as with `falls`.
+    """
     found: list[int] = []
     elected: dict[str, int] = {}
-    last = before = None
+    known: set[int] = set()
     last_ms = -1.0
     for record, epoch in terms(records):
         if epoch is None:
             elected.setdefault(record.actor, record.seq)
         elif record.time_ms > last_ms:  # else the same line is there twice
-            if falls(epoch, last, before):
+            if falls(epoch, known, lowest):
                 found.append(elected.get(record.actor, record.seq))
-            last, before, last_ms, elected = epoch, last, record.time_ms, {}
+                known, lowest = set(), math.inf
+            known.add(epoch)
+            last_ms, elected = record.time_ms, {}
     return found

@@ -157,6 +157,9 @@ def read_text(number: int, text: str, seen: int = 0) -> tuple[ParsedLine, str]:
     if header["zone"]:
         at -= _offset_ms(header["zone"])
     line = read_message(at, header["level"], logger, message)
+    if line.action == "other":  # perhaps a list at the end is empty, and the space before it was cut off
+        spaced = read_message(at, header["level"], logger, f"{message} ")
+        line = line if spaced.action == "other" else spaced
     if line.action == "other" and line.kind in ("controller", "broker"):
         if logger == STATE_CHANGE:
             return ParsedLine(number, text, rejected="unknown form"), source

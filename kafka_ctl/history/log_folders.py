@@ -6,6 +6,8 @@ import gzip
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -50,6 +52,26 @@ def log_files(paths: Paths) -> Iterator[LogFile]:
                 yield file._replace(name=prefix + file.name)
         if nothing:
             raise BadInput(f"{path} holds no file named like state-change.log* or controller.log*")
+
+
+def copies(paths: Paths, base: str = "") -> Iterator[str]:
+    """One sentence for each file that has the same bytes as one before it; names are relative to `base`, if given."""
+    sizes: dict[int, list[str]] = {}
+    for file in log_files(paths):
+        if file.size and file.problem is None:
+            sizes.setdefault(file.size, []).append(file.name)
+    firsts: dict[bytes, str] = {}
+    for name in (name for alike in sizes.values() if len(alike) > 1 for name in alike):
+        with suppress(OSError):  # which is reported where the file is read
+            fs, root, _ = filesystem(name)
+            with fs.open_input_stream(root) as file:
+                digest = sha256()
+                while block := file.read(1 << 20):
+                    digest.update(block)
+            first = firsts.setdefault(digest.digest(), name)
+            if first != name:
+                one, other = (os.path.relpath(each, base) if base else each for each in (first, name))
+                yield f"{one} and {other} are copies: their records count twice, unless one of them is left out"
 
 
 def listed(paths: Paths) -> list[str]:

@@ -7,7 +7,7 @@ What cannot be understood is kept, with its file and line, and so is what cannot
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import accumulate, groupby, islice
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, count_lines, read_chunk
-from kafka_ctl.history.log_folders import LogFile, Paths, log_files
+from kafka_ctl.history.log_folders import LogFile, Paths, copies, listed, log_files
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.session import failing, ship_package
 from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
@@ -65,10 +65,12 @@ class ImportedLogs:
     `text`. `files` has for each file `lines`, `records`, `rejected`, `continued` (lines that only go on with the
     one before), `first_ms`, `last_ms`, `kafka`, the releases that write this format, and `problem`: why it was not
     read, or not to its end. Where several records stand on one line, without line breaks, each of them counts.
+    `copies` has a sentence for each file that is a copy of another.
     """
 
-    def __init__(self, parsed: DataFrame) -> None:
+    def __init__(self, parsed: DataFrame, copies: Sequence[str] = ()) -> None:
         self.parsed = parsed
+        self.copies = copies
 
     @cached_property
     def records(self) -> DataFrame:
@@ -149,15 +151,15 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: the first bytes of a
     file decide) or not. All of them are one history, of that name; a mapping of names to paths reads several clusters.
     Each file is read once, here, however many paths and links lead to it, and a packed copy beside its file is left
-    out; questions then use what was read.
+    out; questions then use what was read. A copy under another name is read as well, with a warning that names both.
 
     A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
     `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for anything that is not
     a path, for a path where nothing is, and for a folder without such files.
     """
     logs = read_logs(spark, paths, history)
-    if logs.problems:
-        warnings.warn(unread(logs.problems), stacklevel=2)
+    for warning in [*([unread(logs.problems)] if logs.problems else []), *logs.copies]:
+        warnings.warn(warning, stacklevel=2)
     return logs
 
 
@@ -170,6 +172,7 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
         raise BadInput(f"history {wrong[0]!r}: give its name as text")
     if not clusters:
         raise BadInput("no path was given: name at least one log file or folder")
+    clusters = {name: listed(some) for name, some in clusters.items()}
     chunks = [chunk for name, some in clusters.items() for chunk in list_chunks(name, some)]
     if spark is None:
         raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
@@ -177,7 +180,7 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
         chunks = _numbered(spark, chunks)
         parsed = _tasks(spark, chunks).mapInArrow(parse_chunks, from_arrow_schema(PARSED)).persist()
         parsed.count()
-    return ImportedLogs(parsed)
+    return ImportedLogs(parsed, [sentence for some in clusters.values() for sentence in copies(some)])
 
 
 def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:

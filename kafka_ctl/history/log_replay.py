@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from operator import itemgetter
 from pathlib import PurePath
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.history.lives import beginnings, elections, terms
+from kafka_ctl.history.lives import ACTIONS, beginnings, elections, terms
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
-from kafka_ctl.history.log_folders import Paths
+from kafka_ctl.history.log_folders import Paths, copies, listed
 from kafka_ctl.history.log_import import list_chunks
 from kafka_ctl.history.unpacking import NAMES, Unreadable
 from kafka_ctl.kafka_log.releases import release
@@ -28,6 +28,7 @@ from kafka_ctl.trace import Record, Trace
 from kafka_ctl.trace.model import number_of
 
 COLUMNS = [field.name for field in RECORD]
+ACTOR = COLUMNS.index("actor")
 MANY = 100_000
 """The most records of a replay: the pictures of more take minutes, and gigabytes."""
 FORM = "2024-05-31 13:00, as the logs have it"
@@ -49,7 +50,8 @@ class Replay(Trace):
     """The trace of log files; `time_ms` counts from the first line, which is at `began_ms` since 1970.
 
     `lines[seq]` is the line of a record, `at(file, line)` the records of a line. `missing` says in sentences what the
-    files do not have: epochs without a controller's log, brokers without files, lines and files that were not read.
+    files do not have: epochs without a controller's log, brokers without files, lines and files that were not read; and
+    which files are copies.
     """
 
     def __init__(
@@ -96,18 +98,22 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     """
     span = Span(begin, end)
     chunks: dict[str, Chunk] = {}
-    for chunk in list_chunks("logs", logs):
+    paths = listed(logs)
+    for chunk in list_chunks("logs", paths):
         whole = chunks.get(chunk.file, chunk)
         chunks[chunk.file] = whole._replace(stop=max(whole.stop, chunk.stop))
     base = os.path.commonpath([os.path.dirname(file) for file in chunks]) if chunks else ""
     found: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
     missing: list[str] = []
     texts: dict[str, dict[int, str]] = {}
+    written: set[tuple[str, str]] = set()
     formats = 0
     for file, chunk in sorted(chunks.items()):
         name, rejected = os.path.relpath(file, base) if base else file, 0
         numbers: set[int] = set()
         for row in read_chunk(chunk):
+            if row.what == "record":
+                written.add((name, str(row.values[ACTOR])))
             if row.what == "record" and span.has(row.values[0]):
                 formats |= row.formats or 0
                 if span.count > MANY:
@@ -125,7 +131,9 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     found.sort(key=itemgetter(0))
     places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
     records = [Record(seq=seq, **dict(zip(COLUMNS, values, strict=True))) for seq, (_, values) in enumerate(found)]
-    return Replay(records, places, [*missing, *gaps(records, places)], release(formats))
+    return Replay(
+        records, places, [*copies(paths, base), *missing, *gaps(records, written, begin is None)], release(formats)
+    )
 
 
 class Span:
@@ -196,12 +204,19 @@ def _texts(file: str, kept: set[int]) -> dict[int, str]:
     return texts
 
 
-def gaps(records: Sequence[Record], places: Sequence[SourceLine]) -> Iterator[str]:
-    """One sentence for each log, epoch and broker that is missing."""
+def gaps(
+    records: Sequence[Record], written: Collection[tuple[str, str]], from_the_beginning: bool = True
+) -> Iterator[str]:
+    """One sentence for each log, epoch and broker that is missing.
+
+    `written` are the files, each with an actor of its lines, also those outside of a time span.
+    """
     for name in NAMES:
-        if not any(log_of(place.file) == name for place in places):
+        if not any(log_of(file) == name for file, _ in written):
             yield f"There is no {name}.log"
-    begun = set(beginnings(elections(records)))
+    before = takewhile(lambda record: record.kind != "controller" or record.action not in ACTIONS, records)
+    lowest = min((record.controller_epoch for record in before if record.controller_epoch), default=math.inf)
+    begun = set(beginnings(elections(records), lowest))
     lives: list[list[tuple[Record, int | None]]] = [[]]
     for record, epoch in terms(elections(records)):
         if record.seq in begun:
@@ -212,13 +227,13 @@ def gaps(records: Sequence[Record], places: Sequence[SourceLine]) -> Iterator[st
             actor = life[0][0].actor
             yield f"The controller epoch begins again at {actor}: ZooKeeper was wiped, this is another cluster"
         epochs = [epoch for _, epoch in life if epoch is not None]
-        if epochs and epochs[0] > 1 and not begun:
-            yield f"The first election in these logs is that of epoch {epochs[0]}"
+        if epochs and min(epochs) > 1 and not begun and from_the_beginning:
+            yield f"The first election in these logs is that of epoch {min(epochs)}"
         for epoch, following in pairwise(sorted({*epochs})):  # a broker whose clock is ahead announces its own late
             if following > epoch + 1:
                 yield f"No log says who was controller in {_epochs(epoch + 1, following - 1)}"
     receivers = {record.broker for record in records if record.kind == "request" and record.broker is not None}
-    wrote = {number_of(record.actor) for record in records}
+    wrote = {number_of(actor) for _, actor in written}
     if silent := sorted(receivers - wrote):
         yield f"No log of {_brokers(silent)}: requests to them are known, and not what they did"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from kafka_ctl.trace import Trace
 
 HOUR, DAY = 3600.0, 86400.0
+MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}
+"""Seeds of clusters are counted in millions (`Job.seed_of`); Spark has at most that many buckets."""
 LONGEST_LIFE = 100_000
 """Hours of a cluster, eleven years: its incidents are drawn before it starts, and its records are kept in memory."""
 
@@ -53,22 +55,24 @@ class Workload:
     """Kafka's configuration of all brokers, such as `{"zookeeper.session.timeout.ms": 18000}`."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.config, Mapping):
-            raise BadInput(f"config={short(self.config)}: give a mapping from keys to values")
+        for name in ("partitions", "replication", "per_day", "config"):
+            if not isinstance(value := getattr(self, name), Mapping):
+                raise BadInput(f"{name}={short(value)}: give a mapping from keys to values")
         for name in self.per_day:
             if name not in INCIDENTS:
                 raise UnknownName("incident", name, INCIDENTS)
-        for name, (fewest, most) in {"brokers": self.brokers, "topics": self.topics}.items():
-            if not isinstance(fewest, int) or not isinstance(most, int):
+        for name in ("brokers", "topics"):
+            value = getattr(self, name)
+            if not isinstance(value, Sequence) or [*map(type, value)] != [int, int]:
+                raise BadInput(f"{name}={short(value)}: give the smallest and the largest as whole numbers")
+            if not 1 <= value[0] <= value[1]:
+                raise BadInput(f"{name}={value}: give the smallest number, at least 1, and then the largest")
+        for name in ("partitions", "replication"):
+            weights = getattr(self, name)
+            are_right = (type(n) is int and n >= 1 and _is_number(w) and w >= 0 for n, w in weights.items())
+            if not all(are_right) or not sum(weights.values()):
                 raise BadInput(
-                    f"{name}=({short(fewest)}, {short(most)}): give the smallest and the largest as whole numbers"
-                )
-            if not 1 <= fewest <= most:
-                raise BadInput(f"{name}=({fewest}, {most}): give the smallest number, at least 1, and then the largest")
-        for name, weights in {"partitions": self.partitions, "replication": self.replication}.items():
-            if not weights or min(weights) < 1 or min(weights.values()) < 0 or not sum(weights.values()):
-                raise BadInput(
-                    f"{name}={dict(weights)}: give numbers of at least 1, with weights of at least 0, not all 0"
+                    f"{name}={short(weights)}: give whole numbers of at least 1, with weights of at least 0, not all 0"
                 )
         numbers = {
             "rate": self.rate,
@@ -78,7 +82,7 @@ class Workload:
             **self.per_day,
         }
         for name, value in numbers.items():
-            if not isinstance(value, (int, float)) or not -1e9 <= value <= 1e9:
+            if not _is_number(value):
                 raise BadInput(f"{name}={short(value)}: give a number")
         if not isinstance(self.racks, int):
             raise BadInput(f"racks={self.racks}: give a whole number")
@@ -90,6 +94,10 @@ class Workload:
             raise BadInput(
                 f"racks={self.racks}, unclean={self.unclean}: racks must be at least 1, and unclean a share from 0 to 1"
             )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e9 <= value <= 1e9
 
 
 def check_hours(hours: object) -> None:

@@ -70,13 +70,16 @@ def same(answer: DataFrame, plain: list[dict[str, Any]]) -> None:
 
 
 def plain_lives(trace: Iterable[Record]) -> list[list[Record]]:
-    """The records before ZooKeeper was wiped and after, cut at the election whose epoch is not above the last one."""
+    """The records before ZooKeeper was wiped and after, cut where an epoch comes again or is the lowest."""
     lives: list[list[Record]] = [[]]
     epochs: list[int] = []
+    named: list[int] = []
     elected: dict[str, int] = {}
     last_ms = -1.0
     for r in trace:
         lives[-1].append(r)
+        if not epochs and r.controller_epoch:
+            named.append(r.controller_epoch)
         if r.kind != "controller" or r.action not in ("elected", "epoch_incremented"):
             continue
         epoch = r.controller_epoch if r.action == "epoch_incremented" else json.loads(r.detail or "{}").get("epoch")
@@ -84,11 +87,11 @@ def plain_lives(trace: Iterable[Record]) -> list[list[Record]]:
             elected.setdefault(r.actor, len(lives[-1]) - 1)
             continue
         begin = elected.get(r.actor, len(lives[-1]) - 1)
-        late = len(epochs) > 1 and epochs[-2] < epoch == epochs[-1] - 1
-        if epochs and epoch <= epochs[-1] and not late and r.time_ms > last_ms:
+        new = epoch in epochs or epoch < min(epochs + named, default=0)
+        if epochs and new and r.time_ms > last_ms:
             lives.append(lives[-1][begin:])
             del lives[-2][begin:]
-            epochs = []
+            epochs, named = [], []
         epochs.append(epoch)
         elected, last_ms = {}, r.time_ms
     return lives

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Any
 
@@ -23,6 +24,7 @@ from history_plain import (
 )
 from history_plain_controllers import plain_deletions, plain_failovers, plain_reassignments
 from labs import play, until_quiet
+from prose import Prose, source
 from pyspark.sql import DataFrame
 
 from kafka_ctl import BadInput, Lab, Trace
@@ -58,6 +60,49 @@ def test_a_band_is_what_resampling_finds(simulated: DataFrame) -> None:
     for histories, sizes, samples in ((0, [1], 200), (4, [], 200), (4, [0], 200), (4, [1], 19)):
         with pytest.raises(BadInput, match="samples at least 20"):
             questions.resampled(answer, histories, sizes, samples)
+
+
+def test_a_band_counts_every_history(simulated: DataFrame) -> None:
+    """However many have an interval, and however many have none: the minutes of a cluster have their mean."""
+    answer = simulated.sparkSession.range(1500).selectExpr(
+        "format_string('%04d', id) AS history", "if(id < 1000, 60000D, 600000D) AS outage_ms", "'pause' AS cause"
+    )
+    for few, histories, mean in (
+        (answer, 1500, 4.0),
+        (answer, 6000, 1.0),
+        (answer.where("history < '0100'"), 2000, 0.05),
+    ):
+        (band,) = questions.resampled(few, histories, [4000])
+        assert band.minutes[0] < mean < band.minutes[1] < mean + 0.15
+        assert band.minutes[0] > mean - 0.15
+    with pytest.raises(BadInput, match="histories=1499"):
+        questions.resampled(answer, 1499, [1])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"histories": "4"},
+        {"sizes": 3},
+        {"sizes": [1.5]},
+        {"sizes": "12"},
+        {"samples": 20.5},
+        {"seed": []},
+        {"answer": []},
+    ],
+    ids=source,
+)
+def test_what_cannot_be_resampled(prose: Prose, simulated: DataFrame, wrong: dict[str, Any]) -> None:
+    answer = simulated.selectExpr("history", "time_ms AS outage_ms", "'pause' AS cause")
+    with prose.refused(BadInput):
+        questions.resampled(**{"answer": answer, "histories": 6, "sizes": [1], **wrong})
+
+
+@pytest.mark.parametrize("rate", ["fast", None, True, -1, math.nan, math.inf])
+def test_what_is_no_rate_of_records(rate: Any) -> None:
+    """It would become a part of the query."""
+    with pytest.raises(BadInput, match="records_per_second="):
+        questions.unclean_exposure(Trace(), rate)
 
 
 # In-sync replicas

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +101,39 @@ def test_every_question_is_listed(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        ("history import LOGS", "pyarrow"),
+        ("history import LOGS", "pandas"),
+        ("history import LOGS", "pyspark"),
+        ("drill LOGS/brokers.txt --plot LOGS/drill.png", "matplotlib"),
+        ("drill LOGS/brokers.txt --plot LOGS/drill.png", "pyspark"),
+    ],
+)
+def test_a_package_that_is_not_there(prose: Prose, lab: Lab, tmp_path: Path, words: str, package: str) -> None:
+    """One sentence with the extra that has it, before anything is done."""
+    write_logs(lab.trace, tmp_path)
+    (tmp_path / "brokers.txt").write_text("Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\n")
+    program = "\n".join(
+        [
+            "import sys",
+            "from importlib.machinery import PathFinder",
+            "from kafka_ctl import extras",
+            "from kafka_ctl.cli.commands import status",
+            "find = PathFinder.find_spec",
+            "def without(name, *more):",
+            f"    return None if name.partition('.')[0] == {package!r} else find(name, *more)",
+            "PathFinder.find_spec, extras.IN_CHECKOUT = without, False",
+            "sys.exit(status(sys.argv[1:]))",
+        ]
+    )
+    command = [sys.executable, "-c", program, *words.replace("LOGS", str(tmp_path)).split()]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    prose(done.stderr)
+
+
+@pytest.mark.parametrize(
     ("words", "logged"),
     [
         (("ask", "why", "many"), "no question 'why'; there are: broker_churn, compare"),
@@ -110,7 +145,9 @@ def test_every_question_is_listed(run: Run) -> None:
         (("generate", "--clusters", "1", "--hours", "-1", "--out", "x"), "hours"),
         (("generate", "--hours", "nan", "--out", "x"), "Invalid value for '--hours': 'nan' is not a finite number.\n"),
         (("generate", "--hours", "inf", "--out", "x"), "Invalid value for '--hours': 'inf' is not a finite number.\n"),
-        (("generate", "--clusters", "9999999", "--out", "x"), "kafka-ctl: clusters=9999999: give a whole number"),
+        (("generate", "--clusters", "9999999", "--out", "x"), "9999999 is not in the range 1<=x<=1000000"),
+        (("generate", "--hours", "100001", "--out", "x"), "100001.0 is not in the range 0<x<=100000"),
+        (("generate", "--seed", "1000000001", "--out", "x"), "1000000001 is not in the range 0<=x<=1000000000"),
         (("generate", "--seed", "-1", "--out", "x"), "Invalid value for '--seed': -1 is not in the range"),
         (("generate", "--clusters", "1", "--out", __file__), f"{__file__} is a file; give an empty or new folder\n"),
         (("ask", "leader_churn", ""), "'' is not a path"),

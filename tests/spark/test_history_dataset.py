@@ -155,6 +155,38 @@ def test_an_interrupted_run_is_seen_and_resumed(
     assert write(out, resume=True) == module.dataset(DatasetFolder(out))
 
 
+@pytest.mark.parametrize("buckets", [2, 3])
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_folder_that_another_run_took_is_not_finished(
+    prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buckets: int, ends: bool
+) -> None:
+    """The second run begins while the first one writes; the folder holds the records of the second alone."""
+    out, later = tmp_path / "data", {"clusters": 4, "seed": 6, "buckets": buckets, "overwrite": True}
+    left = [1]
+
+    def interrupted(seed: int, *rest: Any) -> Trace:
+        if left and not left.pop():
+            write(out, **later) if ends else module.prepare(DatasetFolder(out), job(**later), True, False)
+        return simulate(seed, *rest)
+
+    monkeypatch.setattr(module, "simulate", interrupted)
+    for before in (0, 1):  # in the first bucket, and after it
+        left[:] = [0] if not before else [0, 1, 1, 1]
+        with prose.refused(BadInput):
+            write(out, overwrite=True)
+        if ends:
+            assert len(load_arrow(out)) == write(tmp_path / f"alone{before}", **later).records
+            assert not (out / "_temporary").exists()
+        else:
+            assert json.loads((out / "_unfinished.json").read_text())["clusters"] == 4
+            assert not [*out.glob("kind=*")]
+
+
+def job(**changes: Any) -> module.Job:
+    asked = {**ASKED, **changes, "generation": "2.0"}
+    return module.Job(**{name: value for name, value in asked.items() if name != "overwrite"})
+
+
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [

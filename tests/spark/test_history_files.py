@@ -448,6 +448,23 @@ def test_a_packed_copy_beside_its_file_counts_once(tmp_path: Path, suffix: str) 
         assert len(import_logs(spark(), tmp_path).problems) == 1
 
 
+def test_a_copy_under_another_name_is_reported(prose: Prose, tmp_path: Path) -> None:
+    """Also packed and in another folder; it is read, as a text may be written twice."""
+    for name in ("a/state-change.log", "b/state-change.log.copy"):
+        lay(tmp_path, name, TEXT)
+    for name in ("a/controller.log.1.gz", "c/controller.log.gz"):
+        lay(tmp_path, name, gzip.compress(LONG, mtime=0))
+    lay(tmp_path, "b/state-change.log", TEXT.replace(b"page", b"site"))
+    for name in ("a/controller.log", "b/controller.log"):
+        lay(tmp_path, name, b"")
+    with pytest.warns(UserWarning, match="are copies") as warned:
+        logs = import_logs(spark(), iter([tmp_path / "a", tmp_path]))
+    assert [str(warning.message) for warning in warned] == logs.copies
+    prose("\n".join(logs.copies))
+    assert logs.where("topic = 'page.views-eu'").count() == 2 * RECORDS
+    assert list(log_folders.copies([tmp_path / "b", tmp_path / "c"])) == []
+
+
 def test_two_clusters_may_share_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts once in each, with its own numbers of lines."""
     path = lay(tmp_path, "state-change.log", TEXT * 40)

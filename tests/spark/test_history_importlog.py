@@ -190,6 +190,28 @@ def test_other_layouts_of_a_line() -> None:
     assert understood(*layouts) == [plain] * 3
 
 
+@pytest.mark.parametrize(
+    ("message", "action"),
+    [
+        ("[Controller 1]: Partitions undergoing preferred replica election: ", "preferred_undergoing"),
+        ("[Controller id=1] List of topics to be deleted: ", "topics_to_be_deleted"),
+        ("[Controller id=1] Newly added brokers: 2, deleted brokers: , all live brokers: ", "brokers_changed"),
+        ("[Controller id=1] An unknown list: ", "says"),
+    ],
+)
+@pytest.mark.parametrize("cut", [False, True])
+def test_an_empty_list_at_the_end(message: str, action: str, cut: bool) -> None:
+    """Where the logger comes first, nothing follows it; a collector may cut the space before it off."""
+    (plain,) = understood(f"[2023-05-01 00:00:00,000] INFO {message} (kafka.controller.KafkaController)")
+    text = message.rstrip() if cut else message
+    (first,) = understood(f"2023-05-01 00:00:00,000 INFO kafka.controller.KafkaController: {text}")
+    assert (first.action, first.actor) == (action, "controller-1")
+    if action == "says":
+        assert (first.detail, plain.action) == ("An unknown list:", "says")
+    else:
+        assert first == plain
+
+
 def test_stack_traces_of_collectors_go_on_too() -> None:
     """They are neither records nor rejected."""
     lines = [f"kafka-1 | {line}" for line in OLD]

@@ -63,6 +63,8 @@ def elected(run: Run, epoch: int, controller: int, generation: str, at: float | 
         ([4, 6, 5, 7, 7], [0, 0, 0, 0, 1]),  # one is written down late
         ([58, 3, 4, 1], [0, 1, 1, 2]),
         ([2, 1], [0, 1]),
+        ([4, 6, 8, 5, 7, 9, 4], [0, 0, 0, 0, 0, 0, 1]),  # the clock of a broker is behind
+        ([1, 2, 4, 5, 3, 1, 3, 2, 3], [0, 0, 0, 0, 0, 1, 1, 1, 2]),
     ],
 )
 def test_epochs_that_fall_begin_a_life(generation: str, epochs: list[int], lives: list[int]) -> None:
@@ -75,6 +77,21 @@ def test_epochs_that_fall_begin_a_life(generation: str, epochs: list[int], lives
     firsts = [r for r in run.records if r.action == ("epoch_incremented" if generation == "0.10" else "elected")]
     assert [found[r.seq] for r in firsts] == lives
     assert [len(life) for life in plain_lives(run.records)] == [*Counter(found.values()).values()]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_an_epoch_that_was_named_before_is_of_the_same_life(generation: str) -> None:
+    """The first controller's clock is ahead: other brokers have named its epoch before any controller announced one."""
+    run = Run().move(NEW, ONLINE, controller_epoch=2)
+    for number, epoch in enumerate((3, 4, 2, 5, 1)):
+        elected(run, epoch, number % 2 + 1, generation).move(ONLINE, ONLINE, controller_epoch=epoch)
+    found = {row.seq: row.life for row in frame(to_arrow(run.records)).collect()}
+    in_spark = {row.seq: row.life for row in frame(spark().createDataFrame(to_arrow(run.records))).collect()}
+    assert [found[r.seq] for r in run.records if r.kind == "partition"] == [0, 0, 0, 0, 0, 1]
+    assert in_spark == found
+    assert [len(life) for life in plain_lives(run.records)] == [*Counter(found.values()).values()]
+    fold = Leaders()
+    assert [r.controller_epoch or 1 for r in run.records if fold.begins(r)] == [1]
 
 
 def test_the_same_line_twice_is_no_new_life() -> None:

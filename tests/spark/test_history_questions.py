@@ -276,6 +276,22 @@ def test_a_flapping_leader() -> None:
     ]
 
 
+def test_a_topic_that_is_created_again_has_a_first_leader_again() -> None:
+    """It is no change, and the time between the two topics does not count."""
+    run = Run()
+    for leader in (1, 2, 1):
+        run.move(GONE, NEW, replicas=(leader, 3)).move(NEW, ONLINE, leader=leader, replicas=(leader, 3))
+        run.move(ONLINE, ONLINE, leader=3).move(ONLINE, OFFLINE).move(OFFLINE, GONE)
+    (row,) = dicts(questions.leader_churn(to_arrow(run.records)))
+    assert (row["elections"], row["changes"], row["returns"], row["leaders"]) == (6, 3, 0, 3)
+    assert (row["preferred_changes"], row["hours"]) == (0, 3 / 3600)
+    with Lab(brokers=3, seed=1, generation="2.4", config={"delete.topic.enable": True}) as lab:
+        for leader in (1, 2):
+            until_quiet(lab.create_topic, "orders", assignment={0: [leader, 3]})
+            until_quiet(lab.delete_topic, "orders")
+        assert dicts(questions.leader_churn(lab.trace), "elections", "changes") == [{"elections": 2, "changes": 0}]
+
+
 # What may be asked, and plots
 
 

@@ -8,6 +8,7 @@ again, ZooKeeper was wiped, and nothing is left of what was known (see `lives`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -57,15 +58,19 @@ class Aggregator:
         return mine
 
     def begins(self, r: Record) -> bool:
-        """True if a controller announces an epoch that is not above the one before: the cluster was made again."""
+        """True if a controller announces an epoch of a new cluster: it was made again."""
         life: State = self.state.get("life", {})
         epoch = announced(r, life.get("apart", False)) if r.kind == "controller" and r.action in ACTIONS else None
+        if epoch is None and not life.get("epochs") and r.controller_epoch:
+            life = self.state.setdefault("life", life)
+            life["lowest"] = min(r.controller_epoch, life.get("lowest", math.inf))
         if epoch is None or r.time_ms <= life.get("at", -1.0):
             return False  # nothing new, or a log that is read late
         life = self.state.setdefault("life", life)
-        last = life.get("epoch")
-        begins = falls(epoch, last, life.get("before"))
-        life |= {"at": r.time_ms, "epoch": epoch, "before": last} | ({"since": r.time_ms} if begins else {})
+        known: list[int] = life.get("epochs", [])
+        begins = falls(epoch, known, life.get("lowest", math.inf))
+        life |= {"since": r.time_ms, "lowest": epoch} if begins else {}
+        life |= {"at": r.time_ms, "epochs": [epoch] if begins else [*known, epoch]}
         life["apart"] = life.get("apart", False) or r.action == "epoch_incremented"
         return begins
 

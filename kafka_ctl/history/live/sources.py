@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.errors import BadInput, Unavailable, short
 from kafka_ctl.history.files import filesystem, naming, path_of
 from kafka_ctl.history.log_chunks import RECORD, Chunk, ImportedRow, read_chunk
 from kafka_ctl.history.log_folders import log_files
@@ -34,6 +34,7 @@ from kafka_ctl.trace.record import Recorder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
 NAMED_BY = 1024
@@ -73,8 +74,21 @@ def _is_of(trace: Recorder, seq: int, file: Path) -> bool:
 
 
 def traces(spark: SparkSession, folder: str | os.PathLike[str]) -> DataFrame:
-    """A stream of the records in the Parquet files of a folder, and of those that are still to come (see `grow`)."""
-    return spark.readStream.schema(spark_schema()).parquet(os.fspath(folder))
+    """A stream of the records in the Parquet files of a folder, and of those that are still to come (see `grow`).
+
+    Raises BadInput for a path where nothing is.
+    """
+    return _stream(spark, folder).schema(spark_schema()).parquet(path_of(folder))
+
+
+def _stream(spark: SparkSession, folder: str | os.PathLike[str]) -> DataStreamReader:
+    """A reader for a folder that is there."""
+    fs, root, _ = filesystem(folder)
+    if fs.get_file_info(root).type == FileType.NotFound:
+        raise BadInput(f"{path_of(folder)}: no such file or folder")
+    if spark is None:
+        raise BadInput("a stream needs a Spark session, kafka_ctl.history.spark()")
+    return spark.readStream
 
 
 def logs(spark: SparkSession, folder: str | os.PathLike[str], history: str = "logs") -> DataFrame:
@@ -85,13 +99,12 @@ def logs(spark: SparkSession, folder: str | os.PathLike[str], history: str = "lo
     nothing about two of them. A file that is removed before it was read stops the query with Unavailable. Raises
     BadInput for a path where nothing is.
     """
-    fs, root, _ = filesystem(folder)
-    if fs.get_file_info(root).type == FileType.NotFound:
-        raise BadInput(f"{os.fspath(folder)}: no such file or folder")
+    if not isinstance(history, str):
+        raise BadInput(f"history={short(history)}: give its name as text")
+    stream = _stream(spark, folder)
     ship_package(spark)
     spark.dataSource.register(KafkaLogs)
-    options = {"path": os.fspath(folder), "history": history}
-    return spark.readStream.format(KafkaLogs.name()).options(**options).load()
+    return stream.format(KafkaLogs.name()).options(path=path_of(folder), history=history).load()
 
 
 class KafkaLogs(DataSource):

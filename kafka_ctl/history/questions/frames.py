@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, TypeAlias, overload
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, cast, overload
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -21,7 +22,8 @@ from kafka_ctl.trace.record import Recorder
 
 Records: TypeAlias = Any
 """The possible sources: a Spark DataFrame (`load`), `ImportedLogs` (`import_logs`), an Arrow table, a lab's `Trace`."""
-MOST_MINUTES = 1_000_000_000
+MOST = 1_000_000_000
+"""The largest argument of a question."""
 
 
 def frame(records: Records) -> DataFrame:
@@ -83,11 +85,16 @@ def ask(query: str, records: Records, **more: Records) -> DataFrame:
     return tables["records"].sparkSession.sql(query, **tables)  # type: ignore[arg-type]
 
 
+def number(name: str, value: object, unit: str) -> float:
+    """An argument of a question that is a number. Raises BadInput for anything else."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST:
+        raise BadInput(f"{name}={short(value)}: give a number of {unit} from 0 to {MOST}")
+    return float(value)
+
+
 def milliseconds(name: str, minutes: object) -> float:
     """An argument of a question that counts minutes. Raises BadInput for anything else."""
-    if not isinstance(minutes, (int, float)) or isinstance(minutes, bool) or not 0 <= minutes <= MOST_MINUTES:
-        raise BadInput(f"{name}={short(minutes)}: give a number of minutes from 0 to {MOST_MINUTES}")
-    return minutes * 60_000.0
+    return number(name, minutes, "minutes") * 60_000.0
 
 
 _COLUMNS = ("history", "seq", "time_ms", "actor", "action", "controller_epoch", "detail")
@@ -111,19 +118,29 @@ def with_life(records: DataFrame | pa.Table) -> DataFrame | pa.Table:
     return _known.get(records, records)
 
 
-def _by_history(elections: Iterable[_Row]) -> dict[str, list[int]]:
-    """The beginnings of later lives, of histories that have any."""
+def _by_history(elections: Iterable[_Row], lowest: Callable[[str, int], int | None]) -> dict[str, list[int]]:
+    """The beginnings of later lives, of histories that have any; `lowest` is the lowest epoch before a `seq`, or none.
+
+    That is asked only of histories in which an epoch falls.
+    """
     histories: dict[str, list[_Row]] = {}
     for record in sorted(elections, key=lambda record: record.seq):
         histories.setdefault(record.history, []).append(record)
-    return {history: found for history, messages in histories.items() if (found := beginnings(messages))}
+    fallen = {history: messages for history, messages in histories.items() if beginnings(messages)}
+    named = {history: lowest(history, messages[0].seq) or math.inf for history, messages in fallen.items()}
+    return {history: found for history in fallen if (found := beginnings(fallen[history], named[history]))}
 
 
 def _in_arrow(records: pa.Table) -> pa.Table:
+    def lowest(history: str, seq: int) -> int | None:
+        before = pc.and_(pc.equal(records["history"], history), pc.less(records["seq"], seq))
+        epochs = records.filter(pc.and_(before, pc.greater(records["controller_epoch"], 0)))["controller_epoch"]
+        return cast(int | None, pc.min(epochs).as_py())
+
     logged = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
     elections = records.filter(logged).select(_COLUMNS).to_pylist()
     lives = pa.repeat(pa.scalar(0, pa.int64()), len(records))
-    for history, begins in _by_history([_Row(row) for row in elections]).items():
+    for history, begins in _by_history([_Row(row) for row in elections], lowest).items():
         for seq in begins:
             later = pc.and_(pc.equal(records["history"], history), pc.greater_equal(records["seq"], seq))
             lives = pc.add(lives, pc.cast(later, pa.int64()))
@@ -146,11 +163,16 @@ class _Row:
 
 
 def _in_spark(records: DataFrame) -> DataFrame:
+    def lowest(history: str, seq: int) -> int | None:
+        before = (fn.col("history") == history) & (fn.col("seq") < seq) & (fn.col("controller_epoch") > 0)
+        return cast(int | None, records.where(before).agg(fn.min("controller_epoch")).collect()[0][0])
+
     none = fn.lit(0).cast("bigint")
     lives: list[tuple[str, list[int]]] = []
     if "section" not in records.columns:
         logged = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
-        lives = [*_by_history(_Row(row.asDict()) for row in records.where(logged).select(*_COLUMNS).collect()).items()]
+        rows = [_Row(row.asDict()) for row in records.where(logged).select(*_COLUMNS).collect()]
+        lives = [*_by_history(rows, lowest).items()]
     if not lives:
         return records.select("*", none.alias("life"))
     table = records.sparkSession.createDataFrame(lives, "history string, begins array<bigint>")

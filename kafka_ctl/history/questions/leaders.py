@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.frames import Records, ask, nest, without_life
+from kafka_ctl.history.questions.frames import Records, ask, nest, number, without_life
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 
 _CHANGES = """
-WITH elections AS (
+WITH named AS (  -- `begins`: the first leader, also of a topic that is created again
     SELECT history, life, topic, partition, seq, time_ms, leader, replicas[0] AS preferred,
-           lag(leader) OVER w AS previous,
-           CASE WHEN lead(seq) OVER w IS NULL THEN time_ms - first_value(time_ms) OVER w END AS lasted_ms
+           lag(leader) OVER w AS before,
+           coalesce(source = 'NewPartition', false) OR lag(seq) OVER w IS NULL AS begins
     FROM {records} WHERE kind = 'partition' AND error IS NULL AND leader >= 0
     WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
+), elections AS (
+    SELECT *, NOT begins AND leader != before AS changed,
+           CASE WHEN coalesce(lead(begins) OVER w, true)
+                THEN time_ms - last_value(CASE WHEN begins THEN time_ms END) IGNORE NULLS OVER up END AS lasted_ms
+    FROM named WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
+                      up AS (PARTITION BY history, life, topic, partition ORDER BY seq {so_far})
 ), changes AS (
-    SELECT *, coalesce(leader != previous, false) AS changed,
-           last_value(CASE WHEN leader != previous THEN previous END) IGNORE NULLS OVER (
-               PARTITION BY history, life, topic, partition ORDER BY seq
-               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS replaced
+    SELECT *, last_value(CASE WHEN begins OR changed THEN struct(if(changed, before, null) AS leader) END) IGNORE NULLS
+              OVER (PARTITION BY history, life, topic, partition ORDER BY seq
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING).leader AS replaced
     FROM elections
 )
 SELECT history, topic, partition, count(*) AS elections, count_if(changed) AS changes,
@@ -36,8 +41,8 @@ def leader_churn(records: Records) -> DataFrame:
     Columns: `history`, `topic`, `partition`; `elections` (records that name a leader, the first included),
     `changes` (elections that named another leader than the one before), `returns` (changes back to the leader
     before that: flapping), `leaders` (how many brokers ever led), `preferred_changes` (changes to the first
-    assigned replica), `hours` (from the first to the last election;
-    where ZooKeeper was wiped, those of each life of the cluster added up).
+    assigned replica), `hours` (from the first to the last election). A topic that is deleted and created again has a
+    first leader again, and so has one after ZooKeeper was wiped: nothing is compared across, and hours are added up.
     """
     return ask(_CHANGES, records)
 
@@ -209,6 +214,7 @@ def unclean_exposure(records: Records, records_per_second: float = 1000.0) -> Da
     One row each: `history`, `topic`, `partition`, `at_ms`, `seq` (of the election), `leader`, `leader_before` (null
     if none), `out_since_ms` (when the new leader had last left the ISR), `behind_ms` (from then to the election: what
     was written meanwhile is gone) and `records_at_risk`, at `records_per_second` into each partition. The last
-    three are null for a replica that never was in sync.
+    three are null for a replica that never was in sync. Raises BadInput for another rate than a number from 0 on.
     """
-    return ask(_UNCLEAN.replace("<rate>", str(float(records_per_second))), records)
+    rate = number("records_per_second", records_per_second, "records")
+    return ask(_UNCLEAN.replace("<rate>", str(rate)), records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from random import Random
 from statistics import median, quantiles
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.history.questions.departures import DEPARTURES
 from kafka_ctl.history.questions.frames import Records, ask, nest
 
@@ -148,9 +149,6 @@ def unavailability_by(records: Records, *by: str) -> DataFrame:
 
 # Bands
 
-MOST = 1000
-"""Histories that are looked at: a band needs no more, and what they hold comes here."""
-
 
 class Band(NamedTuple):
     """The range of an answer from so many clusters: 5 of 100 samples are below `low`, 5 above `high`."""
@@ -167,32 +165,39 @@ def resampled(answer: DataFrame, histories: int, sizes: Sequence[int], samples: 
 
     `answer` comes from `questions.unavailability`, from so many `histories`: those without an interval count as well.
     Clusters are drawn with replacement, `samples` times (B. Efron, Bootstrap Methods: Another Look at the Jackknife,
-    1979). Creations and intervals that did not end are left out. Raises BadInput for a size that is not a number of
+    1979). Creations and intervals that did not end are left out. The length of every other interval comes to this
+    process. Raises BadInput for another `answer`, for fewer histories than it has, for a size that is not a number of
     clusters, and for less than 20 samples.
     """
-    if samples < 20 or not sizes or min(sizes) < 1 or histories < 1:
+    if not isinstance(answer, DataFrame) or {"history", "cause", "outage_ms"} - {*answer.columns}:
+        raise BadInput(f"answer={short(answer)}: give the answer of questions.unavailability")
+    numbers = [histories, samples, seed, *(sizes if isinstance(sizes, Sequence) else [None])]
+    if {*map(type, numbers)} != {int} or samples < 20 or not sizes or min(sizes) < 1 or histories < 1:
         raise BadInput(
-            f"histories={histories}, sizes={list(sizes)}, samples={samples}: "
-            "histories must be at least 1, each size at least 1, and samples at least 20"
+            f"histories={short(histories)}, sizes={short(sizes)}, samples={short(samples)}, seed={short(seed)}: give "
+            "whole numbers; histories must be at least 1, each size at least 1, and samples at least 20"
         )
     rows = (
         answer.where("NOT cause <=> 'topic creation' AND outage_ms IS NOT NULL")
         .groupBy("history")
         .agg({"outage_ms": "collect_list"})
         .orderBy("history")
-        .limit(MOST)
-        .collect()
+        .toLocalIterator()
     )
-    found = [sorted(row[1]) for row in rows]
-    found += [[] for _ in range(min(histories, MOST) - len(found))]
+    found = [array("d", sorted(row[1])) for row in rows]
+    if len(found) > histories:
+        raise BadInput(
+            f"histories={histories}: the answer has intervals of {len(found):,}; give the number of all histories"
+        )
     chance = Random(seed)
-    return [_band(found, size, samples, chance) for size in sizes]
+    return [_band(found, histories, size, samples, chance) for size in sizes]
 
 
-def _band(found: list[list[float]], size: int, samples: int, chance: Random) -> Band:
+def _band(found: Sequence[array[float]], histories: int, size: int, samples: int, chance: Random) -> Band:
     medians, minutes = [], []
     for _ in range(samples):
-        drawn = [ms for each in chance.choices(found, k=size) for ms in each]
+        numbers = chance.choices(range(histories), k=size)
+        drawn = [ms for n in numbers if n < len(found) for ms in found[n]]
         medians.append(median(drawn) / 1000 if drawn else 0.0)
         minutes.append(sum(drawn) / 60_000 / size)
     return Band(size, _ends(medians), _ends(minutes))

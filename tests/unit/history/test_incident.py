@@ -65,6 +65,21 @@ def incident_outages(folder: Path) -> list[Outage]:
     return outages(incident(folder).replay.records)
 
 
+@pytest.mark.parametrize(("generation", "intervals"), [("0.10", 1), ("2.0", 0), ("2.4", 0)])
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_all_brokers_are_lost(generation: str, intervals: int, brokers: int) -> None:
+    """No controller is there to see it; the leader is back before the next one looks, since 2.0."""
+    run = Lab(brokers=brokers, generation=generation, seed=1)
+    run.create_topic("orders", 1, brokers)
+    run.settle()
+    for command in (run.kill, run.start):
+        for broker in range(1, brokers + 1):
+            command(broker)
+        run.run_for(120)
+        assert [(p.leader, p.isr) for p in run.partitions()] == [(1, tuple(range(1, brokers + 1)))]
+    assert len(outages(run.trace.records)) == intervals
+
+
 def test_the_controller_is_lost(tmp_path: Path, prose: Prose) -> None:
     """Its successor finds partitions without a leader."""
     run = Lab(brokers=3, generation="2.0")

@@ -140,6 +140,16 @@ def test_a_time_span(folder: Path, monkeypatch: pytest.MonkeyPatch, prose: Prose
         replay(folder, end="2001-01-01")
 
 
+def test_what_is_before_a_time_span_is_not_missing(folder: Path) -> None:
+    """Neither epochs, nor logs and brokers without a line in it."""
+    whole = replay(folder)
+    moments = sorted({record.time_ms for record in whole})
+    assert len([record for record in whole if record.action == "epoch_incremented"]) > 1
+    for ms in (moments[1], *moments[4::25], moments[-1]):
+        begin = datetime.fromtimestamp((whole.began_ms + ms) / 1000, UTC).replace(tzinfo=None)
+        assert replay(folder, begin=begin).missing == ()
+
+
 def test_holes_are_named(folder: Path, prose: Prose) -> None:
     """Lines, logs, epochs and brokers that are missing."""
     whole = replay(folder)
@@ -158,6 +168,12 @@ def test_holes_are_named(folder: Path, prose: Prose) -> None:
         replay(folder)
 
 
+def test_a_copy_of_a_log_is_named(folder: Path, prose: Prose) -> None:
+    """Both files, in the summary of what is wrong with them."""
+    shutil.copy(folder / "broker-1" / "state-change.log", folder / "broker-1" / "state-change.log.old")
+    prose("\n".join(replay(folder).missing))
+
+
 def test_an_epoch_without_logs(tmp_path: Path, prose: Prose) -> None:
     """The controller of epoch 2 left no log."""
     lab = Lab(brokers=3)
@@ -169,6 +185,25 @@ def test_an_epoch_without_logs(tmp_path: Path, prose: Prose) -> None:
     second = next(r.actor for r in lab.trace if r.action == "epoch_incremented" and r.controller_epoch == 2)
     shutil.rmtree(tmp_path / second.replace("controller", "broker"))
     prose("\n".join(replay(tmp_path).missing))
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+@pytest.mark.parametrize("broker", [1, 2, 3])
+def test_a_broker_whose_clock_is_an_hour_ahead(generation: str, broker: int, tmp_path: Path) -> None:
+    """Its epochs come late; it is the same cluster, and no epoch is missing."""
+    lab = Lab(brokers=3, seed=1, generation=generation)
+    play(lab, "create_topic orders partitions=3 replication_factor=3; settle")
+    for _ in range(4):
+        assert lab.controller is not None
+        play(lab, f"kill {lab.controller.id}; settle; start {lab.controller.id}; settle; run_for 600")
+    write_logs(lab.trace, tmp_path, packed=False)
+    for path in (tmp_path / f"broker-{broker}").iterdir():
+        path.write_text(re.sub(r"^\[2018-10-25 (\d\d)", later, path.read_text("utf-8"), flags=re.M), "utf-8")
+    assert replay(tmp_path).missing == ()
+
+
+def later(found: re.Match[str]) -> str:
+    return f"[2018-10-25 {int(found[1]) + 1:02}"
 
 
 def test_what_logs_do_not_say_is_unknown(folder: Path) -> None:
