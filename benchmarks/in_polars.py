@@ -221,14 +221,19 @@ class Questions(Departures):
         )
 
     def leader_churn(self) -> pl.LazyFrame:
-        changed = col("changed")
+        changed, lasted = col("changed"), col("time_ms").max() - col("time_ms").min()
+        once = (*BY, "times")
         return (
             self.moves()
             .filter(col("leader") >= 0)
-            .select(*BY, "seq", "time_ms", "leader", preferred=col("replicas").list.first())
-            .with_columns(previous=col("leader").shift(1).over(BY))
+            .select(*BY, "seq", "time_ms", "leader", "source", preferred=col("replicas").list.first())
+            .with_columns(times=col("source").eq_missing("NewPartition").cum_sum().over(BY))
+            .with_columns(previous=col("leader").shift(1).over(once))
             .with_columns(changed=(col("leader") != col("previous")).fill_null(False))
-            .with_columns(replaced=before(when("changed").then("previous"), BY))
+            .with_columns(
+                replaced=before(when("changed").then("previous"), once),
+                lasted=when(col("previous").is_null()).then(lasted.over(once)),
+            )
             .group_by(BY)
             .agg(
                 elections=pl.len(),
@@ -236,7 +241,7 @@ class Questions(Departures):
                 returns=(changed & (col("leader") == col("replaced"))).sum(),
                 leaders=col("leader").n_unique(),
                 preferred_changes=(changed & (col("leader") == col("preferred"))).sum(),
-                hours=(col("time_ms").max() - col("time_ms").min()) / 3_600_000,
+                hours=col("lasted").sum() / 3_600_000,
             )
         )
 
