@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable
+from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.writing import in_temporary_folder, temporary_folder
 
@@ -90,11 +90,14 @@ def spark(
 
     Tasks elsewhere need this version of Python with pyarrow (`PYSPARK_PYTHON` names it); this package is sent to them.
     """
-    with needed_for("Spark"):
-        import pandas  # noqa: F401  # without which tasks cannot run Python
+    try:
         import pyspark
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
+    except ImportError:
+        raise unavailable("Spark", "Spark needs the package pyspark: pip install 'pyspark>=4.3,<4.4'") from None
+    with needed_for("Spark"):
+        import pandas  # noqa: F401  # without which tasks cannot run Python
     # PySpark also logs every error that it raises, as JSON on stderr.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)
