@@ -18,6 +18,7 @@ from kafka_ctl.errors import BadInput, Unavailable, UnknownName
 from kafka_ctl.jupyter.launch import NAME, course_folder
 from kafka_ctl.paths import COURSE_LIST, ROOT
 from kafka_ctl.setup.bootstrap import python_of
+from tools.editions import course
 from tools.notebooks import lessons
 
 MOST = 12 << 20
@@ -65,8 +66,9 @@ def test_the_wheel_has_lessons_pages_and_pictures(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
     carried = ["notebooks/00-start-here.ipynb", *(f"notebooks/starter/{path.name}" for path in lessons())]
-    carried += ["docs/testing.md", "diagrams/failover.svg"]
+    carried += ["docs/testing.md", "diagrams/failover.svg", "tests/traces/election.txt"]
     assert {f"kafka_ctl_course/folder/{name}" for name in carried} <= names
+    assert {f"kafka_ctl_course/folder/{name}" for name in course()} == {n for n in names if "/folder/" in n}
     assert {"kafka_ctl/py.typed", "kafka_ctl/cli/help.txt"} <= names
     assert any(name.startswith("kafka_ctl/views/widget/") and name.endswith(".js") for name in names)
     assert not [name for name in names if name.startswith(("tests/", "tools/")) or "instructor" in name]
