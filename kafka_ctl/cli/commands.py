@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
@@ -450,6 +451,9 @@ def _stale(problems: Sequence[str], hint: str) -> int:
 
 def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoReturn:
     """Run one command and end the process with its exit status."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # its encoding may lack "→"
+    sys.stdin = sys.stdin or StringIO()  # a closed one, `<&-`, has no lines
     sys.exit(status(args, prog_name))
 
 

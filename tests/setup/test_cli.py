@@ -217,6 +217,21 @@ def test_a_reader_that_has_seen_enough(story: Path) -> None:
         assert process.stderr.read() == ""
 
 
+def test_an_output_without_arrows() -> None:
+    """What its encoding does not have is printed as an escape."""
+    command, environ = [sys.executable, "-m", "kafka_ctl", "demo"], {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and "\n\\u2192 Broker " in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+@pytest.mark.parametrize(("words", "ended"), [("on-call 17", 1), ("wire -", 2)])
+def test_a_closed_input_is_an_empty_one(words: str, ended: int) -> None:
+    command = ["sh", "-c", f'"$0" -m kafka_ctl {words} <&-', sys.executable]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == ended and "Traceback" not in done.stderr
+
+
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_zookeeper_runs_in_the_foreground(tmp_path: Path) -> None:
     """It prints its address, answers there, and ends with Ctrl-C."""

@@ -74,7 +74,9 @@ def test_unclean_election_where_a_partition_is_offline() -> None:
     found = drill(Lab.from_description(OFFLINE), 1, unclean="both")
     assert [(o.unclean, o.offline, o.leaders) for o in found] == [(False, 1, {3: 1}), (True, 0, {3: 2})]
     assert [found.lab(row).brokers[2].state for row in range(2)] == ["down", "down"]
-    assert "unclean election on: partitions offline 0, below min.insync.replicas 0, unclean elections 1" in found.summary
+    assert (
+        "unclean election on: partitions offline 0, below min.insync.replicas 0, unclean elections 1" in found.summary
+    )
 
 
 def test_what_is_wrong_before(prose: Prose) -> None:
