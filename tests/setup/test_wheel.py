@@ -163,7 +163,7 @@ def test_a_newer_version_keeps_what_was_written(tmp_path: Path, capsys: pytest.C
         (folder / "notebooks" / f"{name}.ipynb").write_text("mine", "utf-8")
     (folder / "notebooks" / "own.ipynb").write_text("own", "utf-8")
     given(shipped, a="a2", b="b2", c="c1", d="d1")
-    for start in (here, folder):  # the second finds nothing to do
+    for start in (here, folder, folder / "notebooks"):  # the second and the third find nothing to do
         assert course_folder(start, shipped) == folder
         beside = f"b-{version()}"
         assert read(folder) == {"a": "a2", "b": "mine", beside: "b2", "c": "mine", "d": "d1", "own": "own"}
