@@ -213,7 +213,9 @@ def incident(logs: tuple[str, ...], output: str, begin: str | None, end: str | N
     kafka-ctl incident /var/log/kafka -o report.html --from "2024-05-31 13:00" --to "2024-05-31 15:00"
     """
     from kafka_ctl.history import incident as reported
+    from kafka_ctl.views.export import PAGES, checked
 
+    checked(output, kinds=PAGES)
     found = reported(logs, begin, end)
     echo(str(found).rstrip("\n"))
     echo(f"\nwritten to {found.export(output)}")

@@ -155,7 +155,8 @@ def one_step(films: Sequence[Film], step: int) -> str:
 
 KINDS = (".svg", ".html", ".png", ".gif")
 STILLS = (".svg", ".png")
-"""The endings of a film's files, and of those of one step."""
+PAGES = (".html",)
+"""The endings of a film's files, of those of one step, and of those of a film with prose."""
 
 
 def export(
@@ -192,12 +193,12 @@ def export(
     return write_file(path, page(films, data, prose or ""))
 
 
-def checked(path: str | Path, step: int | None = None) -> Path:
+def checked(path: str | Path, step: int | None = None, kinds: Sequence[str] = KINDS) -> Path:
     """The path of a file for a film, or for one step. Raises BadInput if it is no path, or for another ending."""
     if not isinstance(path, (str, os.PathLike)):
         raise BadInput(f"cannot export {short(path)}: the path of a file is expected")
     path = Path(path)
-    if path.suffix not in (kinds := KINDS if step is None else STILLS):
+    if path.suffix not in (kinds := kinds if step is None else STILLS):
         what = short(path.name) if step is None else f"one step as {short(path.name)}"
         raise BadInput(f"cannot export {what}: the ending {short(path.suffix)} is not one of {', '.join(kinds)}")
     return path
