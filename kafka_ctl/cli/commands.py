@@ -338,8 +338,12 @@ def wire(digits: Sequence[str], answers: str | None, version: int | None, record
     is asked. Without DIGITS: which requests there are, in which versions.
     """
     if not digits:
+        if answers is not None or version is not None or records:
+            raise BadInput("--answers, --version and --records go with DIGITS")
         echo(_requests())
         return
+    if records and answers is not None:
+        raise BadInput("--answers does not go with --records: these are no response")
     text = sys.stdin.read() if list(digits) == ["-"] else " ".join(digits)
     if version is not None and answers is None:
         raise BadInput("--version goes with --answers: a request says its version itself")
