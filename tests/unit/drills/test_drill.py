@@ -202,6 +202,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
         prose(capsys.readouterr().err.strip())
     for wrong in (["--rack", "9" * 5000 + "=a"], ["--config", "a=" + "[" * 100_000], ["9" * 5000]):
         assert status(["drill", str(file), *wrong]) == 2
+    (tmp_path / "plan.json").write_text('{"version":1,', "utf-8")
+    assert status(["drill", str(file), str(tmp_path / "plan.json")]) == 2
+    assert "plan.json': The input string is not a valid JSON" in capsys.readouterr().err
     assert status(["drill", "[::1]:2181", "--rack", "1=a"]) == 2
     assert "--rack" in capsys.readouterr().err
 
