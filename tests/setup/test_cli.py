@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from browser import needs_chromium
 from labs import until_quiet
 from prose import Prose
 from rich.console import Console
@@ -155,6 +156,18 @@ def test_render_writes_a_film(run: Runner, story: Path, tmp_path: Path) -> None:
     assert "unknown view 'x'; known: cluster" in run("render", story, "-o", film, "--view", "x").err
     nowhere = run("render", story, "-o", tmp_path / "no/film.svg")
     assert nowhere.status == 2 and nowhere.err == f"kafka-ctl: {tmp_path}/no/film.svg: No such file or directory\n"
+
+
+@needs_chromium
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_picture_that_is_interrupted(story: Path, tmp_path: Path) -> None:
+    """Ctrl-C goes to the browser's driver as well; there is one line, and no picture is drawn after it."""
+    command = [sys.executable, "-m", "kafka_ctl", "render", str(story), "-o", str(tmp_path / "film.gif")]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None and "picture 0 of" in process.stderr.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        rest = [line for line in process.stderr.read().splitlines() if line and not line.startswith("picture ")]
+        assert (process.wait(60), rest) == (130, ["kafka-ctl: stopped"])
 
 
 def test_what_is_missing_ends_with_1(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
