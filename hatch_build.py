@@ -1,6 +1,6 @@
-"""What the wheel carries beside the packages: starters of the lessons, pages and pictures, for `kafka-ctl lab`.
+"""The part of the wheel beside the packages: the copy of the course that `kafka-ctl lab` gives a learner.
 
-The starters are made while the wheel is built. An editable installation has none of it, for it has the checkout; nor
+It is made while the wheel is built. An editable installation has none of it, for it has the checkout; nor
 has the site's wheel, for its pages have them.
 """
 
@@ -11,31 +11,25 @@ from tempfile import TemporaryDirectory
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FILES = ("notebooks/00-start-here.ipynb", "docs/*.md", "diagrams/*.svg")
-
 
 class CustomBuildHook(BuildHookInterface):
-    """Adds the files below `kafka_ctl_course/folder`, each at its place in the checkout."""
+    """Adds the files below `kafka_ctl_course/folder`."""
 
     def initialize(self, version: str, build_data: dict) -> None:
         """Add them to a wheel that is to be installed elsewhere."""
         if version != "standard" or "KAFKA_CTL_WITHOUT_COURSE" in os.environ:
             return
-        root = Path(self.root)
-        for pattern in FILES:
-            for path in root.glob(pattern):
-                name = path.relative_to(root).as_posix()
-                build_data["force_include"][str(path)] = f"kafka_ctl_course/folder/{name}"
         sys.path.insert(0, self.root)
-        from tools.editions import starters, text
+        from tools.editions import course
 
         self.made = TemporaryDirectory()
-        for name, book in starters().items():
+        for name, text in course().items():
             path = Path(self.made.name, name)
-            path.write_bytes(text(book).encode())
-            build_data["force_include"][str(path)] = f"kafka_ctl_course/folder/notebooks/starter/{name}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+        build_data["force_include"][self.made.name] = "kafka_ctl_course/folder"
 
     def finalize(self, version: str, build_data: dict, artifact_path: str) -> None:
-        """Remove the starters, which the wheel has."""
+        """Remove the files, which the wheel has."""
         if hasattr(self, "made"):
             self.made.cleanup()

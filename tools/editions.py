@@ -4,6 +4,7 @@
     notebooks/instructor/   for who teaches: a timing plan, the exercises with their hints, notes; nothing saved either
     notebooks/00-start-here.ipynb   its map of the lessons and its routes
     notebooks/README.md     its table of the lessons
+    a learner's copy of the course, as the wheel has it: the starters, the start page, pages, stories and pictures
 
 The two folders are not stored: the lab of a checkout, the wheel and the site make the starters for themselves. A file
 in them that a user has changed is never overwritten. With `--check` nothing is written, and which of the two stored
@@ -14,15 +15,18 @@ from __future__ import annotations
 
 import argparse
 import ast
+import posixpath
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.jupyter.launch import renewed
+from kafka_ctl.paths import ROOT
 from kafka_ctl_course import EXERCISES
 from tools.notebooks import EXERCISE, INSTRUCTOR, NOTEBOOKS, START, lessons, read, tagged, tags
 
@@ -42,6 +46,10 @@ CHECK = re.compile(r"^check\(\"(?P<name>[\d.]+)\".*", re.MULTILINE)
 """The call that judges an answer."""
 OUTSIDE = re.compile(r"\]\((\.\./[^)]*)\)")
 """A link to something outside the folder of the notebooks."""
+LINK = re.compile(r'\[([^]["]*)\]\(((?![a-z]+:)[^)\s#]+)([^)]*)\)')
+"""A link to a file: its words, the way to the file, and what follows that. Words end where a string of JSON does."""
+CARRIED = ("notebooks/00-start-here.ipynb", "docs/*.md", "docs/examples/*.*", "diagrams/*.svg", "tests/traces/*.txt")
+"""The files of the checkout that a learner's copy of the course has, too."""
 PRINTED = """
 body { font: 11pt/1.4 sans-serif; max-width: 18cm; margin: 1cm auto }
 h1 { font-size: 16pt } h2 { font-size: 12pt } code { font-size: 10pt }
@@ -276,6 +284,25 @@ def pages() -> dict[Path, str]:
     """The stored files that list the lessons, as they would be made now."""
     found = [lesson(path, read(path)) for path in lessons()]
     return {START: text(start_page(read(START), found)), README: front_page(README.read_text("utf-8"), found)}
+
+
+def course() -> dict[str, str]:
+    """The files of a learner's copy of the course, by their places in it; their links lead to others of them."""
+    paths = [path for pattern in CARRIED for path in sorted(ROOT.glob(pattern))]
+    files = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
+    files |= {f"notebooks/starter/{name}": text(book) for name, book in starters().items()}
+
+    def led(place: str, link: re.Match[str]) -> str:
+        """A link as it was, or to the starter of a lesson; where the copy has no such file, the file's name alone."""
+        words, way, rest = link.groups()
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(place), way))
+        if target in files or not (ROOT / target).exists():
+            return link[0]
+        if target.replace("notebooks/", "notebooks/starter/") in files:
+            return f"[{words}]({way.replace('notebooks/', 'notebooks/starter/')}{rest})"
+        return f"`{target}`" if target.endswith(words) else words
+
+    return {place: LINK.sub(partial(led, place), whole) for place, whole in files.items()}
 
 
 def stale() -> list[str]:

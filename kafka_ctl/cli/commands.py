@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
@@ -213,7 +214,9 @@ def incident(logs: tuple[str, ...], output: str, begin: str | None, end: str | N
     kafka-ctl incident /var/log/kafka -o report.html --from "2024-05-31 13:00" --to "2024-05-31 15:00"
     """
     from kafka_ctl.history import incident as reported
+    from kafka_ctl.views.export import PAGES, checked
 
+    checked(output, kinds=PAGES)
     found = reported(logs, begin, end)
     echo(str(found).rstrip("\n"))
     echo(f"\nwritten to {found.export(output)}")
@@ -336,8 +339,12 @@ def wire(digits: Sequence[str], answers: str | None, version: int | None, record
     is asked. Without DIGITS: which requests there are, in which versions.
     """
     if not digits:
+        if answers is not None or version is not None or records:
+            raise BadInput("--answers, --version and --records go with DIGITS")
         echo(_requests())
         return
+    if records and answers is not None:
+        raise BadInput("--answers does not go with --records: these are no response")
     text = sys.stdin.read() if list(digits) == ["-"] else " ".join(digits)
     if version is not None and answers is None:
         raise BadInput("--version goes with --answers: a request says its version itself")
@@ -451,6 +458,9 @@ def _stale(problems: Sequence[str], hint: str) -> int:
 
 def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoReturn:
     """Run one command and end the process with its exit status."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # its encoding may lack "→"
+    sys.stdin = sys.stdin or StringIO()  # a closed one, `<&-`, has no lines
     sys.exit(status(args, prog_name))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from kafka_ctl.cli.terminal import INT32, INT64, Number, of_generation
 from kafka_ctl.display import Countdown
@@ -84,11 +85,11 @@ def explore(
     kafka-ctl explore --generation 2.4 --exhaustive --brokers 3 --partitions 2 --depth 4
     kafka-ctl explore --generation 2.0 --exhaustive --depth 50 --seconds 300
     """
+    verb = "does not go" if exhaustive else "goes"
+    for name in ("seed", "steps", "near") if exhaustive else ("brokers", "partitions", "depth"):
+        if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{name} {verb} with --exhaustive")
     if exhaustive:
-        if steps is not None:
-            raise click.UsageError("--steps does not go with --exhaustive")
-        if near:
-            raise click.UsageError("--near does not go with --exhaustive")
         return _every_order(generation, brokers, partitions, depth, seconds, jobs, mutant, out)
     seconds = SECONDS if seconds is None and steps is None else seconds
     return _at_random(generation, seed, seconds, steps, jobs, mutant, near, out)

@@ -56,10 +56,15 @@ def scenarios(lab: Lab, question: Question) -> list[Scenario]:
         return [_plan("the plan", lab, _targets(question))]
     text = str(question) if isinstance(question, int) else validate.name("a drill", question).strip()
     text = f"broker {text}" if text.isdecimal() else text
-    if text.startswith("{") or (text.endswith(".json") and "\n" not in text):
-        file = not text.startswith("{")
-        plan = read_plan(_file(text) if file else text, lab.generation, check=True).partitions
-        return [_plan(f"plan {Path(text).name}" if file else "the plan", lab, plan)]
+    if text.startswith("{"):
+        return [_plan("the plan", lab, read_plan(text, lab.generation, check=True).partitions)]
+    if text.endswith(".json") and "\n" not in text:
+        whole = _file(text)
+        try:
+            return [_plan(f"plan {Path(text).name}", lab, read_plan(whole, lab.generation, check=True).partitions)]
+        except BadInput as error:
+            error.args = (f"plan {short(text)}: {error}",)
+            raise
     if text in _ANY:
         return [_kill(lab, ids) for ids in combinations(_running(lab), _ANY[text])]
     if found := _ROLLING.fullmatch(text):

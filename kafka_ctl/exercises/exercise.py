@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import dedent
 from types import CodeType, FunctionType
 from typing import Any, ClassVar, NamedTuple
 
@@ -155,8 +156,7 @@ def _returns_something(function: FunctionType) -> bool:
 def is_open(answer: object) -> bool:
     """True if there are still dots where an answer should be; in a function, among what it may return."""
     if isinstance(answer, FunctionType):
-        function = getattr(answer, "__wrapped__", answer)
-        return _has_dots(function.__code__)
+        return _has_dots(getattr(answer, "__wrapped__", answer))
     if isinstance(answer, list | tuple | set):
         return any(map(is_open, answer))
     if isinstance(answer, dict):
@@ -164,9 +164,24 @@ def is_open(answer: object) -> bool:
     return answer is ...
 
 
-def _has_dots(code: CodeType) -> bool:
+def _has_dots(function: FunctionType) -> bool:
+    """True if there are dots in a function: as a value, or as its last statement. Those of a type are no answer's."""
+    made: ast.stmt | None = None
+    with suppress(OSError, TypeError, ValueError, SyntaxError):
+        (made,) = ast.parse(dedent(inspect.getsource(function))).body
+    if not isinstance(made, ast.FunctionDef):  # a lambda, or of unknown source
+        return _code_has_dots(function.__code__)
+    nodes = [node for statement in made.body for node in ast.walk(statement)]
+    passed: list[ast.AST] = [node.value for node in nodes if isinstance(node, ast.Expr) and node is not made.body[-1]]
+    for node in nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+            passed += node.slice.elts  # tuple[int, ...]
+    return any(isinstance(each, ast.Constant) and each.value is ... and each not in passed for each in nodes)
+
+
+def _code_has_dots(code: CodeType) -> bool:
     """True if there are dots in the code of a function, or of a function or a generator expression within it."""
-    return any(each is ... or (isinstance(each, CodeType) and _has_dots(each)) for each in code.co_consts)
+    return any(each is ... or (isinstance(each, CodeType) and _code_has_dots(each)) for each in code.co_consts)
 
 
 def kind_of(example: object) -> str:

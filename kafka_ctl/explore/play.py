@@ -97,8 +97,8 @@ class Failure(NamedTuple):
 
     @property
     def kind(self) -> tuple[str, str, str | None]:
-        """Equal for what is probably the same trouble: names and numbers do not count."""
-        return self.name, re.sub(r"\d+(, \d+)*|\b[abc]\b", "N", self.text), self.known
+        """Equal for what is probably the same trouble: of one ticket, or alike but for names and numbers."""
+        return self.name, self.known or re.sub(r"\d+(, \d+)*|\b[abc]\b", "N", self.text), self.known
 
 
 class Outcome(NamedTuple):

@@ -20,7 +20,7 @@ from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace import SET, Record, details
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.views.captions import duration, listed
-from kafka_ctl.views.export import checked, export
+from kafka_ctl.views.export import PAGES, checked, export
 from kafka_ctl.views.steps import newsworthy
 
 MOST = 10
@@ -84,7 +84,7 @@ class LogReport:
 
         return export(
             self.replay,
-            checked(path),
+            checked(path, kinds=PAGES),
             ["cluster", "timeline"],
             marks=seqs,
             prose=self._prose(),

@@ -152,13 +152,14 @@ SHIPPED = ROOT / "kafka_ctl_course" / "folder"
 
 
 def course_folder(here: Path, shipped: Path = SHIPPED) -> Path:
-    """The course's folder: `here` if it is one, else `kafka-ctl-course` in it, made or renewed.
+    """The course's folder, made or renewed: the one that `here` is or is in, else `kafka-ctl-course` in `here`.
 
     BadInput where something else has that name, Unavailable where the installation has no lessons.
     """
     if not shipped.is_dir():
         raise Unavailable(f"{shipped} is missing: this installation has no lessons; install the wheel of kafka-ctl")
-    folder = here if (here / COURSE_LIST).is_file() else here / NAME
+    around = (folder for folder in (here, *here.parents) if os.path.isfile(folder / COURSE_LIST))
+    folder = next(around, here / NAME)
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise BadInput(f"{folder} is not a folder; rename it, or start the lab in another folder")
     known = _known(folder / COURSE_LIST)
@@ -251,7 +252,8 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
     Raises `BadInput` when there is no such notebook, or `port` is none or taken.
     """
     if not (root / notebook).is_file():
-        there = sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/*.ipynb"))
+        found = [*root.glob("notebooks/*.ipynb"), *root.glob("notebooks/starter/*.ipynb")]
+        there = sorted(path.relative_to(root).as_posix() for path in found)
         raise BadInput(f"no notebook {notebook}; there are: {', '.join(there) or 'none'}")
     if port is not None and not 0 < port < 65536:
         raise BadInput(f"lab: --port cannot be {short(port)}; it must be 1 to 65535, or none to have a free one chosen")

@@ -331,6 +331,12 @@ def roles(description: Description, generation: Generation, config: Config) -> B
     return BrokerRoles(down, lagging)
 
 
+def with_live(description: Description, generation: Generation, config: Config) -> Description:
+    """The description with its live brokers named, as these settings have them: with others, the same are alive."""
+    down = roles(description, generation, config).down
+    return description._replace(live=tuple(broker for broker in description.brokers if broker not in down))
+
+
 def _eligible(
     tp: TopicPartition, partition: PartitionDescription, description: Description, config: Config
 ) -> Sequence[int]:

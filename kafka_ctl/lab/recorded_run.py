@@ -15,6 +15,7 @@ from kafka_ctl.display import Rows
 from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.generation import Config, Generation
 from kafka_ctl.lab import story, validate, view
+from kafka_ctl.lab.description import with_live
 from kafka_ctl.lab.story import PAGE, REFUSED, UNTIL, Command, Link, Opening
 from kafka_ctl.lab.time_travel import OPEN, OPENED, Part, Progress, Report, Stop, moment, parts, parts_in_time, run
 from kafka_ctl.lab.validate import MAX_ID
@@ -486,6 +487,8 @@ class RecordedRun:
         if all(other is None for other in (generation, seed, config, elections, rules)):
             return self._replayed(self.story, at, note, plugins=self.plugins)
         opening = story.opening(Command(OPEN, (), self.opening), self.plugins)
+        if "described" in opening:
+            opening["described"] = with_live(opening["described"], self.generation, self.config)
         opening |= {} if elections is None else {"elections": elections}
         opening |= {} if rules is None else {"rules": rules}
         opening |= {} if generation is None else {"generation": Generation(generation)}

@@ -8,6 +8,7 @@ seconds, a GIF some more for its many pictures, and standard error says how far 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
@@ -19,7 +20,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
+from itertools import takewhile
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, cast
 
 from kafka_ctl.display import Countdown
@@ -51,19 +54,25 @@ def _draw(pictures: list[str]) -> list[bytes]:
         raise unavailable("a PNG or GIF", "PNG and GIF need Playwright: pip install playwright") from missing
     if not (program := next(filter(None, map(shutil.which, BROWSERS)), None)):
         raise Unavailable("PNG and GIF need a Chromium on PATH, for example: apt-get install chromium")
+    stopped = Event()
     with ThreadPoolExecutor(1) as thread:  # Playwright refuses a thread with a running loop: that of a notebook
-        return thread.submit(_drawn, program, pictures).result()
+        try:
+            return thread.submit(_drawn, program, pictures, stopped).result()
+        finally:
+            stopped.set()  # Ctrl-C
 
 
-def _drawn(program: str, pictures: list[str]) -> list[bytes]:
+def _drawn(program: str, pictures: list[str], stopped: Event) -> list[bytes]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
+        # Ctrl-C ends Playwright's driver as well; its loop would report that after us.
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         try:
             page, drawn = browser.new_page(), []
             chromium = page.context.new_cdp_session(page)
-            for picture in _counted(pictures):
+            for picture in takewhile(lambda _: not stopped.is_set(), _counted(pictures)):
                 width, height = (math.ceil(float(size)) for size in SIZE.findall(picture)[0])
                 size = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": False}
                 chromium.send("Emulation.setDeviceMetricsOverride", size)
@@ -155,7 +164,8 @@ def one_step(films: Sequence[Film], step: int) -> str:
 
 KINDS = (".svg", ".html", ".png", ".gif")
 STILLS = (".svg", ".png")
-"""The endings of a film's files, and of those of one step."""
+PAGES = (".html",)
+"""The endings of a film's files, of those of one step, and of those of a film with prose."""
 
 
 def export(
@@ -192,12 +202,12 @@ def export(
     return write_file(path, page(films, data, prose or ""))
 
 
-def checked(path: str | Path, step: int | None = None) -> Path:
+def checked(path: str | Path, step: int | None = None, kinds: Sequence[str] = KINDS) -> Path:
     """The path of a file for a film, or for one step. Raises BadInput if it is no path, or for another ending."""
     if not isinstance(path, (str, os.PathLike)):
         raise BadInput(f"cannot export {short(path)}: the path of a file is expected")
     path = Path(path)
-    if path.suffix not in (kinds := KINDS if step is None else STILLS):
+    if path.suffix not in (kinds := kinds if step is None else STILLS):
         what = short(path.name) if step is None else f"one step as {short(path.name)}"
         raise BadInput(f"cannot export {what}: the ending {short(path.suffix)} is not one of {', '.join(kinds)}")
     return path

@@ -145,6 +145,16 @@ def test_a_broker_is_killed_by_clicking_it(opened: Any) -> None:
     says(opened, ".kc [data-id='head:1']", "down")
 
 
+def test_a_double_click_on_a_menu_is_one_click(opened: Any) -> None:
+    """The menu closes with the first; the second does not reach what was under it, and opens no other menu."""
+    shows(opened, SETUP)
+    opened.click(".kc [data-id='head:1']", button="right")
+    opened.dblclick(".kc .menu [data-act='kill']")
+    says(opened, ".kc .script pre", "lab.kill(1)")
+    says(opened, ".kc .caption", "Broker 1 is killed")
+    assert opened.locator(".kc .menu:visible").count() == 0
+
+
 def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
     """It is played from there; what came after is kept, and a click returns to it."""
     shows(opened, KILLED)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from browser import needs_chromium
 from labs import until_quiet
 from prose import Prose
 from rich.console import Console
@@ -157,6 +158,18 @@ def test_render_writes_a_film(run: Runner, story: Path, tmp_path: Path) -> None:
     assert nowhere.status == 2 and nowhere.err == f"kafka-ctl: {tmp_path}/no/film.svg: No such file or directory\n"
 
 
+@needs_chromium
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_picture_that_is_interrupted(story: Path, tmp_path: Path) -> None:
+    """Ctrl-C goes to the browser's driver as well; there is one line, and no picture is drawn after it."""
+    command = [sys.executable, "-m", "kafka_ctl", "render", str(story), "-o", str(tmp_path / "film.gif")]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None and "picture 0 of" in process.stderr.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        rest = [line for line in process.stderr.read().splitlines() if line and not line.startswith("picture ")]
+        assert (process.wait(60), rest) == (130, ["kafka-ctl: stopped"])
+
+
 def test_what_is_missing_ends_with_1(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cure is part of the sentence."""
 
@@ -215,6 +228,21 @@ def test_a_reader_that_has_seen_enough(story: Path) -> None:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == ""
+
+
+def test_an_output_without_arrows() -> None:
+    """What its encoding does not have is printed as an escape."""
+    command, environ = [sys.executable, "-m", "kafka_ctl", "demo"], {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and "\n\\u2192 Broker " in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+@pytest.mark.parametrize(("words", "ended"), [("on-call 17", 1), ("wire -", 2)])
+def test_a_closed_input_is_an_empty_one(words: str, ended: int) -> None:
+    command = ["sh", "-c", f'"$0" -m kafka_ctl {words} <&-', sys.executable]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == ended and "Traceback" not in done.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")

@@ -1,5 +1,7 @@
 """What is made of the notebooks: fresh, without answers, and running as far as there are answers."""
 
+import json
+import posixpath
 import re
 from pathlib import Path
 
@@ -81,6 +83,21 @@ def test_links_of_an_edition_lead_somewhere(path: Path) -> None:
                 target = Path(folder, link).resolve()
                 source = notebooks.NOTEBOOKS / target.name if target.parent in made else target
                 assert link.startswith("https://") or source.exists(), f"{path.name}: {link}"
+
+
+def test_links_of_a_copy_of_the_course_stay_in_it() -> None:
+    """Each leads to a file of the copy; of one that the copy does not have, the name is left."""
+    files = editions.course()
+    for place, whole in files.items():
+        cells = json.loads(whole)["cells"] if place.endswith(".ipynb") else [{"cell_type": "markdown", "source": whole}]
+        for cell in cells if place.endswith((".ipynb", ".md")) else []:
+            prose = "".join(cell["source"]) if cell["cell_type"] == "markdown" else ""
+            for link in re.findall(r"\]\((?!https?://|#)([^)\s#]+)", re.sub(r"(?s)```.*?```", "", prose)):
+                assert posixpath.normpath(f"{place}/../{link}") in files, f"{place}: {link}"
+    index, lesson = files["docs/README.md"], files["notebooks/starter/01-electing-a-controller.ipynb"]
+    assert "[lesson 01](../notebooks/starter/01-electing-a-controller.ipynb)" in index
+    assert "[election](../tests/traces/election.txt)" in index and "- The first story, in" in index
+    assert "here `kafka_ctl/controller/failover.py`." in lesson and "](../../docs/glossary.md)" in lesson
 
 
 @every_lesson

@@ -94,9 +94,11 @@ def test_what_the_kernel_says_is_not_held_back(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_missing_notebook_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A wrong call ends with 2 and names what there is."""
-    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks/starter").mkdir(parents=True)
     write_notebook(tmp_path / "notebooks/01-one.ipynb", "1")
-    with pytest.raises(BadInput, match=re.escape("no notebook 99.ipynb; there are: notebooks/01-one.ipynb")):
+    write_notebook(tmp_path / "notebooks/starter/02-two.ipynb", "2")
+    there = "notebooks/01-one.ipynb, notebooks/starter/02-two.ipynb"
+    with pytest.raises(BadInput, match=re.escape(f"no notebook 99.ipynb; there are: {there}")):
         launch.open_lab("99.ipynb", root=tmp_path)
     assert launch.main(["notebooks/99.ipynb"]) == 2
     assert "no notebook notebooks/99.ipynb" in capsys.readouterr().err

@@ -305,6 +305,16 @@ def test_a_document_is_a_page_with_figures(checkout: Path, tmp_path: Path) -> No
     assert answers["asks"] and any(answers["whys"]) and len(answers["frames"]) > 20
 
 
+def test_equal_headings_have_addresses_of_their_own(checkout: Path, tmp_path: Path) -> None:
+    """In the page, in its list of contents, and in the search."""
+    (checkout / "CHANGES.md").write_text("# Changes\n## Fixed\nOne.\n## Fixed\nTwo.\n", encoding="utf-8")
+    sections = documents.write(tmp_path / "site")
+    page = (tmp_path / "site/CHANGES.html").read_text("utf-8")
+    for name, text in (("fixed", "One."), ("fixed-1", "Two.")):
+        assert page.count(f'id="{name}"') == page.count(f'href="#{name}"') == 1
+        assert (f"CHANGES.html#{name}", "Changes", "Fixed", text) in sections
+
+
 def film(page: str) -> Any:
     """The film of a page's first figure."""
     found = re.search(r'<script type="text/plain">(.+?)</script>', page)

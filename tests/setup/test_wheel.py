@@ -18,6 +18,7 @@ from kafka_ctl.errors import BadInput, Unavailable, UnknownName
 from kafka_ctl.jupyter.launch import NAME, course_folder
 from kafka_ctl.paths import COURSE_LIST, ROOT
 from kafka_ctl.setup.bootstrap import python_of
+from tools.editions import course
 from tools.notebooks import lessons
 
 MOST = 12 << 20
@@ -65,8 +66,9 @@ def test_the_wheel_has_lessons_pages_and_pictures(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
     carried = ["notebooks/00-start-here.ipynb", *(f"notebooks/starter/{path.name}" for path in lessons())]
-    carried += ["docs/testing.md", "diagrams/failover.svg"]
+    carried += ["docs/testing.md", "diagrams/failover.svg", "tests/traces/election.txt"]
     assert {f"kafka_ctl_course/folder/{name}" for name in carried} <= names
+    assert {f"kafka_ctl_course/folder/{name}" for name in course()} == {n for n in names if "/folder/" in n}
     assert {"kafka_ctl/py.typed", "kafka_ctl/cli/help.txt"} <= names
     assert any(name.startswith("kafka_ctl/views/widget/") and name.endswith(".js") for name in names)
     assert not [name for name in names if name.startswith(("tests/", "tools/")) or "instructor" in name]
@@ -161,7 +163,7 @@ def test_a_newer_version_keeps_what_was_written(tmp_path: Path, capsys: pytest.C
         (folder / "notebooks" / f"{name}.ipynb").write_text("mine", "utf-8")
     (folder / "notebooks" / "own.ipynb").write_text("own", "utf-8")
     given(shipped, a="a2", b="b2", c="c1", d="d1")
-    for start in (here, folder):  # the second finds nothing to do
+    for start in (here, folder, folder / "notebooks"):  # the second and the third find nothing to do
         assert course_folder(start, shipped) == folder
         beside = f"b-{version()}"
         assert read(folder) == {"a": "a2", "b": "mine", beside: "b2", "c": "mine", "d": "d1", "own": "own"}

@@ -183,6 +183,14 @@ def test_a_defect_that_needs_an_order_is_reported_with_it() -> None:
             assert defect.invariant not in [v.invariant for v in lab.violations]
 
 
+def test_a_known_violation_is_one_line() -> None:
+    """However many sentences it has: this one breaks I18 with two requests."""
+    pairs = (c for c in scenarios("2.0", 2, 1) if [line.name for line in c.commands] == ["kill", "reassign"])
+    seen = try_all(next(c for c in pairs if str(c.commands[0]) == "kill 2")._replace(depth=2))
+    shown = account(Search("2.0", 2, 1, [Round(2, 1, seen)])).splitlines()
+    assert [line.count("I18 all-agree: KAFKA-9212") for line in shown] == [0, 0, 1, 0]
+
+
 def test_what_was_seen_adds_up(prose: Prose) -> None:
     total, part = SearchCounts(), SearchCounts(1, 2, 3, 4)
     total.add(part)
@@ -223,5 +231,9 @@ def test_the_command(few: None, capsys: pytest.CaptureFixture[str], tmp_path: Pa
     out = capsys.readouterr().out
     assert "BROKEN I18 all-agree" in out and "\nlab brokers=[1,2] generation=2.4" in out
     assert [path for path in tmp_path.iterdir() if f"# written to {path}" not in out] == []
-    assert cli.status([*words, "--steps", "3"]) == 2
-    assert "does not go with --exhaustive" in capsys.readouterr().err
+    for option, value in (("--steps", "3"), ("--seed", "0"), ("--near", str(tmp_path))):
+        assert cli.status([*words, option, value]) == 2
+        assert f"{option} does not go with --exhaustive" in capsys.readouterr().err
+    for option, value in (("--brokers", "3"), ("--partitions", "1"), ("--depth", "3")):
+        assert cli.status(["explore", option, value]) == 2
+        assert f"{option} goes with --exhaustive" in capsys.readouterr().err

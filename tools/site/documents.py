@@ -113,9 +113,11 @@ def plain(words: Token) -> str:
     return "".join(" " if child.type == "softbreak" else child.content for child in words.children or ())
 
 
-def anchor(title: str) -> str:
-    """The name of a heading in an address, as code hosts make it."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+def anchors(tokens: Sequence[Token]) -> list[str]:
+    """The names of the headings in an address, as code hosts make them: equal ones are numbered from the second on."""
+    names = [re.sub(r"[^\w\- ]", "", plain(words).lower()).replace(" ", "-") for _, words in headings(tokens)]
+    before = [names[:place].count(name) for place, name in enumerate(names)]
+    return [f"{name}-{times}" if times else name for name, times in zip(names, before, strict=True)]
 
 
 def write(out: Path, files: Iterable[Path] = ()) -> list[Section]:
@@ -151,9 +153,9 @@ def _page(document: Document, known: Collection[Path], out: Path) -> str:
     if document.path.suffix != ".md":
         main, beside = f"<h1>{escape(document.name)}</h1>\n{_file(document, known, out)}", ""
     else:
-        parts = [words for token, words in headings(document.tokens) if token.tag == "h2"]
-        beside = contents((f"#{anchor(plain(words))}", plain(words)) for words in parts)
         _lead(document)
+        parts = [(token.attrGet("id"), words) for token, words in headings(document.tokens) if token.tag == "h2"]
+        beside = contents((f"#{name}", plain(words)) for name, words in parts)
         made = str(MARKDOWN.renderer.render([*_blocks(document, known, out)], MARKDOWN.options, {}))
         main = WORDS.sub(lambda words: _named(document, known, words[0]), made)
     return framed(document.title, f"<main>{main}</main>", document.root, beside)
@@ -161,8 +163,8 @@ def _page(document: Document, known: Collection[Path], out: Path) -> str:
 
 def _lead(document: Document) -> None:
     """Name the headings, and let the links lead to pages."""
-    for token, words in headings(document.tokens):
-        token.attrSet("id", anchor(plain(words)))
+    for (token, _), name in zip(headings(document.tokens), anchors(document.tokens), strict=True):
+        token.attrSet("id", name)
     for child in document.inside():
         for name in child.attrs.keys() & LINKS:
             link = str(child.attrs[name])
@@ -236,8 +238,8 @@ def _sections(document: Document) -> Iterator[Section]:
         lines = [line.removeprefix("# ") for line in document.text.splitlines() if line.startswith("# ")]
         docstring = ast.get_docstring(ast.parse(document.text)) if document.path.suffix == ".py" else "\n".join(lines)
         yield Section(document.address, document.title, document.name, docstring or "")
-    for section in sections(tokens, document.title, document.address):
-        yield section._replace(address=f"{section.address}#{anchor(section.heading)}")
+    for section, name in zip(sections(tokens, document.title, document.address), anchors(tokens), strict=True):
+        yield section._replace(address=f"{section.address}#{name}")
 
 
 def sections(tokens: Sequence[Token], page: str, address: str) -> Iterator[Section]:

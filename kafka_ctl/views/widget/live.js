@@ -329,6 +329,7 @@ class Live extends Player {
 
   // A click on a thing selects it and shows what can be done to it, where it was clicked.
   choose(name, event) {
+    if (event?.detail > 1) return;   // the second click of two: the first may have closed a menu that lay here
     const on = event?.target.closest("[data-on]")?.dataset.on;   // what travels has the menu of its broker
     super.choose(name, event);
     const thing = on ?? this.thing();

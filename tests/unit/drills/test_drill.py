@@ -62,6 +62,23 @@ def test_unclean_election_on_and_off() -> None:
     assert [(o.unclean, o.offline, o.unclean_elections) for o in found] == [(False, 1, 0), (True, 0, 1)]
 
 
+OFFLINE = """\
+Topic: orders	PartitionCount: 2	ReplicationFactor: 2	Configs:
+	Topic: orders	Partition: 0	Leader: 3	Replicas: 1,3	Isr: 1,3
+	Topic: orders	Partition: 1	Leader: none	Replicas: 2,3	Isr: 2
+"""
+
+
+def test_unclean_election_where_a_partition_is_offline() -> None:
+    """The brokers that are alive with it off are alive with it on: broker 3 is, and leads `orders-1` at once."""
+    found = drill(Lab.from_description(OFFLINE), 1, unclean="both")
+    assert [(o.unclean, o.offline, o.leaders) for o in found] == [(False, 1, {3: 1}), (True, 0, {3: 2})]
+    assert [found.lab(row).brokers[2].state for row in range(2)] == ["down", "down"]
+    assert (
+        "unclean election on: partitions offline 0, below min.insync.replicas 0, unclean elections 1" in found.summary
+    )
+
+
 def test_what_is_wrong_before(prose: Prose) -> None:
     """A partition that was offline is interrupted in every row; the summary has the state before."""
     lab = Lab(brokers=3, generation="2.4", seed=1)
@@ -185,6 +202,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
         prose(capsys.readouterr().err.strip())
     for wrong in (["--rack", "9" * 5000 + "=a"], ["--config", "a=" + "[" * 100_000], ["9" * 5000]):
         assert status(["drill", str(file), *wrong]) == 2
+    (tmp_path / "plan.json").write_text('{"version":1,', "utf-8")
+    assert status(["drill", str(file), str(tmp_path / "plan.json")]) == 2
+    assert "plan.json': The input string is not a valid JSON" in capsys.readouterr().err
     assert status(["drill", "[::1]:2181", "--rack", "1=a"]) == 2
     assert "--rack" in capsys.readouterr().err
 

@@ -162,8 +162,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
     one, two = ((tmp_path / f"{name}.html").read_bytes() for name in ("one", "two"))
     assert one == two
     assert not re.search(rb"""(?:src|href)=["']?https?:|@import|url\(http""", one)
-    assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / "report.pdf")]) == 2
-    prose(capsys.readouterr().err.rpartition("kafka-ctl: ")[2].strip())
+    for name in ("report.pdf", "report.svg"):
+        assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / name)]) == 2
+        reported = capsys.readouterr()
+        assert not reported.out  # a wrong ending is reported before the logs are read
+        prose(reported.err.rpartition("kafka-ctl: ")[2].strip())
     some = ["--from", "2018-10-25 00:00:01", "--to", "2018-10-26"]
     assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / "report.html"), *some]) == 0
     assert "from 2018-10-25 00:00:0" in capsys.readouterr().out
