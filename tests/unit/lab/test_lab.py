@@ -262,6 +262,12 @@ def test_a_closed_lab_says_so(prose: Prose, lab: Lab) -> None:
 def test_looking_for_what_is_not_there(prose: Prose, lab: Lab) -> None:
     with prose.refused(UnknownName):
         lab.partition("orders", 2)
+    for error in (UnknownName, KeyError):
+        with prose.refused(error):
+            lab.brokers[99]
+        with prose.refused(error):
+            lab.znodes()["/controler"]
+    assert lab.brokers.get(99) is None
 
 
 # Looking
