@@ -10,7 +10,7 @@
       IdentityError                a broker's id is not known; `code` is Kafka's name for why
       BadInput                     a command, story, description or configuration cannot be understood
         UnknownName                  a broker, topic, partition or option that does not exist
-          UnknownKey                   the same as a key of a dictionary: a KeyError, too
+          UnknownKey                   a key that a table does not have; also a KeyError
         ApiException                 what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
       Unavailable                  something needed is missing: Java, a server, a package, the network
       ConditionNotMet              `run_until` or `settle` gave up before its condition held
@@ -142,7 +142,7 @@ class UnknownName(BadInput):
 
 
 class UnknownKey(UnknownName, KeyError):
-    """The same where a dictionary is asked; also a KeyError, as of any dictionary."""
+    """A key that a table does not have; also a KeyError."""
 
     __str__ = KafkaCtlError.__str__  # a KeyError would quote the text
 
