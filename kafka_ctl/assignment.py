@@ -19,7 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, zip_longest
 from random import Random
 
-from kafka_ctl.errors import ApiException, BadInput
+from kafka_ctl.cluster import broker_ids
+from kafka_ctl.errors import ApiException, BadInput, short
 
 
 def assign(
@@ -39,9 +40,9 @@ def assign(
     first distance of followers, `start` again if not given. Kafka draws both; here `rng` draws them if it is
     given, and without it they are 0, so that equal calls have equal results. `racks` gives the rack of every
     broker, or of none. Raises BadInput, in Kafka's words, for counts below 1, too few brokers, and racks that
-    only some brokers have.
+    only some brokers have; in ours for an id that is given twice, and for brokers or racks of another form.
     """
-    ids = sorted(set(brokers))
+    ids = _ids(brokers)
     _check(ids, partitions, replication_factor)
     rack_of = _racks(ids, racks)
     if start is None:
@@ -79,10 +80,18 @@ def add_partitions(
         raise BadInput(
             f"The number of partitions for a topic can only be increased: {total} asked, {len(existing)} are there"
         )
-    ids = sorted(set(brokers))
+    ids = _ids(brokers)
     leader = existing[0][0]
     start = next((place for place, broker in enumerate(ids) if broker >= leader), 0)
     return assign(ids, total - len(existing), len(existing[0]), start=start, first_partition=len(existing), racks=racks)
+
+
+def _ids(brokers: Iterable[int]) -> list[int]:
+    """The brokers by id. Raises BadInput where one is given twice."""
+    ids = sorted(broker_ids("brokers", brokers))
+    if len(set(ids)) < len(ids):
+        raise BadInput(f"brokers={short(ids)}: an id is given twice")
+    return ids
 
 
 def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
@@ -98,6 +107,8 @@ def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
 
 def _racks(ids: list[int], racks: Mapping[int, str | None] | None) -> dict[int, str]:
     """The rack of every broker; empty when no broker has one."""
+    if racks is not None and not isinstance(racks, Mapping):
+        raise BadInput(f"racks cannot be {short(racks)}; it must be a mapping, {{...}}")
     known = {broker: rack for broker in ids if (rack := (racks or {}).get(broker)) is not None}
     if known and len(known) < len(ids):
         missing = ", ".join(str(broker) for broker in ids if broker not in known)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kafka_ctl.errors import BadInput, short
+
 NO_LEADER = -1
 """The leader of a partition that has none."""
 LEADER_DURING_DELETE = -2
@@ -107,7 +109,10 @@ class ReplicaAssignment(NamedTuple):
         return bool(self.adding or self.removing)
 
     def reassign_to(self, target: Iterable[int]) -> ReplicaAssignment:
-        """The assignment on the way to `target`: target first, then what is still to leave."""
+        """The assignment on the way to `target`: target first, then what is still to leave.
+
+        As Kafka's `reassignTo` it checks nothing: no replicas and duplicates are refused before it is asked.
+        """
         wanted = tuple(target)
         full = tuple(dict.fromkeys((*wanted, *self.origin)))
         return ReplicaAssignment(
@@ -115,6 +120,13 @@ class ReplicaAssignment(NamedTuple):
             adding=tuple(r for r in full if r not in self.origin),
             removing=tuple(r for r in full if r not in wanted),
         )
+
+
+def broker_ids(what: str, value: object) -> tuple[int, ...]:
+    """The given broker ids; BadInput for what is not several, such as one id."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise BadInput(f"{what} cannot be {short(value)}; they must be broker ids, such as [1, 2, 3]")
+    return tuple(value)
 
 
 def parse_int(text: str) -> int | None:

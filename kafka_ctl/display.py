@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
+from kafka_ctl.errors import UnknownKey
 from kafka_ctl.visible import visible
 
 T = TypeVar("T", bound=tuple[object, ...])
@@ -135,3 +136,9 @@ class Rows(Shown, list[T]):
 
 class KeyedRows(Shown, dict[K, V]):
     """A dictionary of tuples, shown as a table; all else is as of a dictionary. A subclass names the columns."""
+
+    key: str
+    """The name of a key in an error."""
+
+    def __missing__(self, key: K) -> V:
+        raise UnknownKey(self.key, key, self)

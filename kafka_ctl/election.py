@@ -24,6 +24,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from kafka_ctl.cluster import broker_ids
+
 
 class ElectionType(StrEnum):
     """The kinds of requested elections: of the first assigned replica, or of any live one, in sync or not.
@@ -109,7 +111,7 @@ def controlled_shutdown_leader(
     down (Kafka 1.1 to 2.0 left these out, KAFKA-7482).
     Kafka 2.0.1: controller/PartitionStateMachine.scala, controlledShutdownPartitionLeaderElection
     """
-    leaving = frozenset(shutting_down)
+    leaving = frozenset(broker_ids("shutting_down", shutting_down))
     staying = tuple(replica for replica in isr if replica not in leaving)
     leader = first_of(assignment, staying, live)
     return None if leader is None else Election(leader, staying)

@@ -10,6 +10,7 @@
       IdentityError                a broker's id is not known; `code` is Kafka's name for why
       BadInput                     a command, story, description or configuration cannot be understood
         UnknownName                  a broker, topic, partition or option that does not exist
+          UnknownKey                   a key that a table does not have; also a KeyError
         ApiException                 what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
       Unavailable                  something needed is missing: Java, a server, a package, the network
       ConditionNotMet              `run_until` or `settle` gave up before its condition held
@@ -138,6 +139,12 @@ class UnknownName(BadInput):
             listing = "nearest known"
             names = difflib.get_close_matches(str(asked)[:100], names, NEAREST, cutoff=0)
         super().__init__(f"unknown {what} {short(asked)}; {listing}: {', '.join(names) or 'none'}")
+
+
+class UnknownKey(UnknownName, KeyError):
+    """A key that a table does not have; also a KeyError."""
+
+    __str__ = KafkaCtlError.__str__  # a KeyError would quote the text
 
 
 class ApiException(BadInput):

@@ -81,6 +81,8 @@ class PartitionRows(Rows[PartitionRow]):
 class BrokerTable(KeyedRows[int, Broker]):
     """Registered brokers by id, shown as a table."""
 
+    key = "broker"
+
     def table(self) -> Table:
         """A row for each broker."""
         return table(Broker._fields, self.values(), len(self))

@@ -223,7 +223,8 @@ class NoLeavingBrokerIsAdded(Invariant):
             return
         for replica in new.isr:
             if replica not in old.isr and (replica in self.facts.shutting_down or replica not in self.facts.registered):
-                text = f"broker {replica} was added to the ISR of {tp} though it is leaving"
+                why = "shutting down" if replica in self.facts.shutting_down else "not registered in ZooKeeper"
+                text = f"broker {replica} was added to the ISR of {tp} though it is {why}"
                 self.broken(record, text, Subject(tp, replica))
 
 

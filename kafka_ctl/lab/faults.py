@@ -166,7 +166,10 @@ class Faults(Commands):
 
     @command
     def lag(self, broker: int, topic: str, partition: int) -> None:
-        """Let a follower fall behind: after `replica.lag.time.max.ms` its leader takes it out of the ISR."""
+        """Let a follower fall behind: after `replica.lag.time.max.ms` its leader takes it out of the ISR.
+
+        A leader falls behind as soon as it follows another one.
+        """
         process, known = self._broker(broker, "lag", running=True), self.partition(topic, partition)
         tp = TopicPartition(topic, partition)
         if broker not in known.replicas:

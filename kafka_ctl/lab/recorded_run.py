@@ -475,7 +475,7 @@ class RecordedRun:
         the fork then gets the same commands, and stops as long after the last of them as `at` is here. The story is
         replayed for it, some 70,000 records a second, also where a `settle` of it was not met: where that takes long,
         `progress` is called with how many records there are and how many there will be; without it, a line on standard
-        error says so every two seconds.
+        error says so every two seconds. Raises BadInput, with the line of `story`, for a command that is refused there.
         """
         self._require_memory_world("fork")
         if at is not None and not validate.integer("at", at) < len(self.trace):
@@ -494,7 +494,8 @@ class RecordedRun:
         opening |= {} if generation is None else {"generation": Generation(generation)}
         opening |= {} if seed is None else {"seed": seed}
         opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
-        return self._played(opening, parts_in_time(self.commands, self.trace.records, at), note)
+        lines = [command._replace(line=number) for number, command in enumerate(self.commands, 2)]
+        return self._played(opening, parts_in_time(lines, self.trace.records, at), note)
 
     def back(self, n: int = 1, progress: Report | None = None) -> None:
         """Undo the last `n` moments that left records (see `step`): this lab is again as it was before them.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
 from typing import Any, TypeVar, cast
 
-from kafka_ctl.cluster import TopicPartition, parse_int
+from kafka_ctl.cluster import TopicPartition, broker_ids, parse_int
 from kafka_ctl.errors import ApiException, BadInput, UnknownName, short
 from kafka_ctl.generation import Config, Generation
 
@@ -99,9 +99,7 @@ def mapping(what: str, value: object) -> Mapping[Any, object]:
 
 def replicas(what: str, value: object) -> tuple[int, ...]:
     """Broker ids, the preferred leader first."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise BadInput(f"{what} cannot be {short(value)}; they must be broker ids, such as [1, 2, 3]")
-    return tuple(integer(f"a broker id among {what}", broker, 0, MAX_ID) for broker in value)
+    return tuple(integer(f"a broker id among {what}", broker, 0, MAX_ID) for broker in broker_ids(what, value))
 
 
 def assignment(what: str, value: object) -> dict[int, tuple[int, ...]]:

@@ -37,6 +37,8 @@ Znodes = dict[str, tuple[bytes, int, int]]
 class ZnodeTable(KeyedRows[str, tuple[bytes, int, int]]):
     """Znodes by path, shown as a table."""
 
+    key = "znode"
+
     def table(self) -> Table:
         """A row for each znode; its data as text."""
         rows = ((path, data, version, f"{owner:#x}" if owner else "") for path, (data, version, owner) in self.items())
@@ -141,6 +143,8 @@ class BrokerView(NamedTuple):
 
 class BrokerTable(KeyedRows[int, BrokerView]):
     """Brokers by id, shown as a table."""
+
+    key = "broker"
 
     def table(self) -> Table:
         """A row for each broker; its metadata cache is left out."""

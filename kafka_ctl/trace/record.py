@@ -14,7 +14,7 @@ from typing import NamedTuple, Self, TypedDict, overload
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.display import table
-from kafka_ctl.errors import UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 
 CAUSE: ContextVar[int | None] = ContextVar("cause", default=None)
 """The `seq` of the record whose consequences the current task is carrying out."""
@@ -33,6 +33,9 @@ KINDS = (
     "fault",
     "violation",
 )
+
+NUMBERS = ("seq", "time_ms", "partition", "broker", "leader", "leader_epoch", "zk_version", "controller_epoch", "cause")
+"""The columns of one number."""
 
 SET = "set"
 """The action of a `partition` or `replica` record without a move: a new controller's machine begins with this state."""
@@ -91,6 +94,21 @@ def numbered(records: Sequence[Record], seq: int) -> Record | None:
     """The record with this `seq`; None where it is not among them. They are in the order of `seq`."""
     place = bisect_left(records, seq, key=attrgetter("seq"))
     return records[place] if place < len(records) and records[place].seq == seq else None
+
+
+def _values(column: str, given: object) -> set[object] | frozenset[object]:
+    """The wanted values of a column; UnknownName or BadInput for what no record has there."""
+    if column not in Record._fields:
+        raise UnknownName("trace column", column, Record._fields)
+    if isinstance(given, (list, dict)):
+        raise BadInput(f"{column} cannot be {short(given)}; it must be a value, or a set of values")
+    values = given if isinstance(given, (set, frozenset)) else {given}
+    if column == "kind" and (unknown := values - set(KINDS)):
+        raise UnknownName("trace kind", min(unknown, key=str), KINDS)
+    texts = [value for value in values if isinstance(value, str)]
+    if column in NUMBERS and texts:
+        raise BadInput(f"{column} cannot be {short(min(texts))}; it must be a number")
+    return values
 
 
 def extent(records: Sequence[Record]) -> str:
@@ -204,10 +222,9 @@ class Recorder(Sequence[Record]):
         """The records from `seq` start up to (not including) stop whose columns have these values.
 
         A value may be a set of values: `trace.slice(kind={"partition", "replica"}, topic="orders")`.
+        Raises UnknownName for another column or kind, BadInput for a value that no record can have.
         """
-        wanted = {name: value if isinstance(value, (set, frozenset)) else {value} for name, value in columns.items()}
-        if unknown := wanted.keys() - set(Record._fields):
-            raise UnknownName("trace column", sorted(unknown)[0], Record._fields)
+        wanted = {name: _values(name, value) for name, value in columns.items()}
         picked = self.records
         if start > 0 or stop is not None:
             picked = [r for r in picked if r.seq >= start and (stop is None or r.seq < stop)]

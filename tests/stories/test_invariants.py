@@ -187,6 +187,14 @@ def test_a_broker_with_a_lost_disk_takes_no_replica_and_that_is_known(generation
     assert moved(Generation("2.4").but(announces_new_replicas=True)) == []
 
 
+def test_why_a_broker_was_not_to_be_added_to_an_isr(prose: Prose) -> None:
+    """It is in a controlled shutdown when its leader adds broker 2; another story has one that is not registered."""
+    with mutant("everybody-is-in-sync"), Lab(brokers=3) as lab:
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2, 3]})
+        play(lab, "kill 2; settle; start 2; run_for 0.25; shutdown 3")
+        prose(*(violation.text for violation in lab.violations if violation.invariant == "I15"))
+
+
 def test_nobody_wants_leaders_back_on_a_disk_that_failed() -> None:
     """The only copy is unreadable: however often the balance is checked, its broker cannot lead."""
     config = {"leader.imbalance.check.interval.seconds": 10}

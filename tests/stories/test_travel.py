@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from labs import until_quiet
+from labs import play, until_quiet
 from prose import Prose
 
-from kafka_ctl.errors import BadInput, ConditionNotMet, UnknownName
+from kafka_ctl.errors import ApiException, BadInput, ConditionNotMet, UnknownName
 from kafka_ctl.lab import time_travel
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.lab import Lab
@@ -91,6 +91,16 @@ def test_a_fork_with_changes_gets_the_same_commands_for_as_long(lab: Lab) -> Non
         assert other.now * 1000 == pytest.approx(lab.trace[at].time_ms, abs=50)
         with Lab.replay(other.story) as again:
             assert again.trace.records == other.trace.records
+
+
+@pytest.mark.parametrize("changes", [{"generation": "0.10"}, {"config": {"delete.topic.enable": False}}], ids=str)
+def test_a_fork_names_the_command_that_is_refused(prose: Prose, changes: dict[str, Any]) -> None:
+    """The topic is deleted in one run and not in the other, as its line of the story says."""
+    with Lab(brokers=2) as lab:
+        play(lab, "create_topic t; settle; delete_topic t; settle; create_topic t; settle")
+        with prose.refused(ApiException):
+            lab.fork(**changes)
+        assert lab.story.splitlines()[5] == "create_topic t"
 
 
 def test_a_fork_of_a_fork_keeps_its_stops(lab: Lab) -> None:

@@ -1,12 +1,14 @@
 """Replica assignment: against Kafka's own results, and for what an even spread means."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prose import Prose, source
 
 from kafka_ctl.assignment import add_partitions, assign
 from kafka_ctl.errors import BadInput
@@ -126,6 +128,22 @@ def test_a_dead_first_leader_is_replaced_by_the_next_higher() -> None:
     """The start is the first live broker from partition 0's leader on, and the lowest if none is higher."""
     assert add_partitions({0: [2, 3]}, 2, [1, 3, 4])[1][0] == 4
     assert add_partitions({0: [9, 1]}, 2, [1, 3, 4])[1][0] == 3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: assign(3, 2, 2),
+        lambda: add_partitions({0: [1]}, 2, "12"),
+        lambda: assign([1, 1, 2], 2, 2),
+        lambda: assign([1, 2, 3], 2, 2, racks=["a", "b", "c"]),
+    ],
+    ids=source,
+)
+def test_wrong_arguments(prose: Prose, call: Callable[[], object]) -> None:
+    """The error names the argument and its form."""
+    with prose.refused(BadInput):
+        call()
 
 
 @pytest.mark.parametrize(

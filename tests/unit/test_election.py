@@ -8,9 +8,11 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prose import Prose
 
 from kafka_ctl import election
 from kafka_ctl.election import Election
+from kafka_ctl.errors import BadInput
 
 TABLES = Path(__file__).parents[1] / "data" / "elections.txt"
 FUNCTIONS = {
@@ -112,6 +114,13 @@ def test_any_iterable_will_do(assignment: list, isr: list, live: list) -> None:
     assert election.controlled_shutdown_leader(iter(assignment), iter(isr), iter(live), iter(live[:1])) == (
         election.controlled_shutdown_leader(assignment, isr, live, live[:1])
     )
+
+
+def test_the_brokers_shutting_down_are_ids(prose: Prose) -> None:
+    """Not a single id."""
+    for elect in (election.controlled_shutdown_leader, election.head_of_isr):
+        with prose.refused(BadInput):
+            elect([1, 2, 3], [1, 2, 3], {1, 2, 3}, 1)
 
 
 @given(brokers, brokers, brokers)

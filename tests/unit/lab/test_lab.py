@@ -176,6 +176,15 @@ def test_a_lagging_follower_leaves_the_isr_and_comes_back(lab: Lab) -> None:
     assert lab.partition("orders", 0).isr == (1, 2, 3)
 
 
+def test_a_leader_falls_behind_when_it_follows(lab: Lab) -> None:
+    until_quiet(lab.lag, 1, "orders", 0)
+    assert lab.partition("orders", 0).isr == (1, 2, 3)
+    until_quiet(lab.reassign, {"orders-0": [2, 1, 3]})
+    until_quiet(lab.elect_preferred)
+    lab.run_for(20)
+    assert (lab.partition("orders", 0).leader, sorted(lab.partition("orders", 0).isr)) == (2, [2, 3])
+
+
 def test_topics_come_grow_move_and_go(lab: Lab) -> None:
     until_quiet(lab.add_partitions, "orders", 4)
     assert len(lab.partitions()) == 4
@@ -262,6 +271,12 @@ def test_a_closed_lab_says_so(prose: Prose, lab: Lab) -> None:
 def test_looking_for_what_is_not_there(prose: Prose, lab: Lab) -> None:
     with prose.refused(UnknownName):
         lab.partition("orders", 2)
+    for error in (UnknownName, KeyError):
+        with prose.refused(error):
+            lab.brokers[99]
+        with prose.refused(error):
+            lab.znodes()["/controler"]
+    assert lab.brokers.get(99) is None
 
 
 # Looking

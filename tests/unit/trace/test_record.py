@@ -7,7 +7,7 @@ from labs import play, until_quiet
 from prose import Prose
 
 from kafka_ctl import Lab
-from kafka_ctl.errors import UnknownName
+from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import CAUSE, KINDS, SET, Record, Trace
 
@@ -152,9 +152,15 @@ def test_slices_by_column() -> None:
     assert trace.slice(kind="zk").history == trace.history
 
 
-def test_an_unknown_column_lists_the_known_ones(prose: Prose) -> None:
-    with prose.refused(UnknownName):
-        some().slice(colour="red")
+@pytest.mark.parametrize(
+    "columns",
+    [{"colour": "red"}, {"kind": "zookeeper"}, {"kind": {"Request"}}, {"kind": ["zk"]}, {"broker": "1"}],
+    ids=str,
+)
+def test_a_slice_that_cannot_be(prose: Prose, columns: dict[str, object]) -> None:
+    """An unknown column or kind, a list instead of a set, a broker that is no number: never an empty slice."""
+    with prose.refused(BadInput):
+        some().slice(**columns)
 
 
 def test_a_slice_of_a_slice_keeps_its_numbers() -> None:
