@@ -313,7 +313,7 @@ class Deletion(Area):
     partitions_leave_first: bool = _field("KAFKA-6753", False, False, True,
         doc="partitions leave the state machine when the deletion of their topic begins, not when it ends")
     deletion_waits_for_reassignment: bool = _field("linkedin/kafka#14", False, False, False,
-        doc="the deletion of a topic waits for its reassignment; in every release the check comes too early to matter")
+        doc="the deletion of a topic waits for its reassignment; in every release only a new controller holds it back")
 
 
 class Shutdown(Area):

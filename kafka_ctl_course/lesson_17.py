@@ -9,8 +9,9 @@ from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import KafkaCtlError, short
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
 from kafka_ctl.exercises.implement import Compute
-from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.operate import WAITS, Operate, down
 from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import find
 from kafka_ctl_course import lesson_02
@@ -42,7 +43,10 @@ def safe(lab: Lab) -> str | None:
     if any(violation.invariant == "I4" for violation in lab.violations):
         return None
     leader = lab.partition("orders", 0).leader
-    return f"every acknowledged record is there. {f'Broker {leader} leads' if leader >= 0 else 'No broker leads'}."
+    leads = f"Broker {leader} leads" if leader >= 0 else "No broker leads"
+    if leader in down(lab):
+        leads = f"ZooKeeper still names broker {leader}, which is down"
+    return f"every acknowledged record is there. {leads}."
 
 
 # 3: leaders that do not lead
@@ -98,12 +102,11 @@ class OwnStory(Exercise):
         """Play the story twice."""
         if not isinstance(answer, str) or not answer.strip():
             return Verdict(False, f"{short(answer)} is not a story; give its commands as text, one a line.")
-        lines = [line for line in answer.splitlines() if line.strip()]
-        given = [line for line in lines if line.split()[0] not in ("settle", "run_for", "step")]
-        if len(given) > MOST:
-            return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
-        text = self.opening + "\n".join(lines) + "\n"
+        text = f"{self.opening}{answer}\n"
         try:
+            given = [each for each in story.parse(answer) if each.name not in WAITS]
+            if len(given) > MOST:
+                return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
             with Lab.replay(text) as broken:
                 broken.settle()
                 with broken.fork(generation=self.sound) as sound:
@@ -159,7 +162,9 @@ EXERCISES: tuple[Exercise, ...] = (
         most=3,
         remarks={
             "kill 1": "Broker 2 was in sync: it has what was acknowledged.",
-            "kill 2": "Broker 1 leads on, and what it acknowledges now is on its disk alone.",
+            "kill 2": lambda lab: (
+                None if 1 in down(lab) else "Broker 1 leads on, and what it acknowledges now is on its disk alone."
+            ),
             "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
             "bounce": "The follower came back and copied everything again. From which broker?",
             "delete_topic": "What was deleted on request is not lost.",

@@ -24,7 +24,7 @@ log NAME [BROKER] [PATTERN]                            lines of server, client, 
 start 3, heal, run_for 60 ...                          commands of a story, within the budget
 causes                                                 the causes that an answer can name
 answer CAUSE COMPONENT                                 close the incident: answer broker-down 3
-link, quit                                             its address; leave it open"""
+page, link, quit                                       its page again, its address; leave it open"""
 
 
 @click.command("on-call")
@@ -67,7 +67,7 @@ def on_call(seed: str | None, logs_only: bool, day: datetime | None) -> int:
 
 def _reply(incident: Incident, line: str) -> object:
     """The reply to one line."""
-    from kafka_ctl.incidents.incident import CAUSES, LOOKS
+    from kafka_ctl.incidents.incident import CAUSES, LOGS, LOOKS
 
     words = shlex.split(line)
     match words:
@@ -75,13 +75,17 @@ def _reply(incident: Incident, line: str) -> object:
             return HELP
         case ["causes"]:
             return "\n".join(f"{name:<18}  {meaning}" for name, meaning in CAUSES.items())
+        case ["page"]:
+            return incident.page
         case ["link"]:
             return incident.link()
         case ["answer", cause, component]:
             return f"{incident.answer(cause, component)}\n{incident.solution()!r}"
         case ["answer", *_]:
             raise BadInput("an answer has a cause and a component: answer broker-down 3")
-        case ["log", name, *rest]:
+        case ["log"]:
+            raise BadInput(f"a log has a name, one of {', '.join(LOGS)}: log server 3")
+        case ["log" | "logs", name, *rest]:
             broker = int(rest.pop(0)) if rest and rest[0].isdecimal() else None
             return repr(incident.logs(name, broker, " ".join(rest)))
         case [name, *rest] if name in LOOKS:

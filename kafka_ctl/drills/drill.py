@@ -314,7 +314,12 @@ def copy(lab: Lab, scenario: Scenario) -> Outcome:
         try:
             return play(other, scenario)
         except BadInput as error:
-            raise BadInput(f"{scenario.name}: {error}") from None
+            raise BadInput(_refusal(scenario, error)) from None
+
+
+def _refusal(scenario: Scenario, error: BaseException) -> str:
+    """The text of an error behind the name of its scenario; a call that begins both is named once."""
+    return f"{scenario.name}: {str(error).removeprefix(f'{scenario.name.split()[0]}: ')}"
 
 
 def _forked(lab: Lab, scenario: Scenario) -> Outcome:
@@ -327,7 +332,7 @@ def _forked(lab: Lab, scenario: Scenario) -> Outcome:
         try:
             found = play(lab, scenario)
         except BaseException as error:
-            found = f"{scenario.name}: {error}"
+            found = _refusal(scenario, error)
         finally:
             with os.fdopen(writer, "wb") as file:
                 pickle.dump(found, file)

@@ -36,6 +36,7 @@ from kafka_ctl.trace.timing import OPERATIONS
 Question = int | str | Mapping[object, object]
 FORMS = ("broker 3", "rack b", "any one", "any two", "any rack", "rolling restart 3,1,2", "a plan", "a story's command")
 SETTLE = "settle"
+DELETIONS = "/admin/delete_topics/"
 _ROLLING = re.compile(r"rolling restart\b\s*((?:\d{1,10}(?:[\s,]+|$))*)")
 _ANY = {"any one": 1, "any one broker": 1, "any two": 2, "any two brokers": 2}
 
@@ -155,7 +156,11 @@ def _commands(text: str) -> Scenario:
 
 
 class Outcome(NamedTuple):
-    """The state of the cluster after one scenario: numbers of partitions, seconds of the lab's clock, and counts."""
+    """The state of the cluster after one scenario: numbers of partitions, seconds of the lab's clock, and counts.
+
+    Partitions of a topic whose deletion is asked for are left out, as in Kafka's gauges. Kafka 2.0.1:
+    controller/KafkaController.scala, updateMetrics.
+    """
 
     scenario: Scenario
     unclean: bool
@@ -207,13 +212,17 @@ def play(lab: Lab, scenario: Scenario) -> Outcome:
     records = lab.trace.records[start:]
     for record in records:
         watched.take(record)
-    partitions, brokers = lab.partitions(), lab.world.brokers
+    partitions, brokers, znodes = lab.partitions(), lab.world.brokers, lab.znodes()
     led = Counter(p.leader for p in partitions)
     ended = max((r.time_ms for r in records if _acts(r)), default=began)
     return Outcome(
         scenario,
         bool(lab.config["unclean.leader.election.enable"]),
-        sum(p.leader not in brokers or brokers[p.leader].state == "down" for p in partitions),
+        sum(
+            p.leader not in brokers or brokers[p.leader].state == "down"
+            for p in partitions
+            if DELETIONS + p.topic not in znodes
+        ),
         watched.most_below,
         len(watched.interrupted),
         round(watched.longest / 1000, 3),
@@ -251,10 +260,14 @@ def _acts(record: Record) -> bool:
 
 
 class Watched:
-    """Partitions without a leader, or below `min.insync.replicas`, while records pass by."""
+    """Partitions without a leader, or below `min.insync.replicas`, while records pass by.
+
+    A topic is left out from the moment when its deletion is asked for.
+    """
 
     def __init__(self, lab: Lab) -> None:
-        partitions, znodes, usual = lab.partitions(), lab.znodes(), int(lab.config["min.insync.replicas"])
+        znodes, usual = lab.znodes(), int(lab.config["min.insync.replicas"])
+        partitions = [p for p in lab.partitions() if DELETIONS + p.topic not in znodes]
         min_isr = cache(lambda topic: view.min_isr(znodes, topic, usual))
         self.leaders: dict[Key, int] = {(p.topic, p.partition): p.leader for p in partitions}
         self.least: dict[Key, int] = {(p.topic, p.partition): min_isr(p.topic) for p in partitions}
@@ -266,6 +279,7 @@ class Watched:
         self.interrupted = {key for key, leader in self.leaders.items() if leader == NO_LEADER or leader in self.down}
         self.longest = self.total = self.silent = 0.0
         self.killed: dict[int, float] = {}
+        self.deletes = bool(lab.config["delete.topic.enable"])
 
     def _is_below(self, key: Key, isr: Iterable[int]) -> bool:
         return self.leaders[key] != NO_LEADER and len(tuple(isr)) < self.least[key]
@@ -273,6 +287,7 @@ class Watched:
     def take(self, record: Record) -> None:
         """Take one record into account."""
         action, broker = record.action, record.broker if record.broker is not None else number_of(record.actor)
+        path = record.path or ""
         ends = (record.kind, action) in (("fault", "kill"), ("broker", "stopped")) and record.topic is None
         if broker is not None and ends:
             self._ended(broker, record.time_ms, action)
@@ -282,8 +297,10 @@ class Watched:
             owner = number_of(record.detail or "")
             if owner in self.killed:
                 self.silent = max(self.silent, record.time_ms - self.killed.pop(owner))
-        elif record.kind == "zk" and action == "set" and (record.path or "").endswith("/state"):
+        elif record.kind == "zk" and action == "set" and path.endswith("/state"):
             self._written(record)
+        elif (record.kind, action, record.error) == ("zk", "create", None) and path.startswith(DELETIONS):
+            self._deleted(path.removeprefix(DELETIONS))
         elif action == "become-leader" and not record.error and record.topic is not None:
             began = self.since.pop((record.topic, record.partition or 0), None)
             waited = 0.0 if began is None else record.time_ms - began
@@ -297,6 +314,13 @@ class Watched:
         waiting = [key for key, leader in self.leaders.items() if leader == broker]
         self.interrupted.update(waiting)
         self.since = dict.fromkeys(waiting, now) | self.since
+
+    def _deleted(self, topic: str) -> None:
+        """The deletion of a topic is asked for."""
+        for key in [key for key in self.leaders if key[0] == topic and self.deletes]:
+            del self.leaders[key]
+            self.since.pop(key, None)
+            self.below.discard(key)
 
     def _written(self, record: Record) -> None:
         """A leader and ISR were written."""

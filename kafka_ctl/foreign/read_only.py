@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_ctl.errors import BadInput, check_not_in_browser
+from kafka_ctl.errors import BadInput, check_not_in_browser, short
 from kafka_ctl.extras import needed_for
 from kafka_ctl.ports import RealTime
 from kafka_ctl.zookeeper.store import (
@@ -62,6 +62,8 @@ class ReadOnlyStore:
 
 def remote(address: str, clock: RealTime, auth: Auth | None = None) -> ReadOnlyStore:
     """The ZooKeeper at `host:port,host:port/chroot`. Raises BadInput for an address or `auth` that cannot be read."""
+    if not isinstance(address, str):
+        raise BadInput(f"an address cannot be {short(address)}; it must be a name")
     if auth is not None and not _is_digest(auth):
         raise BadInput('auth must be ("digest", "user:password"); ZooKeeper has that scheme for names and passwords')
     check_not_in_browser("a real ZooKeeper")

@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class PartitionRow(NamedTuple):
-    """A partition as ZooKeeper has it. `risk` is empty, or what is wrong with it."""
+    """A partition as ZooKeeper has it. `risk` is empty, also while its topic is deleted, or what is wrong with it."""
 
     topic: str
     partition: int
@@ -100,7 +100,11 @@ class Summary(NamedTuple):
     at_risk: int
     """Partitions with as many in-sync replicas as `min.insync.replicas`, or fewer, and those with one of several."""
     preferred_imbalance: int
-    """Partitions that are not led by their first replica."""
+    """Partitions that are not led by their first replica.
+
+    Like Kafka's gauges, the partitions offline, at risk and here leave out topics whose deletion is asked for. Kafka
+    2.0.1: controller/KafkaController.scala, updateMetrics.
+    """
     deletions: int
     reassignments: int
     isr_changes_a_minute: int
@@ -192,7 +196,8 @@ class Watch:
         cluster, moving, rows = self.cluster, self.cluster.moving(), []
         for tp, replicas, found in cluster.partitions():
             state = found or LeaderAndIsr(NO_LEADER, (), -1, -1, -1)
-            risk = _risk(tp, state.leader, state.isr, replicas.replicas, cluster)
+            deleting = tp.topic in cluster.deleting
+            risk = "" if deleting else _risk(tp, state.leader, state.isr, replicas.replicas, cluster)
             epochs = state.leader_epoch, state.controller_epoch, state.zk_version
             target = moving.get(tp, ())
             rows.append(PartitionRow(*tp, state.leader, state.isr, replicas.replicas, target, *epochs, risk))
@@ -216,7 +221,7 @@ class Watch:
             sum(row.risk == OFFLINE for row in rows),
             sum(len(row.isr) < len(row.replicas) for row in rows),
             sum(bool(row.risk) for row in rows),
-            sum(row.leader != row.replicas[0] for row in rows if row.replicas),
+            sum(row.leader != row.replicas[0] for row in rows if row.replicas and row.topic not in cluster.deleting),
             len(cluster.deleting),
             len(cluster.moving()),
             len(self._isr_changes),

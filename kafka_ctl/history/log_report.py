@@ -37,12 +37,14 @@ ADVICE = {
     "refused": "An election failed because no replica that may lead was alive: compare `kafka-topics --describe "
     "--unavailable-partitions` with the brokers that are down, and start the last one that was in sync first.",
     "open": "The logs do not show that all partitions got a leader again: look at these first.",
-    "controllers": "The controller changed: read the server.log of the earlier one for its ZooKeeper session.",
+    "controllers": "The controller changed: read the server.log of the earlier one for its ZooKeeper session. If its "
+    "process fell silent, the partitions that it led had no leader one session timeout longer than these times say.",
     "storm": "ISRs changed very often: look at the network, the disks and the pauses of the brokers that are named, "
     "and at `Shrinking ISR` in the server.log of the leaders, which these logs do not have.",
     "illegal": "A state machine made a move that it does not have: search Kafka's issues for it, and report it.",
     "stuck": "A request had no answer: read the state-change.log of its receiver from that moment on.",
     "unfinished": "A deletion or a move did not end: see which replicas it waits for, and whether their brokers run.",
+    "wiped": "Several clusters are in these logs: report them apart, with --from and --to.",
     "missing": "Files are missing: collect controller.log* and state-change.log* of every broker, and ask again.",
 }
 """By the kind of a finding: what to look at next."""
@@ -97,8 +99,9 @@ class LogReport:
         found = self.replay
         first, last = found[0], found[-1]
         parts = [
-            f"# Incident report\n\n{len(found.files)} log files of Kafka {found.kafka}, from {at(found, first)} to "
-            f"{at(found, last)} UTC. They have what brokers wrote: an interval begins when a controller noticed it."
+            f"# Incident report\n\n{counted(len(found.files), 'log file')} of Kafka {found.kafka}, from "
+            f"{at(found, first)} to {at(found, last)} UTC. They have what brokers wrote: an interval begins when a "
+            "controller noticed it."
         ]
         for section, mine in groupby(enumerate(self.findings), key=lambda each: each[1].section):
             parts.append(f"## {section}")
@@ -160,7 +163,8 @@ def _outages(found: Replay) -> Iterator[Finding]:
         longest, finished = max(o.ms for o in group), [o for o in group if o.end is not None]
         still = len(group) - len(finished)
         over = counted(len(finished), "partition")
-        parts = [f"{over} for up to {lasted(max(o.ms for o in finished))}"] if finished else []
+        most = ", the longest" if len(finished) > 1 else ""
+        parts = [f"{over}{most} for {lasted(max(o.ms for o in finished))} by these logs"] if finished else []
         parts += [f"{still} for longer than the logs say"] if still else []
         refused = sum(outage.refused for outage in group)
         parts += [f"elections of {refused} failed"] if refused else []
@@ -258,4 +262,7 @@ def _unfinished(found: Replay) -> Iterator[Finding]:
 def _missing(found: Replay) -> Iterator[Finding]:
     """The files, lines and epochs that these logs do not have."""
     for sentence in found.missing:
-        yield Finding("What is missing", f"{sentence}.", None, ("missing",))
+        if "ZooKeeper was wiped" in sentence:
+            yield Finding("Several clusters", f"{sentence}.", None, ("wiped",))
+        else:
+            yield Finding("What is missing", f"{sentence}.", None, ("missing",))

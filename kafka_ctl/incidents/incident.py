@@ -46,6 +46,7 @@ COMMANDS = """
 """.split()
 WAITS = ("run_for", "settle")
 LONGEST_WAIT = 3600.0
+MOST_SEED = 10**18 - 1
 LOGS = ("server", "client", *NAMES)
 ZOOKEEPER = "zookeeper"
 
@@ -97,16 +98,26 @@ class Console:
         self.spent += cost
         return answer
 
+    @validate.call
     def metrics(self, broker: int) -> dict[str, Shown]:
         """The metrics of a broker, as `Lab.metrics`. Raises Unavailable while its process does not answer."""
+        self._lab.metrics(broker)  # a look that is refused takes no time
         lab = self.look()
-        process = lab.world.brokers.get(broker)
-        if process is not None and (process.state == DOWN or process.paused_since != math.inf):
+        process = lab.world.brokers[broker]
+        if process.state == DOWN or process.paused_since != math.inf:
             raise Unavailable(f"broker {broker} does not answer")
         return lab.metrics(broker)
 
+    def _look(self, name: str, *args: object, **kwargs: object) -> object:
+        """Look with a method of `Lab`; what it refuses takes no time."""
+        getattr(self._lab, name)(*args, **kwargs)
+        return getattr(self.look(), name)(*args, **kwargs)
+
     def __getattr__(self, name: str) -> object:
         if name in LOOKS:
+            found = getattr(self._lab, name)
+            if callable(found):
+                return functools.wraps(found)(functools.partial(self._look, name))
             return getattr(self.look(), name)
         if name in COMMANDS or name in WAITS:
             return functools.wraps(getattr(self._lab, name))(functools.partial(self._give, name))
@@ -333,14 +344,16 @@ def on_call(seed: int | str | None = None, *, logs_only: bool = False, today: da
     if seed is None:
         seed = random.randrange(2**31)
     elif seed == TODAY:
+        if not isinstance(today, date | None):
+            raise BadInput(f"today cannot be {short(today)}; it must be a datetime.date")
         seed = (today or date.today()).toordinal()
     elif isinstance(seed, str):
         found = re.search(r"(?:^|#on-call=)(\d{1,18})(&logs)?$", seed.strip())
         if found is None:
-            allowed = f"a number from 0 on, {TODAY!r}, or a link that ends in #on-call=NUMBER"
+            allowed = f"a number from 0 to {MOST_SEED}, {TODAY!r}, or a link that ends in #on-call=NUMBER"
             raise BadInput(f"a seed cannot be {short(seed)}; it must be {allowed}")
         seed, alone = int(found[1]), alone or found[2] is not None
-    return Incident(validate.integer("a seed", seed, 0), alone)
+    return Incident(validate.integer("a seed", seed, 0, MOST_SEED), alone)
 
 
 def _place(text: str, played: Played) -> str:

@@ -46,7 +46,8 @@ def integer(what: str, value: object, least: int = 0, most: int | None = None) -
 def seconds(what: str, value: object) -> float:
     """A length of time."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
-        raise BadInput(f"{what} cannot be {short(value)}; it must be a number of seconds, 0 or more")
+        plain = " without an exponent" if isinstance(value, str) and re.fullmatch(r"[\d.]+[eE]\+?\d+", value) else ""
+        raise BadInput(f"{what} cannot be {short(value)}; it must be a number of seconds{plain}, 0 or more")
     if value > MOST_SECONDS:
         raise BadInput(f"{what} cannot be {short(value)}; it must be a number of seconds, {MOST_SECONDS} or less")
     return value

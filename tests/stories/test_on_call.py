@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ctl.incidents.incident import CAUSES, on_call
+from kafka_ctl.incidents.incident import CAUSES, LATE_SECONDS, PROMPT_SECONDS, on_call
 from kafka_ctl.incidents.kinds import TABLES, play
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course import GUESSES
@@ -45,6 +45,18 @@ def test_an_operator_finds_each_cause_and_repairs_what_can_be_repaired(name: str
         repair(incident, cause, component)
     score = incident.answer(cause, component)
     assert all(part.points for part in score), str(score)
+
+
+FIXABLE = [name for name, kind in KINDS.items() if TABLES.symptoms[kind.symptom].fixable]
+
+
+@pytest.mark.parametrize("name", FIXABLE)
+def test_no_incident_repairs_itself(name: str):
+    """The symptom stays until a command is given, for as long as an answer has points for its time."""
+    incident = opened(name)
+    for seconds in (PROMPT_SECONDS, LATE_SECONDS - PROMPT_SECONDS):
+        incident.lab.run_for(seconds)
+        assert incident.alert
 
 
 def test_a_repair_without_a_diagnosis_has_few_points():

@@ -158,5 +158,6 @@ def test_credentials_read_what_acls_protect(
         with pytest.raises(BadInput, match="digest") as refused:
             kafka_ctl.watch(address, auth=wrong)  # type: ignore[arg-type]
         assert "secret" not in str(refused.value)
-    with pytest.raises(BadInput, match="address"):
-        kafka_ctl.watch("nowhere")
+    for nowhere in ("nowhere", "", 5, None):
+        with pytest.raises(BadInput, match="address"):
+            kafka_ctl.watch(nowhere)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from labs import settled, until_quiet
+from labs import play, settled, until_quiet
 from prose import Prose
 from tables import tabled
 
@@ -54,6 +54,29 @@ def test_pairs_are_below_min_isr() -> None:
         "brokers 2 and 3 die": (1, 2),
     }
     assert found["brokers 1 and 2 die"].skew == 1.0
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_deletion_interrupts_nothing(generation: str, enabled: bool) -> None:
+    """Its partitions are in none of Kafka's gauges; where topics cannot be deleted, they stay and count."""
+    lab = described(generation, config={"delete.topic.enable": enabled, "unclean.leader.election.enable": False})
+    found = drill(lab, "delete_topic orders", "kill 3\ndelete_topic solo\nkill 1", "delete_topic solo\nkill 3")
+    assert {o.scenario.commands[0]: (o.offline, o.interrupted) for o in found} == {
+        "delete_topic orders": (0, 0),
+        "kill 3": (1 - enabled, 2),
+        "delete_topic solo": (1 - enabled, 1 - enabled),
+    }
+    with lab.fork() as waiting:
+        play(waiting, "kill 3; delete_topic solo; settle")
+        (row,) = drill(waiting, "broker 2")
+        assert (row.offline, row.interrupted) == ((0, 1) if enabled else (1, 2))
+
+
+def test_a_command_that_is_refused_is_named_once(prose: Prose) -> None:
+    for question in ("kill", "kill 99", "settle\nkill 99"):
+        with prose.refused(BadInput):
+            drill(described(), question)
 
 
 def test_unclean_election_on_and_off() -> None:

@@ -214,13 +214,22 @@ def test_risks_and_requests_that_wait() -> None:
         lab.create_topic("a", assignment={0: [1, 2], 1: [3, 2]}, config={"min.insync.replicas": 2})
         lab.create_topic("b", assignment={0: [2], 1: [4]})
         lab.create_topic("c", assignment={0: [1, 2]})
+        lab.create_topic("d", assignment={0: [2]})
         lab.settle()
         with watched(lab) as watch:
             until_quiet(lab.kill, 2)
-            until_quiet(lab.delete_topic, "b")
             watch.settle()
             risks = {(row.topic, row.partition): row.risk for row in watch.partitions(at_risk=True)}
-            assert risks["b", 0] == OFFLINE
+            assert risks["b", 0] == risks["d", 0] == OFFLINE
+            before = watch.summary
+            until_quiet(lab.delete_topic, "b")
+            watch.settle()
+            after = watch.summary
+            assert (before.offline, before.preferred_imbalance) == (2, 2)
+            assert (after.offline, after.preferred_imbalance) == (1, 1)
+            assert after.under_replicated == before.under_replicated
+            risks = {(row.topic, row.partition): row.risk for row in watch.partitions(at_risk=True)}
+            assert ("b", 0) not in risks and risks["d", 0] == OFFLINE
             assert risks["a", 0].startswith("1 in sync")
             assert risks["c", 0].startswith("one in-sync")
             assert watch.summary.at_risk == len(risks)

@@ -12,6 +12,7 @@ from kafka_ctl import Lab
 from kafka_ctl.cli.commands import status
 from kafka_ctl.history import incident, replay, write_logs
 from kafka_ctl.history.outages import Outage, outages
+from kafka_ctl.paths import ROOT
 from kafka_ctl.views.steps import supergraph
 
 STATE_CHANGE = "[2020-01-01 00:{minute:02}:{second:02},000] TRACE {text} (state.change.logger)\n"
@@ -89,6 +90,15 @@ def test_the_controller_is_lost(tmp_path: Path, prose: Prose) -> None:
     run.settle()
     write_logs(run.trace, tmp_path)
     prose(str(incident(tmp_path)))
+
+
+def test_zookeeper_was_wiped(prose: Prose) -> None:
+    """No file is missing: the logs are those of two clusters."""
+    logs = ROOT / "tests/spark/logs/wiped"
+    found = incident(logs)
+    prose("\n".join([*(f.text for f in found.findings if not f.section.startswith(("Who", "Longest"))), *found.next]))
+    (again,) = {f.section for f in found.findings if "wiped" in f.text}
+    assert again == "Several clusters"
 
 
 def test_a_request_without_an_answer(tmp_path: Path, prose: Prose) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from datetime import date
 
 import pytest
 
 from kafka_ctl import BadInput, Unavailable, UnknownName, on_call
-from kafka_ctl.incidents.incident import BUDGET, CAUSES, LOGS, LOOK_SECONDS, Incident
+from kafka_ctl.cli.commands import status
+from kafka_ctl.incidents.incident import BUDGET, CAUSES, LOGS, LOOK_SECONDS, MOST_SEED, Incident
 from tests.on_call import KINDS, opened
 from tests.prose import Prose
 
@@ -89,10 +91,40 @@ def test_without_a_seed_one_is_drawn():
     assert on_call(incident.seed).page == incident.page
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, True, "tomorrow", "", "#on-call=", [1]])
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "tomorrow", "", "#on-call=", [1], 10**18, "#on-call=1" + 18 * "0"])
 def test_a_seed_that_is_none_is_refused(seed: object, prose: Prose):
     with prose.refused(BadInput):
         on_call(seed)  # type: ignore[arg-type]
+
+
+def test_the_link_of_the_greatest_seed_opens_its_incident():
+    incident = on_call(MOST_SEED)
+    assert on_call(incident.link()).page == incident.page
+
+
+def test_a_day_is_a_date(prose: Prose):
+    with prose.refused(BadInput):
+        on_call("today", today="2026-03-02")  # type: ignore[arg-type]
+
+
+def test_a_look_that_is_refused_takes_no_time(prose: Prose):
+    incident = opened(DOWN)
+    for look, *given in [("partitions", 5), ("log",), ("partition", "no", 0), ("metrics", 10**6), ("metrics",)]:
+        with prose.refused(BadInput):
+            getattr(incident.lab, look)(*given)
+    assert incident.clock == 0
+
+
+def test_lines_in_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prose: Prose):
+    """`logs NAME` is `log NAME`, `page` is the page; what is refused is refused in one sentence, and takes no time."""
+    incident = opened(DOWN)
+    lines = ["page", "logs server", "log", "log users 0", "metrics", "partitions 5", "run_for 1e3", "run_for soon"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "quit"])))
+    assert status(["on-call", str(incident.seed)]) == 1
+    out, err = capsys.readouterr()
+    assert out.count(incident.page) == 2 and str(incident.logs()).strip() in out
+    assert f"{LOOK_SECONDS:g} s, {BUDGET} commands> kafka-ctl" not in out and out.count(f"{LOOK_SECONDS:g} s, ") == 7
+    prose(err)
 
 
 def test_an_answer_names_known_things(prose: Prose):
