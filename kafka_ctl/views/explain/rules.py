@@ -316,7 +316,7 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
         return Finding(rule=rule, inputs=inputs, decided=decided, otherwise=otherwise, by=(method,))
     latest, done = fields.get("latest", "?"), "the broker would have carried it out"
     given, known = fields.get("broker_epoch", str(record.controller_epoch)), "Its own"
-    rule, otherwise = "A broker refuses requests with another broker epoch than its own.", f"with broker epoch {latest}"
+    rule, instead = "A broker refuses requests with another broker epoch than its own.", f"with broker epoch {latest}"
     if record.error == "STALE_BROKER_EPOCH":
         why = "it was meant for an earlier registration of this broker"
     elif record.error == "UNKNOWN_SERVER_ERROR":
@@ -324,12 +324,10 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
     else:
         why, known = "it comes from a controller that has been replaced", "Highest seen"
         rule = "A broker refuses requests whose controller epoch is lower than the highest it has seen."
-        otherwise = f"with controller epoch {latest} or more"
-    inputs = (("Request", fields["request"]), ("Its epoch", given), (known, latest))
+        instead = f"with controller epoch {latest} or more"
+    shown = (("Request", fields["request"]), ("Its epoch", given), (known, latest))
     decided = f"the whole request is refused: {why}"
-    return Finding(
-        rule=rule, inputs=inputs, decided=decided, otherwise=((otherwise, done),), by=(ReplicaManager.stale,)
-    )
+    return Finding(rule=rule, inputs=shown, decided=decided, otherwise=((instead, done),), by=(ReplicaManager.stale,))
 
 
 def controller(trace: Recorder, record: Record, generation: Generation) -> Found:
