@@ -392,6 +392,8 @@ def test_a_replica_without_a_state_ends_the_deletions_behind_it_too(generation: 
         failed = [r.action for r in lab.trace[seen:] if "key not found: [Topic=never,Part" in (r.detail or "")]
         assert failed == (["thread_died"] if generation == "0.10" else ["error_processing"] * 2)
         assert {"/brokers/topics/never", "/brokers/topics/other"} <= lab.znodes().keys()
+        if generation == "2.4":
+            return  # each next controller fails at the move, which stands in the topic's znode
         until_quiet(lab.start, 4)
         until_quiet(lab.delete_controller)
         assert "/brokers/topics/other" not in lab.znodes()
