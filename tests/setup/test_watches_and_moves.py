@@ -5,6 +5,8 @@ from itertools import groupby
 
 from tables import tabled
 
+from kafka_ctl.controller import events
+from kafka_ctl.controller.listeners import CHILDREN
 from kafka_ctl.paths import ROOT
 from kafka_ctl_course import quiet_lab
 
@@ -19,21 +21,13 @@ WATCHES, MOVES = (
 """The rows of the two tables by their first cells."""
 
 
-def test_the_paths_are_those_the_controller_has_handlers_for() -> None:
-    """During a move; children, or the znode itself."""
-    with quiet_lab(4) as lab:
-        lab.create_topic("TOPIC", assignment={0: [1, 2, 3]})
-        for command in ("settle", "slow 4 8", "reassign '{\"TOPIC-0\":[1,2,4]}'", "run_for 0.1"):
-            lab.do(command)
-        client = lab._world.brokers[lab.controller.id].zk
-        nodes = {re.sub(r"ids/\d", "ids/ID", path).replace("partitions/0", "partitions/N") for path in client._nodes}
-    for found, children in ((client._children, True), (nodes, False)):
-        rows = {
-            path.strip("`")
-            for path, row in WATCHES.items()
-            if "/" in path and row[0].startswith("children") is children
-        }
-        assert set(found) == rows
+def test_the_events_of_children_are_those_of_the_listeners() -> None:
+    """Each path with its event; the other events are there, too."""
+    named = {path.strip("`"): [each.strip("`") for each in row[1].split(", ")] for path, row in WATCHES.items()}
+    children = {path.strip("`") for path, row in WATCHES.items() if row[0].startswith("children")}
+    assert {path: named[path] for path in children} == {path: [event.__name__] for path, event in CHILDREN.items()}
+    del named["path"], named["---"]
+    assert all(hasattr(events, name) for names in named.values() for name in names)
 
 
 @tabled
