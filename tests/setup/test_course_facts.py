@@ -39,6 +39,12 @@ CONTRADICTED = (
     (r"never slowed", "ReplicaManager@2.4.1:1148 says it of a leader; a follower asks its lag"),
     (r"not in the ISR \(`shouldFollowerThrottle`", "AbstractFetcherThread@2.4.1:712, fetcherLagStats"),
     (r"real tool begins at a random broker(?! and)", "AdminUtils@2.0.1:160, the shift is random, too"),
+    (r"No process watches a `state` znode\.", "KafkaController@2.0.1:1625, the controller does during a move"),
+    (r"watches of a broker .* `/controller` \|", "DynamicConfigManager@2.0.1:155, and /config/changes"),
+    (r"never finds it, from 0\.10 to 3\.4", "KafkaController@3.8.0:1801, it looks before it enqueues in 3.9, too"),
+    (r"wrong, from 0\.10 to 2\.8", "TimingWheel.scala@3.1.2:81, mended in 3.2.0"),
+    (r"`min` over the ISR(?! and)", "Partition@2.0.1:507, and those caught up within the lag limit"),
+    (r"a configured id is at most that\.", "KafkaConfig@2.0.1:1344, where ids are generated"),
 )
 
 
