@@ -108,22 +108,28 @@ def spark(
     if java is not None and java.poll() is not None:
         _forget_java()
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        with ended_in_order():
-            handshake = temporary_folder("kafka_ctl-")
-            try:
-                connection = _start_java(handshake / "connection", f"local[{cores}]" if cores else master, memory)
-            finally:
-                shutil.rmtree(handshake, ignore_errors=True)
-            os.environ.update(connection)
-            try:
-                SparkContext._ensure_initialized()
-                _removed_with_java()
-                return builder.getOrCreate()
-            finally:
-                # Programs started from here must not join this Java process.
-                for name in connection:
-                    del os.environ[name]
+        return _in_own_java(builder, f"local[{cores}]" if cores else master, memory)
     return builder.getOrCreate()
+
+
+def _in_own_java(builder: SparkSession.Builder, master: str | None, memory: str) -> SparkSession:
+    """The session of a Java that is started for it; programs started from here do not join that Java."""
+    from pyspark import SparkContext
+
+    with ended_in_order():
+        handshake = temporary_folder("kafka_ctl-")
+        try:
+            connection = _start_java(handshake / "connection", master, memory)
+        finally:
+            shutil.rmtree(handshake, ignore_errors=True)
+        os.environ.update(connection)
+        try:
+            SparkContext._ensure_initialized()
+            _removed_with_java()
+            return builder.getOrCreate()
+        finally:
+            for name in connection:
+                del os.environ[name]
 
 
 def _by_connect(version: str, master: str | None, cores: int | None) -> bool:
