@@ -317,6 +317,17 @@ def test_a_view_that_is_open_grows_too(opened: Any) -> None:
     says(opened, ".kc [data-view='cluster'] [data-id='head:1']", "up")
 
 
+def test_undo_takes_back_what_had_been_counted(opened: Any) -> None:
+    """Each gauge is as the step has it, and not with the time of the run that was undone."""
+    shows(opened, KILLED)
+    opened.click(".kc [data-key='undo']")
+    says(opened, ".kc .reply", "undone: lab.settle()")
+    halt(opened)
+    opened.wait_for_function(
+        "() => [...document.querySelectorAll('.kc .gauge')].every((gauge) => gauge.textContent === gauge.title)"
+    )
+
+
 def test_two_futures_side_by_side_and_undo(opened: Any) -> None:
     shows(opened, RETURNED)
     halt(opened)
