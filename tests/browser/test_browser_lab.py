@@ -276,6 +276,7 @@ def test_why_and_the_log_stand_beside_an_election(opened: Any) -> None:
     assert opened.locator(".kc .why .ran").count() >= 3
     picture(opened, "why")
     opened.keyboard.press("Escape")
+    opened.wait_for_selector(".kc .why", state="hidden")
     later = opened.locator(".kc .log .line:has-text('from OfflinePartition to OnlinePartition') >> nth=0")
     while not later.count():  # the log shows lines up to this step
         opened.click(".kc [data-do='next']")
