@@ -83,9 +83,13 @@ class AnyWidget(traitlets.HasTraits):
             raise BadInput(
                 f"a widget of the page cannot do {short(content)}; it takes a message, or traits that are set"
             )
+        self.set_state(traits)
+
+    def set_state(self, sync_data: Mapping[str, object]) -> None:
+        """Set the traits that the page has changed. Raises BadInput for a value that a trait cannot have."""
         self._from_page = True
         try:
-            for name, value in traits.items():
+            for name, value in sync_data.items():
                 self.set_trait(name, value)
         except traitlets.TraitError as error:
             raise BadInput(f"the page cannot set {name}: {error}") from None

@@ -10,7 +10,7 @@ from io import StringIO
 import ipywidgets
 
 from kafka_ctl.errors import BadInput, KafkaCtlError
-from kafka_ctl.jupyter.exercises import Bundle, GuessWidget, display_bundle
+from kafka_ctl.jupyter.exercises import ALONE, Bundle, GuessWidget, display_bundle
 from kafka_ctl.views.widget.player import Player
 from kafka_ctl_course.figures.drawing import Drawing
 from kafka_ctl_course.figures.message_bytes import message_bytes
@@ -100,6 +100,7 @@ class TurnWidget(ipywidgets.interactive):
 
     def __init__(self, run: Callable[..., Player | Drawing], **controls: object) -> None:
         super().__init__(run, **controls)
+        self.add_class("kc-asks")
         for control in self.kwargs_widgets:
             control.description = control.description.replace("_", " ")
             control.style.description_width = "initial"
@@ -127,7 +128,7 @@ class TurnWidget(ipywidgets.interactive):
             self.result.index = self.result.index or -1
         else:
             self.out = ipywidgets.HTML(self.drawn["text/html"])
-        self.children = (*self.kwargs_widgets, ipywidgets.HTML(f"<pre>{escape(self.printed)}</pre>"), self.out)
+        self.children = (*self.kwargs_widgets, ipywidgets.HTML(f"{ALONE}<pre>{escape(self.printed)}</pre>"), self.out)
         before.close()
 
     @property

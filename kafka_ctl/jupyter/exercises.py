@@ -102,8 +102,16 @@ OPTIONS = """<style>
 .kc-option.jupyter-button:is(.kc-right, .kc-wrong) { opacity: 1; border-width: 2px; line-height: 24px; }
 .kc-option.jupyter-button.kc-right { border-color: #00735a; }
 .kc-option.jupyter-button.kc-wrong { border-color: #c24a00; border-style: dashed; }
+.kc-question .widget-html-content { height: auto; line-height: 1.5; }
 </style>"""
 """The look of the kit for buttons of Jupyter, in its light and dark themes."""
+ALONE = """<style>
+.kc-asks .jupyter-widgets-disconnected::before { content: none; }
+.kc-asks.jupyter-widgets-disconnected::before { font: inherit; color: inherit; text-align: left;
+  content: "Python was restarted, or is not running. Run the cell again to go on."; }
+.kc-asks .kc .gone { display: none; }
+</style>"""
+"""Without Python, one sentence above a widget of class `kc-asks`, not an icon of Jupyter at each of its parts."""
 VERDICTS = ("Not right", "Right")
 NONE = "none"
 """The guess, or the outcome, that names no thing of the picture."""
@@ -140,13 +148,14 @@ class GuessWidget(ipywidgets.VBox):
         self.guess = GUESSES[name]
         self.reply = ipywidgets.HTML()
         question = self.guess.question if isinstance(self.guess, Guess) else self.guess.text
-        asked = ipywidgets.HTML(f"{OPTIONS}<b>Guess first.</b> {_html(question)}")
+        asked = ipywidgets.HTML(f"{OPTIONS}{ALONE}<b>Guess first.</b> {_html(question)}")
         self.buttons: list[ipywidgets.Button] = []
         between = self._options(self.guess) if isinstance(self.guess, Guess) else self._picture(self.guess)
         for button in self.buttons:
             button.add_class("kc-option")
         self.asked: list[ipywidgets.Widget] = [asked, *between, self.reply]
         super().__init__(self.asked, **options)
+        self.add_class("kc-asks").add_class("kc-question")
 
     def _options(self, guess: Guess) -> list[ipywidgets.Widget]:
         wide = ipywidgets.Layout(width="auto", max_width="480px")

@@ -104,6 +104,19 @@ def test_every_view_is_whole(brokers: int, tmp_path: Path) -> None:
         assert wrong(opened, whole=True, every=9) == []
 
 
+def test_the_controller_epoch_znode_keeps_its_name(tmp_path: Path) -> None:
+    """Its row wraps where one line has no room for it."""
+    name = (
+        "() => document.querySelector(\"[data-view='cluster'] [data-id='znode:/controller_epoch'] .label\").textContent"
+    )
+    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
+        shown(opened, failing(3), tmp_path / "film.html")
+        for width in (400, 480, 520, *WIDTHS):
+            opened.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
+            opened.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert opened.evaluate(name) == "/controller_epoch", width
+
+
 @pytest.mark.parametrize("name", REPORTED)
 def test_every_view_of_a_story_is_whole(name: str, tmp_path: Path) -> None:
     with browser.page(viewport={"width": 1320, "height": 800}) as opened:

@@ -27,6 +27,12 @@ MARKED = """([place, ...both]) => {
   return JSON.stringify(["right", "wrong"].map(marked)) === JSON.stringify(both);
 }"""
 """Whether these things are marked as right and those as wrong."""
+ALONE = """() => {
+  const lost = [...document.querySelectorAll(".jupyter-widgets-disconnected")];
+  const shown = lost.filter((one) => getComputedStyle(one, "::before").content !== "none");
+  return shown.length === 2 && shown.every((one) => getComputedStyle(one, "::before").content.includes("Run the cell"));
+}"""
+"""Whether each question says that Python has gone, and no part of one has Jupyter's icon for it."""
 FRAMED = """() => [...document.querySelectorAll('.kc.guess :is(.right, .wrong):is(.s-bare, .s-sent) > .body')]
   .filter((body) => getComputedStyle(body).stroke !== 'none').length"""
 """How many texts below what is marked have a frame of their own."""
@@ -81,3 +87,10 @@ def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
         (ROOT / "artifacts" / "views").mkdir(parents=True, exist_ok=True)
         page.screenshot(path=ROOT / "artifacts" / "views" / f"guess-{width}.png")
         assert page.locator("text=Right: in the run").count() == 2
+        lines = page.evaluate(
+            "getComputedStyle(document.querySelector('.kc-question .widget-html-content')).lineHeight"
+        )
+        assert float(lines.removesuffix("px")) < 24
+        page.evaluate(browser.RESTART)
+        page.wait_for_function(ALONE)
+        page.screenshot(path=ROOT / "artifacts" / "views" / f"guess-alone-{width}.png")

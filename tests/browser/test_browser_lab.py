@@ -276,6 +276,7 @@ def test_why_and_the_log_stand_beside_an_election(opened: Any) -> None:
     assert opened.locator(".kc .why .ran").count() >= 3
     picture(opened, "why")
     opened.keyboard.press("Escape")
+    opened.wait_for_selector(".kc .why", state="hidden")
     later = opened.locator(".kc .log .line:has-text('from OfflinePartition to OnlinePartition') >> nth=0")
     while not later.count():  # the log shows lines up to this step
         opened.click(".kc [data-do='next']")
@@ -315,6 +316,17 @@ def test_a_view_that_is_open_grows_too(opened: Any) -> None:
     opened.wait_for_function("() => document.querySelectorAll(\".kc [data-view='spacetime'] svg\").length === 1")
     opened.click(".kc [data-tab='cluster']")
     says(opened, ".kc [data-view='cluster'] [data-id='head:1']", "up")
+
+
+def test_undo_takes_back_what_had_been_counted(opened: Any) -> None:
+    """Each gauge is as the step has it, and not with the time of the run that was undone."""
+    shows(opened, KILLED)
+    opened.click(".kc [data-key='undo']")
+    says(opened, ".kc .reply", "undone: lab.settle()")
+    halt(opened)
+    opened.wait_for_function(
+        "() => [...document.querySelectorAll('.kc .gauge')].every((gauge) => gauge.textContent === gauge.title)"
+    )
 
 
 def test_two_futures_side_by_side_and_undo(opened: Any) -> None:

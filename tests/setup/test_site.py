@@ -214,7 +214,7 @@ opened = ask(do="start", fragment=FRAGMENT)
 model = opened[0]["model"]
 shown = opened[-1]
 acted = ask(do="message", model=model, content={"do": "act", "thing": "broker:1", "action": "kill", "given": {}})
-stepped = ask(do="set", model=model, traits={"index": 2})
+stepped = ask(do="set", model=model, traits={"index": 999}) + ask(do="set", model=model, traits={"index": 2})
 link = ask(do="link")
 forked = ask(do="message", model=model, content={"do": "fork", "frame": 5})
 closed = ask(do="message", model=model, content={"do": "close"})

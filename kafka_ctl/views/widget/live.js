@@ -182,9 +182,10 @@ class Live extends Player {
     this.present.classList.toggle("waits", !behind && waits && !this.living);
     if (this.present.firstChild?.textContent !== says) this.present.replaceChildren(html("span", {}, says), ...(this.present.matches(".waits") ? [this.going()] : []));
     const since = time - this.film.frames[this.index].time, now = this.caption.querySelector(".now") ?? html("span", { class: "later now" });
+    const counted = now.textContent && !behind;   // a film that comes before its time was counted with the time of the one before it
     now.textContent = behind || since < PAUSE ? "" : ` Now it is ${end}.`;
     this.caption.append(now);
-    if (now.textContent) this.count(since);
+    if (now.textContent || counted) this.count(Math.max(0, since));
   }
   going() {
     const on = html("button", { type: "button", class: "on", "data-do": "settle" }, "Go on until quiet ▸");

@@ -526,7 +526,7 @@ class Player {
     const faster = (by) => this.set("speed", SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(this.get("speed")) + by))]);
     const keys = { ArrowLeft: () => this.go(this.index - 1), ArrowRight: () => this.go(this.index + 1), Home: () => this.go(0),
       End: () => this.go(this.last), "+": () => faster(1), "-": () => faster(-1), l: () => this.looping.click(),
-      j: () => this.leap(1), J: () => this.leap(-1), Escape: () => this.set("selected", "") };
+      j: () => this.leap(1), J: () => this.leap(-1), Escape: () => { if (this.why.hidden) this.set("selected", ""); else this.closeWhy(); } };
     if (event.key === " " && !event.target.matches("button")) keys[" "] = () => this.play();
     if (!(event.key in keys)) return;
     event.preventDefault(); event.stopPropagation();
@@ -648,9 +648,14 @@ class Player {
       beside.push(html("div", { class: "code" }, ...codes, html("p", { class: "known" }, known)));
     }
     const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
-    shut.onclick = () => { this.shut = this.index; this.explain(null); this.root.focus({ preventScroll: true }); };
+    shut.onclick = () => this.closeWhy();
     this.why.replaceChildren(shut, html("h4", {}, why.title), html("div", { class: "answer" }, ...beside));
     this.why.scrollIntoView({ block: "nearest" });
+  }
+  closeWhy() {
+    this.shut = this.index;
+    this.explain(null);
+    this.root.focus({ preventScroll: true });
   }
   bar() { this.keeping(() => this.buttonsNow()); }
   buttonsNow() {

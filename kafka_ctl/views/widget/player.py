@@ -53,6 +53,13 @@ class Widget(anywidget.AnyWidget):
     def _length(self) -> int:
         raise NotImplementedError
 
+    def set_state(self, sync_data: Mapping[str, object]) -> None:
+        """Set the traits that the page has changed; a step that is no longer there becomes the last one."""
+        index = sync_data.get("index")
+        if isinstance(index, int):
+            sync_data = {**sync_data, "index": min(index, self._length() - 1)}
+        super().set_state(sync_data)
+
     @traitlets.validate("index")
     def _in_range(self, proposal: Mapping[str, int]) -> int:
         if not -self._length() <= proposal["value"] < self._length():

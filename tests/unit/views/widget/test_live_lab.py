@@ -123,6 +123,8 @@ def test_undo_is_the_same_story_without_its_last_command(lab: Lab) -> None:
     assert lab.trace.records == records and lab.brokers[2].state == "running"
     assert live.now["reply"] == {"text": "undone: lab.kill(2)"}
     assert len(live.film["frames"]) == live.index + 1
+    live.set_state({"index": 999})  # the page can be late, and name a step of the run that was undone
+    assert live.index == len(live.film["frames"]) - 1
     for _ in range(3):
         live.receive({"do": "undo"})
     assert live.now["reply"]["refused"]
