@@ -200,8 +200,6 @@ class Election(Area):
         doc="when brokers die, every partition without an online leader is elected, not only theirs")
     retries_whole_batch: bool = _field("KAFKA-8286", False, True, False,
         doc="after a version conflict all partitions of a batch are elected again, not only the one")
-    tolerates_states_without_json: bool = _field("apache/kafka#6944", True, False, True,
-        doc="a state without JSON counts as missing; in 2.0, it ends the elections of its whole batch")
     skips_needless_elections: bool = _field("KAFKA-5692", False, False, True,
         doc="a preferred election leaves out partitions that do not need or know it")
     elects_already_preferred: bool = _field("KAFKA-5642", False, True, False,

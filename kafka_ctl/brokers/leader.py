@@ -35,7 +35,6 @@ from kafka_ctl.brokers.purgatory import NEVER, ClockTimer, DelayedOperation, Pur
 from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput, ConnectionLoss, NoNode, SessionExpired
-from kafka_ctl.generation import REPLICA_LAG_TIME
 from kafka_ctl.ports import Timer
 from kafka_ctl.requests import ALL, ProduceRequest, Response
 from kafka_ctl.trace import details
@@ -59,7 +58,6 @@ class LeaderRole:
         `follower_ends` has partitions that we lead only, and no end in it is above that of our log; an end may fall, as
         a follower that comes back begins below where it was
         `epoch_start` has partitions that we lead only, and is not above the end of our log
-        `_caught_up` has partitions that we lead only
         the high watermark of a log never falls while we lead it; an end that is not known counts as -1
         a follower in `_joining` has one write under way, or waiting for the lock of `_writing`
     """
@@ -68,8 +66,6 @@ class LeaderRole:
         self.process, self.configs, self.started = process, configs, process.clock.now()
         self.follower_ends: dict[TopicPartition, dict[int, int]] = {}
         """The log end offset of each follower, as of its last fetch."""
-        self._caught_up: dict[TopicPartition, set[int]] = {}
-        """Followers that have fetched from the end of our log since the last LeaderAndIsr."""
         self.epoch_start: dict[TopicPartition, int] = {}
         """The end of our log when our leader epoch began, if there was a log."""
         self.produce_purgatory = Purgatory(ClockTimer(process.clock))
@@ -102,7 +98,6 @@ class LeaderRole:
         """
         process = self.process
         log = process.disk.logs.get(tp)
-        self._caught_up.pop(tp, None)
         if log is not None:
             self.epoch_start[tp] = log.end
             self.increment_high_watermark(tp)
@@ -114,8 +109,8 @@ class LeaderRole:
 
     def release(self, tp: TopicPartition) -> None:
         """Stop leading it: answer the requests that wait here accordingly."""
-        for known in (self.follower_ends, self._caught_up, self.epoch_start):
-            known.pop(tp, None)
+        self.follower_ends.pop(tp, None)
+        self.epoch_start.pop(tp, None)
         self.produce_purgatory.check_and_complete(tp)
         self.fetch_purgatory.check_and_complete(tp)
         self.deletion.release(tp)
@@ -172,18 +167,12 @@ class LeaderRole:
             self.deletion.check(tp)
 
     def in_sync_end(self, tp: TopicPartition, log: Log) -> int:
-        """The log end of every replica in the ISR or, outside of it, caught up within `replica.lag.time.max.ms`.
-
-        Kafka 2.0.1: cluster/Partition.scala, maybeIncrementLeaderHW
-        """
+        """The log end of every in-sync replica."""
         ends, hosted = self.follower_ends.get(tp, {}) | {self.process.id: log.end}, self.process.hosted[tp]
         rule: Callable[..., int] | None = self.process.world.plugins.rule("high_watermark", None)
         if rule is not None:
             return rule({id: ends.get(id, -1) for id in hosted.replicas}, hosted.state.isr, self.process.id)
-        isr, since = hosted.state.isr, self.process.clock.now() - self.process.config[REPLICA_LAG_TIME] / 1000
-        outside = (id for id in self._caught_up.get(tp, ()) if id in hosted.replicas and id not in isr)
-        lately = (id for id in outside if self._caught_up_until(tp, id)[0] >= since)
-        return min(ends.get(replica, -1) for replica in (*isr, *lately))
+        return min(ends.get(replica, -1) for replica in hosted.state.isr)
 
     def _next_fetches(self, tp: TopicPartition, finds: Finds) -> None:
         for id in self.process.hosted[tp].replicas:
@@ -258,11 +247,8 @@ class LeaderRole:
 
         Kafka 2.0.1: cluster/Partition.scala, updateReplicaLogReadResult
         """
-        end = self.process.disk.log(tp).end
-        if offset <= end:
+        if offset <= self.process.disk.log(tp).end:
             self.follower_ends.setdefault(tp, {})[follower] = offset
-            if offset == end:
-                self._caught_up.setdefault(tp, set()).add(follower)
             self.increment_high_watermark(tp)
 
     def fetched_to_end(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
@@ -379,7 +365,7 @@ class LeaderRole:
         """
         CAUSE.set(None)
         process = self.process
-        limit = process.config[REPLICA_LAG_TIME] / 1000
+        limit = process.config["replica.lag.time.max.ms"] / 1000
         while True:
             await self._wait_to_look(limit / 2)
             for tp, late in self._late_now(limit).items():

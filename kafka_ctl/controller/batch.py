@@ -64,10 +64,11 @@ class Channel:
             CAUSE.set(cause)
             detail = details.write(partitions=len(request.partitions), correlation_id=self._correlation_id)
             self._correlation_id += 1
-            to, epoch = self.broker, request.controller_epoch
-            CAUSE.set(
-                process.record("request", request.name, broker=to, target="sent", controller_epoch=epoch, detail=detail)
+            epoch, receiver = request.controller_epoch, self.broker
+            sent = process.record(
+                "request", request.name, broker=receiver, target="sent", controller_epoch=epoch, detail=detail
             )
+            CAUSE.set(sent)
             response, answered = await self._until_answered(request)
             self.queue.popleft()
             if callback is not None:

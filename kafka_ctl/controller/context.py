@@ -190,8 +190,12 @@ class Context:
         return [topic for topic in self.topics if topic not in self.revived]
 
     def all_partitions(self) -> Iterator[TopicPartition]:
-        known = (TopicPartition(topic, number) for topic, numbers in self.topics.items() for number in numbers)
-        return iter(self.table) if self.in_tables else known
+        if self.in_tables:
+            yield from self.table
+            return
+        for topic, partitions in self.topics.items():
+            for number in partitions:
+                yield TopicPartition(topic, number)
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         partitions = [TopicPartition(topic, number) for number in self.topics.get(topic, ())]
@@ -223,7 +227,11 @@ class Context:
             return set_order_by((Replica(*tp, broker) for tp, broker in on), replica_hash)
         wanted = frozenset(brokers)
         return [
-            Replica(*tp, broker) for tp in self.all_partitions() for broker in self.assigned(tp) if broker in wanted
+            Replica(topic, number, broker)
+            for topic, partitions in self.topics.items()
+            for number, assignment in partitions.items()
+            for broker in assignment.replicas
+            if broker in wanted
         ]
 
     def online_replicas(self, topic: str) -> list[Replica]:

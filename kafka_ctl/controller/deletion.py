@@ -15,7 +15,6 @@ from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.process import Thread
-from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import NON_EXISTENT, OFFLINE
 from kafka_ctl.replica import INELIGIBLE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import NON_EXISTENT as NON_EXISTENT_REPLICA
@@ -60,23 +59,27 @@ async def topic_deletion(env: Controller) -> None:
     """The children of `/admin/delete_topics` changed."""
     wanted = env.context.orders.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
     async with env.locked():
-        known = env.context.all_topics
-        if unknown := [t for t in wanted if t not in known]:
-            env.log("deleting_unknown_topics", topics=unknown)
-            await _forget_requests(env, unknown)
-        topics = [t for t in wanted if t in known]
-        if not enabled(env):
-            env.log("deletion_disabled", topics=topics)
-            await _forget_requests(env, topics)
-        elif topics:
-            env.log("starting_deletion", topics=topics)
-            busy = {tp.topic for tp in (*env.context.reassigning, *env.context.preferred_elections)}
-            waits = env.generation.deletion.deletion_waits_for_reassignment  # else a new request is not halted
-            queued, usual = tuple(env.context.topics_to_be_deleted), partial(_waiting, waits=waits)
-            waiting = env.plugins.rule("waiting", usual)(tuple(topics), queued, frozenset(busy))
-            _queue(env, topics)
-            halt(env, waiting, REASSIGNING)
-            await resume_deletions(env)
+        await _requested(env, wanted)
+
+
+async def _requested(env: Controller, wanted: list[str]) -> None:
+    known = env.context.all_topics
+    if unknown := [t for t in wanted if t not in known]:
+        env.log("deleting_unknown_topics", topics=unknown)
+        await _forget_requests(env, unknown)
+    topics = [t for t in wanted if t in known]
+    if not enabled(env):
+        env.log("deletion_disabled", topics=topics)
+        await _forget_requests(env, topics)
+    elif topics:
+        env.log("starting_deletion", topics=topics)
+        busy = {tp.topic for tp in (*env.context.reassigning, *env.context.preferred_elections)}
+        waits = env.generation.deletion.deletion_waits_for_reassignment  # else a new request is not halted
+        queued, usual = tuple(env.context.topics_to_be_deleted), partial(_waiting, waits=waits)
+        waiting = env.plugins.rule("waiting", usual)(tuple(topics), queued, frozenset(busy))
+        _queue(env, topics)
+        halt(env, waiting, REASSIGNING)
+        await resume_deletions(env)
 
 
 def _waiting(asked: Iterable[str], queued: Collection[str], moving: Collection[str], waits: bool) -> list[str]:
@@ -181,17 +184,8 @@ def next_move(states: Mapping[tuple[int, int], str], alive: Iterable[int], halte
 
 
 def _move(env: Controller, topic: str) -> str:
-    """The next move, by Kafka's rule or a plug-in.
-
-    Raises StateChangeFailed at a replica without a state, since 2.0 unless one before it is being deleted.
-    Kafka 2.0.1: controller/ReplicaStateMachine.scala, areAllReplicasForTopicDeleted
-    """
+    """The next move, by Kafka's rule or a plug-in."""
     context = env.context
-    for r in context.replicas_of_topic(topic):
-        if r not in context.replicas:
-            raise StateChangeFailed(f"key not found: [Topic={topic},Partition={r.partition},Replica={r.broker}]")
-        if context.replicas[r] is STARTED and not env.generation.deletion.has_own_thread:
-            break
     states = {(r.partition, r.broker): str(context.replicas.get(r)) for r in context.replicas_of_topic(topic)}
     return env.plugins.rule("deletion", next_move)(states, context.live, topic in context.topics_ineligible)
 

@@ -21,7 +21,6 @@ from kafka_ctl.controller import (
     topics,
 )
 from kafka_ctl.controller.controller import Controller, Procedures
-from kafka_ctl.controller.failures import not_controller
 
 
 async def process(env: Controller, event: events.Event) -> None:
@@ -45,12 +44,6 @@ async def process(env: Controller, event: events.Event) -> None:
             await failover.resign(env)
         case events.ControlledShutdown(broker, broker_epoch, reply):
             await shutdown.controlled_shutdown(env, broker, broker_epoch, reply)
-        case (
-            events.ApiPartitionReassignment(reply=reply)
-            | events.ListPartitionReassignments(reply=reply)
-            | events.ReplicaLeaderElection(reply=reply)
-        ) if not env.is_active:
-            reply.set_exception(not_controller())
         case events.ApiPartitionReassignment(targets, reply):
             await reassignment_incremental.api_partition_reassignment(env, targets, reply)
         case events.ListPartitionReassignments(partitions, reply):

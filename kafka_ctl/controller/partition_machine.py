@@ -65,11 +65,10 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         return self._failures
 
     async def _together(self, wanted: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
-        """Move them at once, what is New before the others, or one by one while nothing is pipelined."""
+        """Move them at once, or one by one while nothing is pipelined."""
         self._failures = {}
         if wanted:
-            new_first = sorted(wanted, key=lambda tp: target is ONLINE and self.states.get(tp) is not NEW)
-            groups = [new_first] if self.process.generation.zookeeper.pipelined else [[tp] for tp in wanted]
+            groups = [wanted] if self.process.generation.zookeeper.pipelined else [[tp] for tp in wanted]
             if (error := await self.in_one_batch(groups, target, strategy)) is not None:
                 self._failures = dict.fromkeys(wanted, error)
 
@@ -149,8 +148,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         """One round: read, decide, write; returns the partitions elected and those to try again."""
         process, context = self.process, self.context
         found = await process.zk.states(partitions)
-        tolerates = process.generation.election.tolerates_states_without_json
-        states = self.usable({tp: tp for tp in partitions}, found, ONLINE, tolerates)
+        states = self.usable({tp: tp for tp in partitions}, found, ONLINE)
         allowed = await self._unclean_allowed(states, strategy)
         receivers: dict[TopicPartition, tuple[int, ...]] = {}
         updates: dict[TopicPartition, LeaderAndIsr] = {}

@@ -132,17 +132,21 @@ async def start_move(env: Controller, tp: TopicPartition, target: tuple[int, ...
 async def isr_change(env: Controller, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the new replicas have caught up."""
     async with env.locked():
-        if (target := env.context.reassigning.get(tp)) is None:
-            return
-        if (state := await env.zk.state(tp)) is None:
-            env.log("reassignment_never_created", partition=str(tp), replicas=list(target))
-            return
-        awaited = _moves(env, env.context.assigned(tp), target).in_sync
-        missing = [r for r in awaited if r not in state.isr]
-        counts = {"caught_up": len(awaited) - len(missing), "wanted": len(awaited), "missing": missing}
-        env.log("reassignment_progress", partition=str(tp), **counts)
-        if not missing:
-            await on_reassignment(env, tp, target)
+        if (target := env.context.reassigning.get(tp)) is not None:
+            await _isr_changed(env, tp, target)
+
+
+async def _isr_changed(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    state = await env.zk.state(tp)
+    if state is None:
+        env.log("reassignment_never_created", partition=str(tp), replicas=list(target))
+        return
+    awaited = _moves(env, env.context.assigned(tp), target).in_sync
+    missing = [r for r in awaited if r not in state.isr]
+    counts = {"caught_up": len(awaited) - len(missing), "wanted": len(awaited), "missing": missing}
+    env.log("reassignment_progress", partition=str(tp), **counts)
+    if not missing:
+        await on_reassignment(env, tp, target)
 
 
 async def on_reassignment(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
@@ -279,9 +283,8 @@ async def _assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]
 
 
 async def write_assignment(env: Controller, topic: str) -> None:
-    """Write the replicas of a topic as they are known here; 0.10 creates its znode again if it has been deleted."""
-    known, creates = env.context.assignment_of(topic), not env.generation.zookeeper.pipelined
-    answer = await env.zk.set_assignment(topic, known, env.generation.topic_version, creates)
+    """Write the replicas of a topic as they are known here."""
+    answer = await env.zk.set_assignment(topic, env.context.assignment_of(topic), env.generation.topic_version)
     if answer.error == "NONODE":
         raise StateChangeFailed(f"Topic {topic} doesn't exist")
     answer.checked()

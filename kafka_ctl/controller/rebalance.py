@@ -19,7 +19,7 @@ from kafka_ctl.balance import BrokerBalance, Candidate
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.failures import UNKNOWN
+from kafka_ctl.controller.failures import UNKNOWN, not_controller
 from kafka_ctl.controller.process import Thread
 from kafka_ctl.election import ElectionType, Strategy
 from kafka_ctl.errors import StateChangeFailed
@@ -62,17 +62,20 @@ async def preferred_election(env: Controller) -> None:
     async with env.locked():
         if running := env.context.preferred_elections:
             env.log("preferred_running", partitions=[str(tp) for tp in running])
-        fresh = [tp for tp in env.context.orders.as_set(requested) if tp not in running]
-        skips = env.generation.election.skips_needless_elections
-        to_be_deleted = [tp for tp in fresh if tp.topic in env.context.topics_to_be_deleted]
-        rest = [tp for tp in fresh if tp not in to_be_deleted]
-        unknown = [tp for tp in rest if skips and not env.context.assigned(tp)]
-        if to_be_deleted:
-            env.log("preferred_deleting", partitions=[str(tp) for tp in to_be_deleted])
-        if unknown:
-            env.log("preferred_unknown", partitions=[str(tp) for tp in unknown])
-        electable = [tp for tp in rest if tp not in unknown and not (skips and env.context.led_by_preferred(tp))]
-        await elect(env, electable, MANUAL)
+        await _elect_requested(env, [tp for tp in env.context.orders.as_set(requested) if tp not in running])
+
+
+async def _elect_requested(env: Controller, requested: list[TopicPartition]) -> None:
+    skips = env.generation.election.skips_needless_elections
+    to_be_deleted = [tp for tp in requested if tp.topic in env.context.topics_to_be_deleted]
+    rest = [tp for tp in requested if tp not in to_be_deleted]
+    unknown = [tp for tp in rest if skips and not env.context.assigned(tp)]
+    if to_be_deleted:
+        env.log("preferred_deleting", partitions=[str(tp) for tp in to_be_deleted])
+    if unknown:
+        env.log("preferred_unknown", partitions=[str(tp) for tp in unknown])
+    electable = [tp for tp in rest if tp not in unknown and not (skips and env.context.led_by_preferred(tp))]
+    await elect(env, electable, MANUAL)
 
 
 async def elect(env: Controller, partitions: Iterable[TopicPartition], trigger: str) -> None:
@@ -103,8 +106,12 @@ async def elect_leaders(
 ) -> None:
     """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
 
-    When one of the partitions has never had a leader the event fails, as in Kafka, and nothing is answered.
+    It gets ControllerMoved if this controller does not act. When one of the partitions has never had a leader the
+    event fails, as in Kafka, and nothing is answered.
     """
+    if not env.is_active:
+        reply.set_exception(not_controller())
+        return
     answers: dict[TopicPartition, ApiError | int] = {}
     for tp in partitions:
         if not env.context.assigned(tp):
@@ -138,9 +145,9 @@ def _needs_election(env: Controller, kind: ElectionType, tp: TopicPartition) -> 
 
 def _printed(answer: ApiError | int) -> str:
     """An answer as Scala prints it."""
-    return (
-        f"Right({answer})" if isinstance(answer, int) else f"Left(ApiError(error={answer.code}, message={answer.text}))"
-    )
+    if isinstance(answer, int):
+        return f"Right({answer})"
+    return f"Left(ApiError(error={answer.code}, message={answer.text}))"
 
 
 async def unclean_enabled(env: Controller, topic: str) -> None:

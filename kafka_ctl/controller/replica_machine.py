@@ -60,8 +60,9 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
     def _begun(self, states: dict[Replica, str]) -> tuple[list[Replica], list[Replica]]:
         """The replicas that go Online when a controller begins, and those that go Offline."""
         stops = self.process.generation.failover.stops_dead_replicas_at_startup
-        online, offline = ([r for r, s in states.items() if s == wanted] for wanted in (ONLINE, INELIGIBLE))
-        return online, offline if stops else []
+        return [r for r, s in states.items() if s == ONLINE], [
+            r for r, s in states.items() if s == INELIGIBLE and stops
+        ]
 
     async def handle(self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None) -> None:
         """Move these replicas to `target` and send what follows, in one batch.
@@ -196,4 +197,5 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         """The state without this broker. The last member of the ISR stays, unless `emptied` is true."""
         usual = without_isr_member if self.process.generation.bugs.keeps_dead_leader else without_replica
         leader, isr = self.process.plugins.rule("shrink", usual)(state.leader, state.isr, broker)
-        return state.led_by(leader, () if emptied else isr)._replace(controller_epoch=self.context.epoch)
+        isr = () if emptied else isr
+        return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)

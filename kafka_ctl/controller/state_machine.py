@@ -13,7 +13,7 @@ from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.failures import failure
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.errors import BadInput, BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode, StateChangeFailed
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode, StateChangeFailed
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.table import TransitionTable
@@ -54,14 +54,14 @@ class StateMachine(ABC, Generic[Subject, State, How]):
     async def startup(self) -> None:
         """Initialize the state of every subject, then make the moves that are due."""
 
-    async def in_one_batch(self, groups: Iterable[list[Subject]], target: State, how: How) -> Exception | None:
-        """Move these groups and send the requests; returns the error if the last batch was never sent, or this one."""
+    async def in_one_batch(self, groups: Iterable[list[Subject]], target: State, how: How) -> BatchNotEmpty | None:
+        """Move these groups and send the requests; returns the error if the last batch was never sent."""
         try:
             self.batch.open()
             for group in groups:
                 await self.move(group, target, how)
             self.batch.send()
-        except (BatchNotEmpty, BadInput) as error:
+        except BatchNotEmpty as error:
             self.process.log(self.half_sent, target=str(target), error=str(error))
             return error
         except ControllerMoved as error:
@@ -125,19 +125,9 @@ class StateMachine(ABC, Generic[Subject, State, How]):
         subjects: Mapping[TopicPartition, Subject],
         found: Mapping[TopicPartition, LeaderAndIsr | Exception],
         target: State,
-        tolerates_no_json: bool = True,
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states that moves can start from; the others are recorded as failures, but for those without an error.
-
-        Raises BadInput where a state is malformed and many are read together: that ends the whole batch.
-        """
+        """The states that moves can start from; the others are recorded as failures, but for those without an error."""
         states: dict[TopicPartition, LeaderAndIsr] = {}
-        for bad in found.values():
-            tolerated = (
-                tolerates_no_json if isinstance(bad, NoNode) else not self.process.generation.zookeeper.pipelined
-            )
-            if isinstance(bad, BadInput) and not tolerated:
-                raise bad
         for tp, subject in subjects.items():
             state = found[tp]
             error: Exception | None = None

@@ -429,20 +429,10 @@ class Commands(RecordedRun):
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> Mapping[TopicPartition, ApiError]:
         """Ask the broker that is controller by then; its refusals."""
-        return (await self._in_time(AlterPartitionReassignmentsRequest(targets))).refused
+        return (await self._call_controller(AlterPartitionReassignmentsRequest(targets))).refused
 
     async def _moving(self) -> Mapping[TopicPartition, ReplicaAssignment]:
-        return (await self._in_time(ListPartitionReassignmentsRequest())).moving
-
-    async def _in_time(self, request: AdminRequest) -> Response:
-        """The controller's answer; Unavailable if none comes, as when the session ends in which it was asked."""
-        import asyncio
-
-        try:
-            async with asyncio.timeout(API_TIMEOUT):
-                return await self._call_controller(request)
-        except TimeoutError:
-            raise Unavailable(f"no controller answered {request.name} within {API_TIMEOUT:g} s") from None
+        return (await self._call_controller(ListPartitionReassignmentsRequest())).moving
 
     async def _call_controller(self, request: AdminRequest) -> Response:
         """Send a request to the controller; while there is none, or it is none any more, wait and look again."""

@@ -26,10 +26,6 @@ FIRST_EPOCH_ZK_VERSION = 1
 MOVED = "Controller moved to another broker. Aborting controller startup procedure"
 
 
-class NoState(NoNode, BadInput):
-    """A `state` znode without JSON, which counts as missing."""
-
-
 class Updated(NamedTuple):
     """The outcome of a pipelined update of `state` znodes."""
 
@@ -154,19 +150,18 @@ class KafkaZkClient:
                     found[topic] = znodes.TopicZNode.decode(data, topic, ascending)
         return found
 
-    async def set_assignment(
-        self, topic: str, assignment: Mapping[int, ReplicaAssignment], version: int, creates: bool = False
-    ) -> Result:
-        """Write the replica assignment of a topic that exists, or `creates` it; `version` is that of the znode's JSON.
+    async def set_assignment(self, topic: str, assignment: Mapping[int, ReplicaAssignment], version: int) -> Result:
+        """Write the replica assignment of a topic that exists; `version` is that of the znode's JSON.
 
-        Kafka 2.0.1: zk/KafkaZkClient.scala, setTopicAssignmentRaw; 0.10.2.2: utils/ZkUtils.scala, updatePersistentPath
+        Kafka 2.0.1: zk/KafkaZkClient.scala, setTopicAssignmentRaw
         """
-        path, data = znodes.TopicZNode.path(topic), znodes.TopicZNode.encode(assignment, version)
-        answer = await self.write(Set(path, data))
-        return await self.write(Create(path, data)) if creates and answer.error == "NONODE" else answer
+        return await self.write(Set(znodes.TopicZNode.path(topic), znodes.TopicZNode.encode(assignment, version)))
 
     async def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr | Exception]:
-        """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none."""
+        """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none.
+
+        Data that is not JSON counts as missing.
+        """
         wanted = list(partitions)
         answers = await self.read_all(map(znodes.TopicPartitionStateZNode.path, wanted))
         found: dict[TopicPartition, LeaderAndIsr | Exception] = {}
@@ -174,8 +169,8 @@ class KafkaZkClient:
             try:
                 answer.checked()
                 found[tp] = znodes.TopicPartitionStateZNode.decode(answer.data, answer.found.version, tp)
-            except NotJson as error:
-                found[tp] = NoState(answer.op.path, str(error))
+            except NotJson:
+                found[tp] = NoNode(answer.op.path)
             except (ZooKeeperError, BadInput) as error:
                 found[tp] = error
         return found

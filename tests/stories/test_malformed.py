@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from labs import acting, play, until_quiet
+from labs import until_quiet
 from mutations import mutated
 from prose import Prose
 
@@ -149,39 +149,3 @@ def test_whatever_somebody_wrote(data: st.DataObject, path: str, generation: str
             lambda: lab.player("zookeeper"),
         )
         assert lab.now < 1000
-
-
-@pytest.mark.parametrize(
-    ("generation", "data", "led", "ends"),
-    [
-        ("0.10", "{", [2, 1, 2], False),
-        ("0.10", "[]", [2, 1, 2], False),
-        ("2.0", "{", [-1, 1, -1], True),
-        ("2.0", "[]", [1, 1, 1], True),
-        ("2.4", "{", [2, 1, 2], False),
-        ("2.4", "[]", [1, 1, 1], True),
-    ],
-)
-def test_a_malformed_state_ends_the_elections_of_its_batch(
-    generation: str, data: str, led: list[int], ends: bool
-) -> None:
-    """So it leaves the other partitions without a leader, too, until it is repaired and the next controller elects.
-
-    What `decode` fails at also ends the moves of the replicas of its batch, which keep their leader in the cache.
-    Kafka 2.0.1: controller/PartitionStateMachine.scala, doElectLeaderForPartitions (leaderIsrAndControllerEpochOpt.get)
-    and handleStateChanges, which logs one error; 2.4.1: the same, but for data that is no JSON
-    """
-    with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={n: [1, 2] for n in range(3)})
-        if lab.controller is not None and lab.controller.id == 1:
-            play(lab, "bounce 1; settle; elect_preferred; settle")
-        path, seen = "/brokers/topics/orders/partitions/1/state", len(lab.trace)
-        good = lab.znodes()[path][0].decode()
-        lab.write_znode(path, data)
-        until_quiet(lab.kill, 1)
-        context = acting(lab).context
-        assert [context.leadership[tp].leader for tp in sorted(context.leadership)] == led
-        assert bool(lab.trace.slice(seen, action="error_moving_partitions")) is ends
-        until_quiet(lab.write_znode, path, good)
-        until_quiet(lab.delete_controller)
-        assert [p.leader for p in lab.partitions()] == [2, 2, 2]

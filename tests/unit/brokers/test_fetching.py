@@ -343,27 +343,3 @@ def test_a_follower_that_the_new_controller_thinks_in_sync_comes_back(generation
         stale = lab.trace.slice(action="become-follower", broker=1)[-1]
         assert stale.isr == (2, 1, 3)
         assert lab.partition("orders", 0).isr == (2, 3, 1)
-
-
-@generations
-def test_the_high_watermark_waits_for_a_follower_that_was_caught_up_lately(generation: str) -> None:
-    """It is outside of the ISR, as its leader cannot write that: an operator has written the state.
-
-    Kafka, all three: cluster/Partition.scala, maybeIncrementLeaderHW, which a later record calls again
-    """
-    written = '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":%d,"isr":[1]}'
-    with Lab(brokers=3, generation=generation, seed=1, config=CALM) as lab:
-        tp = TopicPartition("orders", 0)
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 3]})
-        play(lab, "produce orders 0 1; kill 3; settle")
-        epoch = lab.partition("orders", 0).leader_epoch
-        lab.write_znode("/brokers/topics/orders/partitions/0/state", written % epoch)
-        play(lab, "start 3; settle; produce orders 0 1; settle")
-        leader = process_of(lab, 1)
-        assert (leader.hosted[tp].state.isr, leader.disk.log(tp).high_watermark) == ((1,), 2)
-        play(lab, "lag 3 orders 0; produce orders 0 1 acks=1; run_for 1")
-        assert leader.disk.log(tp).high_watermark == 2
-        play(lab, "run_for 10")
-        assert leader.disk.log(tp).high_watermark == 2
-        play(lab, "produce orders 0 1")
-        assert leader.disk.log(tp).high_watermark == 4
