@@ -1,10 +1,8 @@
-WITH named AS (
-    SELECT history, topic, partition, seq, time_ms, leader, replicas[1] AS preferred, source
-    FROM records WHERE kind = 'partition' AND error IS NULL AND leader >= 0
-), created AS (
-    SELECT *, count(*) FILTER (source = 'NewPartition') OVER (
+WITH created AS (
+    SELECT history, topic, partition, seq, time_ms, leader, replicas[1] AS preferred,
+           count(*) FILTER (source = 'NewPartition') OVER (
                PARTITION BY history, topic, partition ORDER BY seq) AS times
-    FROM named
+    FROM records WHERE kind = 'partition' AND error IS NULL AND leader >= 0
 ), elections AS (
     SELECT *, lag(leader) OVER w AS previous,
            CASE WHEN lead(seq) OVER w IS NULL THEN time_ms - first_value(time_ms) OVER w END AS lasted_ms

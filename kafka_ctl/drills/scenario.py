@@ -28,7 +28,7 @@ from kafka_ctl.lab import story, validate, view
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.reassign.plan import check_exists, check_plan, read_plan
 from kafka_ctl.trace import details
-from kafka_ctl.trace.model import number_of
+from kafka_ctl.trace.model import DELETED, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import Key
 from kafka_ctl.trace.timing import OPERATIONS
@@ -36,7 +36,6 @@ from kafka_ctl.trace.timing import OPERATIONS
 Question = int | str | Mapping[object, object]
 FORMS = ("broker 3", "rack b", "any one", "any two", "any rack", "rolling restart 3,1,2", "a plan", "a story's command")
 SETTLE = "settle"
-DELETIONS = "/admin/delete_topics/"
 _ROLLING = re.compile(r"rolling restart\b\s*((?:\d{1,10}(?:[\s,]+|$))*)")
 _ANY = {"any one": 1, "any one broker": 1, "any two": 2, "any two brokers": 2}
 
@@ -221,7 +220,7 @@ def play(lab: Lab, scenario: Scenario) -> Outcome:
         sum(
             p.leader not in brokers or brokers[p.leader].state == "down"
             for p in partitions
-            if DELETIONS + p.topic not in znodes
+            if DELETED + p.topic not in znodes
         ),
         watched.most_below,
         len(watched.interrupted),
@@ -267,7 +266,7 @@ class Watched:
 
     def __init__(self, lab: Lab) -> None:
         znodes, usual = lab.znodes(), int(lab.config["min.insync.replicas"])
-        partitions = [p for p in lab.partitions() if DELETIONS + p.topic not in znodes]
+        partitions = [p for p in lab.partitions() if DELETED + p.topic not in znodes]
         min_isr = cache(lambda topic: view.min_isr(znodes, topic, usual))
         self.leaders: dict[Key, int] = {(p.topic, p.partition): p.leader for p in partitions}
         self.least: dict[Key, int] = {(p.topic, p.partition): min_isr(p.topic) for p in partitions}
@@ -299,8 +298,8 @@ class Watched:
                 self.silent = max(self.silent, record.time_ms - self.killed.pop(owner))
         elif record.kind == "zk" and action == "set" and path.endswith("/state"):
             self._written(record)
-        elif (record.kind, action, record.error) == ("zk", "create", None) and path.startswith(DELETIONS):
-            self._deleted(path.removeprefix(DELETIONS))
+        elif (record.kind, action, record.error) == ("zk", "create", None) and path.startswith(DELETED):
+            self._deleted(path.removeprefix(DELETED))
         elif action == "become-leader" and not record.error and record.topic is not None:
             began = self.since.pop((record.topic, record.partition or 0), None)
             waited = 0.0 if began is None else record.time_ms - began
