@@ -24,7 +24,7 @@ import click
 
 from kafka_ctl.cli.terminal import INT32, Commands, Number, echo, of_generation
 from kafka_ctl.errors import BadInput, KafkaCtlError
-from kafka_ctl.history.workload import LONGEST_LIFE, MOST
+from kafka_ctl.history.limits import LONGEST_LIFE, MOST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

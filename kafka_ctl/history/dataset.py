@@ -22,9 +22,10 @@ import pyarrow as pa
 from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
+from kafka_ctl.history.limits import MOST
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import failing, ship_package
-from kafka_ctl.history.workload import MOST, Workload, check_hours, simulate
+from kafka_ctl.history.workload import Workload, check_hours, simulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

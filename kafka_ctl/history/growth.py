@@ -16,8 +16,8 @@ from kafka_ctl.errors import BadInput, Unavailable, short
 from kafka_ctl.history.dataset import Dataset, Job, check_processes, large_buckets, write_dataset
 from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import IN_FILES, BucketWriter, DatasetFolder, Json, bucket_of, file_of
+from kafka_ctl.history.limits import MOST
 from kafka_ctl.history.reading import checked
-from kafka_ctl.history.workload import MOST
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

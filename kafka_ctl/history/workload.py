@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from kafka_ctl.errors import BadInput, UnknownName, short
+from kafka_ctl.history.limits import LONGEST_LIFE
 
 if TYPE_CHECKING:
     from kafka_ctl.generation import Generation
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from kafka_ctl.trace import Trace
 
 HOUR, DAY = 3600.0, 86400.0
-MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}
-"""Seeds of clusters are counted in millions (`Job.seed_of`); Spark has at most that many buckets."""
-LONGEST_LIFE = 100_000
-"""Hours of a cluster, eleven years: its incidents are drawn before it starts, and its records are kept in memory."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +93,13 @@ class Workload:
             )
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -1e9 <= value <= 1e9
 
 
 def check_hours(hours: object) -> None:
     """Raise BadInput unless it is a number of hours that a cluster can live."""
-    if not isinstance(hours, (int, float)) or isinstance(hours, bool) or not 0 < hours <= LONGEST_LIFE:
+    if not _is_number(hours) or not 0 < hours <= LONGEST_LIFE:
         raise BadInput(f"hours={short(hours)}: give a number above 0 and up to {LONGEST_LIFE:,}")
 
 
