@@ -54,10 +54,13 @@ def log_files(paths: Paths) -> Iterator[LogFile]:
             raise BadInput(f"{path} holds no file named like state-change.log* or controller.log*")
 
 
-def copies(paths: Paths, base: str = "") -> Iterator[str]:
+COPIES = "are copies: their records count twice, unless one of them is left out"
+
+
+def copies(files: Iterable[LogFile], base: str = "") -> Iterator[str]:
     """One sentence for each file that has the same bytes as one before it; names are relative to `base`, if given."""
     sizes: dict[int, list[str]] = {}
-    for file in log_files(paths):
+    for file in files:
         if file.size and file.problem is None:
             sizes.setdefault(file.size, []).append(file.name)
     firsts: dict[bytes, str] = {}
@@ -71,7 +74,7 @@ def copies(paths: Paths, base: str = "") -> Iterator[str]:
             first = firsts.setdefault(digest.digest(), name)
             if first != name:
                 one, other = (os.path.relpath(each, base) if base else each for each in (first, name))
-                yield f"{one} and {other} are copies: their records count twice, unless one of them is left out"
+                yield f"{one} and {other} {COPIES}"
 
 
 def listed(paths: Paths) -> list[str]:

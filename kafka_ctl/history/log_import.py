@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, count_lines, read_chunk
-from kafka_ctl.history.log_folders import LogFile, Paths, copies, listed, log_files
+from kafka_ctl.history.log_folders import LogFile, Paths, copies, log_files
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.session import failing, ship_package
 from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
@@ -172,15 +172,15 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
         raise BadInput(f"history {wrong[0]!r}: give its name as text")
     if not clusters:
         raise BadInput("no path was given: name at least one log file or folder")
-    clusters = {name: listed(some) for name, some in clusters.items()}
-    chunks = [chunk for name, some in clusters.items() for chunk in list_chunks(name, some)]
+    files = {name: list(log_files(some)) for name, some in clusters.items()}
+    chunks = [chunk for name, some in files.items() for chunk in list_chunks(name, some)]
     if spark is None:
         raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
     with failing("reading the logs"):
         chunks = _numbered(spark, chunks)
         parsed = _tasks(spark, chunks).mapInArrow(parse_chunks, from_arrow_schema(PARSED)).persist()
         parsed.count()
-    return ImportedLogs(parsed, [sentence for some in clusters.values() for sentence in copies(some)])
+    return ImportedLogs(parsed, [sentence for some in files.values() for sentence in copies(some)])
 
 
 def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
@@ -191,9 +191,8 @@ def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
     return rows.repartition(max(1, min(len(chunks), size // TASK)))
 
 
-def list_chunks(history: str, paths: Paths) -> Iterator[Chunk]:
-    """The chunks of every file, in the order of the files' names."""
-    files = list(log_files(paths))
+def list_chunks(history: str, files: Sequence[LogFile]) -> Iterator[Chunk]:
+    """The chunks of every file, in the order of the files."""
     # Far away, opening a file takes longer than anything that is done with it here.
     with ThreadPoolExecutor(OPENED) as pool:
         unsplittable = list(pool.map(_unsplittable, files))

@@ -20,7 +20,7 @@ from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.history.lives import ACTIONS, beginnings, elections, terms
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
-from kafka_ctl.history.log_folders import Paths, copies, listed
+from kafka_ctl.history.log_folders import Paths, copies, log_files
 from kafka_ctl.history.log_import import list_chunks
 from kafka_ctl.history.unpacking import NAMES, Unreadable
 from kafka_ctl.kafka_log.releases import release
@@ -29,6 +29,7 @@ from kafka_ctl.trace.model import number_of
 
 COLUMNS = [field.name for field in RECORD]
 ACTOR = COLUMNS.index("actor")
+WIPED = "ZooKeeper was wiped, this is another cluster"
 MANY = 100_000
 """The most records of a replay: the pictures of more take minutes, and gigabytes."""
 FORM = "2024-05-31 13:00, as the logs have it"
@@ -98,8 +99,8 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     """
     span = Span(begin, end)
     chunks: dict[str, Chunk] = {}
-    paths = listed(logs)
-    for chunk in list_chunks("logs", paths):
+    files = list(log_files(logs))
+    for chunk in list_chunks("logs", files):
         whole = chunks.get(chunk.file, chunk)
         chunks[chunk.file] = whole._replace(stop=max(whole.stop, chunk.stop))
     base = os.path.commonpath([os.path.dirname(file) for file in chunks]) if chunks else ""
@@ -132,7 +133,7 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
     records = [Record(seq=seq, **dict(zip(COLUMNS, values, strict=True))) for seq, (_, values) in enumerate(found)]
     return Replay(
-        records, places, [*copies(paths, base), *missing, *gaps(records, written, begin is None)], release(formats)
+        records, places, [*copies(files, base), *missing, *gaps(records, written, begin is None)], release(formats)
     )
 
 
@@ -225,7 +226,7 @@ def gaps(
     for number, life in enumerate(lives):
         if number:
             actor = life[0][0].actor
-            yield f"The controller epoch begins again at {actor}: ZooKeeper was wiped, this is another cluster"
+            yield f"The controller epoch begins again at {actor}: {WIPED}"
         epochs = [epoch for _, epoch in life if epoch is not None]
         if epochs and min(epochs) > 1 and not begun and from_the_beginning:
             yield f"The first election in these logs is that of epoch {min(epochs)}"

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from kafka_ctl.display import counted
 from kafka_ctl.history.lives import ACTIONS, elections, terms
-from kafka_ctl.history.log_folders import Paths
-from kafka_ctl.history.log_replay import Moment, Replay, replay
+from kafka_ctl.history.log_folders import COPIES, Paths
+from kafka_ctl.history.log_replay import WIPED, Moment, Replay, replay
 from kafka_ctl.history.outages import Outage, isr_changes, outages
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
@@ -45,9 +46,12 @@ ADVICE = {
     "stuck": "A request had no answer: read the state-change.log of its receiver from that moment on.",
     "unfinished": "A deletion or a move did not end: see which replicas it waits for, and whether their brokers run.",
     "wiped": "Several clusters are in these logs: report them apart, with --from and --to.",
+    "copies": "Some files are there twice: leave one of each out, and ask again.",
     "missing": "Files are missing: collect controller.log* and state-change.log* of every broker, and ask again.",
 }
 """By the kind of a finding: what to look at next."""
+NOT_MISSING = {WIPED: ("Several clusters", "wiped"), COPIES: ("Copies", "copies")}
+"""Sentences of `Replay.missing` about what is there too much, by their ends: the section and the kind of each."""
 
 
 class Finding(NamedTuple):
@@ -260,9 +264,10 @@ def _unfinished(found: Replay) -> Iterator[Finding]:
 
 
 def _missing(found: Replay) -> Iterator[Finding]:
-    """The files, lines and epochs that these logs do not have."""
+    """The files, lines and epochs that these logs do not have, and what they have too much."""
+    usual = ("What is missing", "missing")
+    findings = []
     for sentence in found.missing:
-        if "ZooKeeper was wiped" in sentence:
-            yield Finding("Several clusters", f"{sentence}.", None, ("wiped",))
-        else:
-            yield Finding("What is missing", f"{sentence}.", None, ("missing",))
+        section, kind = next((each for words, each in NOT_MISSING.items() if words in sentence), usual)
+        findings.append(Finding(section, f"{sentence}.", None, (kind,)))
+    yield from sorted(findings, key=attrgetter("section"))

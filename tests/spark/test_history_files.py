@@ -81,7 +81,7 @@ def lay(folder: Path, name: str, text: bytes) -> Path:
 
 def read(*paths: Path) -> dict[str, Counter[str]]:
     """What tasks make of these paths, by file: how many records, lines of each kind, and what was wrong."""
-    chunks = list(log_import.list_chunks("logs", paths))
+    chunks = list(log_import.list_chunks("logs", [*log_folders.log_files(paths)]))
     found: dict[str, Counter[str]] = {}
     for chunk in chunks:
         counted = found.setdefault(os.path.basename(chunk.file), Counter())
@@ -174,7 +174,7 @@ def test_a_file_without_any_line_break(tmp_path: Path) -> None:
     records = " ".join(LINES[:2]) * 4000
     path = lay(tmp_path, "glued", records.encode())
     assert one(path) == {"records": 8000, "lines": 1}
-    (chunk,) = log_import.list_chunks("logs", path)
+    (chunk,) = log_import.list_chunks("logs", [*log_folders.log_files(path)])
     places = [(r.number, r.piece) for r in read_chunk(chunk) if r.what == "record"]
     assert places == [(1, piece) for piece in range(8000)]
 
@@ -267,7 +267,7 @@ def test_entries_of_journald(tmp_path: Path) -> None:
     bare = [line.split("] ", 1)[1] if line.startswith("[2") else line for line in LINES]
     assert one(lay(tmp_path, "bare", entries(*bare))) == WHOLE
     path = lay(tmp_path, "level", entries(LINES[1].split(" TRACE ", 1)[1]))
-    (chunk,) = log_import.list_chunks("logs", path)
+    (chunk,) = log_import.list_chunks("logs", [*log_folders.log_files(path)])
     (record,) = (dict(zip(NAMES, r.values, strict=True)) for r in read_chunk(chunk) if r.what == "record")
     assert (record["time_ms"], record["action"], record["leader"]) == (1456826400100.0, "initialize", 3)
     odd = entries(None, [], [300], [[]], 7, {"a": 1}, "another service", "\ud800")
@@ -372,7 +372,7 @@ def test_damaged_at_random(tmp_path: Path) -> None:
     good = lay(tmp_path, "good.log", TEXT)
     for number, (name, data) in zip(range(3000), mutations(8), strict=False):
         bad = lay(tmp_path, name, data)
-        chunks = list(log_import.list_chunks("logs", [bad, good]))
+        chunks = list(log_import.list_chunks("logs", [*log_folders.log_files([bad, good])]))
         rows = pa.Table.from_pylist([chunk._asdict() for chunk in chunks], log_import.CHUNKS)
         reported = pa.Table.from_batches(
             list(log_import.parse_chunks(iter(rows.to_batches()))), log_import.PARSED
@@ -392,13 +392,13 @@ def test_chunks_of_damaged_files_change_nothing(tmp_path: Path, monkeypatch: pyt
     plain = (data for _, data in mutations(9) if len(data) > 20 and b"2016" in data and not data.startswith(b"{"))
     for number, data in zip(range(24), plain, strict=False):
         path = lay(tmp_path, "state-change.log", data)
-        chunks = list(log_import.list_chunks("logs", path))
+        chunks = list(log_import.list_chunks("logs", [*log_folders.log_files(path)]))
         if len(chunks) != 1 or chunks[0].stop == log_chunks.WHOLE or chunks[0].problem:
             continue
         whole = [read for read in read_chunk(chunks[0]) if read.what in ("record", "rejected")]
         for size in (9, 64, 333):
             monkeypatch.setattr(log_import, "CHUNK", size)
-            pieces, first, found = list(log_import.list_chunks("logs", path)), 1, []
+            pieces, first, found = list(log_import.list_chunks("logs", [*log_folders.log_files(path)])), 1, []
             for piece in pieces:
                 found += list(read_chunk(piece._replace(first=first)))
                 assert found[-2].number >= 0
@@ -462,7 +462,7 @@ def test_a_copy_under_another_name_is_reported(prose: Prose, tmp_path: Path) -> 
     assert [str(warning.message) for warning in warned] == logs.copies
     prose("\n".join(logs.copies))
     assert logs.where("topic = 'page.views-eu'").count() == 2 * RECORDS
-    assert list(log_folders.copies([tmp_path / "b", tmp_path / "c"])) == []
+    assert list(log_folders.copies(log_folders.log_files([tmp_path / "b", tmp_path / "c"]))) == []
 
 
 def test_two_clusters_may_share_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -501,9 +501,8 @@ def test_files_that_change_before_they_are_read(prose: Prose, tmp_path: Path) ->
     """Gone, shorter, or a folder by now: told; longer: read as far as it was listed."""
     for name in ("gone", "shorter", "folder", "longer", "emptied"):
         lay(tmp_path, name, TEXT * 3)
-    chunks = {
-        Path(c.file).name: c for c in log_import.list_chunks("logs", [tmp_path / n for n in os.listdir(tmp_path)])
-    }
+    files = [*log_folders.log_files([tmp_path / n for n in os.listdir(tmp_path)])]
+    chunks = {Path(c.file).name: c for c in log_import.list_chunks("logs", files)}
     (tmp_path / "gone").unlink()
     (tmp_path / "folder").unlink()
     (tmp_path / "folder").mkdir()

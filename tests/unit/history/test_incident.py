@@ -1,6 +1,7 @@
 """The report of an incident: of labs whose story is known, and of lines made for one finding each."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +100,14 @@ def test_zookeeper_was_wiped(prose: Prose) -> None:
     prose("\n".join([*(f.text for f in found.findings if not f.section.startswith(("Who", "Longest"))), *found.next]))
     (again,) = {f.section for f in found.findings if "wiped" in f.text}
     assert again == "Several clusters"
+
+
+def test_a_file_is_there_twice(prose: Prose, tmp_path: Path) -> None:
+    """It is not missing: it has a section and an advice of its own."""
+    logs = illegal(tmp_path)
+    shutil.copy(logs / "controller.log", logs / "controller.log.old")
+    found = incident(logs)
+    prose("\n".join([*(f"{f.section}: {f.text}" for f in found.findings if f.seq is None), *found.next]))
 
 
 def test_a_request_without_an_answer(tmp_path: Path, prose: Prose) -> None:
