@@ -306,7 +306,7 @@ class ClusterView:
         crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
         add_legend(scene, COUNTED if layout.counted else (*REPLICAS, *MARKS))
-        scene.rows = [Row(tuple(f"znode:{path}" for path in ZNODES), 6.0, "zookeeper", least=110.0, most=190.0)]
+        scene.rows = [Row(tuple(f"znode:{path}" for path in ZNODES), 6.0, "zookeeper", least=100.0, most=190.0)]
         if layout.brokers:
             least = NARROW if layout.columns == 1 else 66.0 * layout.columns
             blocks = tuple(f"broker:{broker}" for broker in layout.brokers)

@@ -1,9 +1,12 @@
 // Lays a drawing out for the room there is: its blocks stretch, shrink and wrap. What stands in a block, or runs between two, comes along.
 const PEN = document.createElement("canvas").getContext("2d");
+function widthOf(text, size) {
+  PEN.font = `bold ${size}px Helvetica, Arial, sans-serif`;
+  return PEN.measureText(text).width;
+}
 // A text that has so many pixels: without what follows its last commas and spaces, or cut.
 function shortened(text, room, size) {
-  PEN.font = `bold ${size}px Helvetica, Arial, sans-serif`;
-  const fits = (some) => PEN.measureText(some).width <= room;
+  const fits = (some) => widthOf(some, size) <= room;
   if (fits(text)) return text;
   for (const [sign, least] of [[", ", 3], [" ", 8]]) for (let at = text.lastIndexOf(sign); at > least; at = text.lastIndexOf(sign, at - 1)) if (fits(text.slice(0, at)) && !text.slice(0, at).endsWith(" not")) return text.slice(0, at);
   const [number] = /-\d+$/.exec(text) ?? [""];   // of a partition

@@ -121,9 +121,11 @@ class Stage {
     if (sign && glyph) sign.setAttribute("d", this.glyphs[glyph]);
     if (texts) part.querySelectorAll(":scope > .label").forEach((label, i) => this.write(label, texts[i] ?? ""));
   }
-  // Words, as many as there is room for; the rest is in a tooltip.
+  // Words, as many as there is room for; the rest is in a tooltip. One word, as a path, has narrower letters before it is cut.
   write(label, text) {
-    const { room } = label.dataset, shown = room && this.flow ? shortened(text, +room, label.getAttribute("font-size")) : text;
+    const room = this.flow && +label.dataset.room, size = label.getAttribute("font-size"), wide = room && !text.includes(" ") ? widthOf(text, size) : 0;
+    const narrow = wide > room && wide <= 1.25 * room, shown = room && !narrow ? shortened(text, room, size) : text;
+    if (narrow) { label.setAttribute("textLength", room); label.setAttribute("lengthAdjust", "spacingAndGlyphs"); } else label.removeAttribute("textLength");
     if (label.textContent === shown) return;
     label.textContent = shown;
     if (shown !== text) { const whole = svg("title"); whole.textContent = text; label.append(whole); }
