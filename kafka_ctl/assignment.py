@@ -40,7 +40,7 @@ def assign(
     first distance of followers, `start` again if not given. Kafka draws both; here `rng` draws them if it is
     given, and without it they are 0, so that equal calls have equal results. `racks` gives the rack of every
     broker, or of none. Raises BadInput, in Kafka's words, for counts below 1, too few brokers, and racks that
-    only some brokers have; in ours for an id that is given twice, and for brokers or racks of another form.
+    only some brokers have; in ours for an id that is given twice, and for counts, brokers or racks of another form.
     """
     ids = _ids(brokers)
     _check(ids, partitions, replication_factor)
@@ -95,6 +95,9 @@ def _ids(brokers: Iterable[int]) -> list[int]:
 
 
 def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
+    for what, given in (("partitions", partitions), ("replication_factor", replication_factor)):
+        if not isinstance(given, int):
+            raise BadInput(f"{what} cannot be {short(given)}; it must be a whole number")
     if partitions <= 0:
         raise ApiException("INVALID_PARTITIONS", f"number of partitions must be larger than 0; {partitions} asked")
     if replication_factor <= 0:

@@ -136,6 +136,8 @@ def test_a_dead_first_leader_is_replaced_by_the_next_higher() -> None:
         lambda: assign(3, 2, 2),
         lambda: add_partitions({0: [1]}, 2, "12"),
         lambda: assign([1, 1, 2], 2, 2),
+        lambda: assign([1, 2], "2", 1),
+        lambda: assign([1, 2], 2, None),
         lambda: assign([1, 2, 3], 2, 2, racks=["a", "b", "c"]),
     ],
     ids=source,
