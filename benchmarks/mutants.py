@@ -106,7 +106,7 @@ def measure() -> Iterator[Figure]:
 PAGE = ROOT / "docs" / "mutants.md"
 ABOUT = """# How soon each mutant is noticed
 
-Written by `python -m benchmarks.mutants --write`; do not edit it.
+<!-- Written by `python -m benchmarks.mutants --write`; do not edit it. -->
 
 A *mutant* is a seeded defect that proves that the check of an [invariant](invariants.md) can fail; `tests/mutants/` has
 them. Random walks, those of `kafka-ctl explore --mutant`, are played until a violation without a known mechanism. A
