@@ -139,7 +139,9 @@ class Page:
             if not isinstance(fragment := content.get("fragment"), str):
                 raise BadInput(f"a page cannot start with {short(fragment)}; give the fragment of its address as text")
             self._start(parse_fragment(fragment) or EXAMPLE)
-        elif asked == "link" and self.live is not None:
+        elif asked == "link":
+            if self.live is None:
+                raise BadInput("there is no run to link to")
             self.send({"do": "link", "fragment": self.live.lab.link(self.live.index).partition("#")[2]})
         elif isinstance(model := content.get("model"), str) and model in MODELS:
             MODELS[model].receive_page(content)

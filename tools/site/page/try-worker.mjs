@@ -27,4 +27,5 @@ try {
   waiting.forEach((text) => receive(text));
 } catch (error) {
   post({ do: "failed", text: "Python did not start: " + error.message });
+  close();   // downloads that still run would report progress
 }

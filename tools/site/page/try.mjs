@@ -6,7 +6,8 @@ const state = document.getElementById("state"), place = document.getElementById(
 const copy = document.getElementById("copy"), copied = document.getElementById("copied");
 const models = new Map(), awaited = new Map(), waiting = [];
 const linked = location.hash.includes("story=");   // the address names a run; else the page shows the run that was recorded for it
-let worker;
+const LOADED = "Python is loaded. Commands are done at once.";
+let worker, commands = 0;   // those that were given so far
 
 // What the widget's script asks of Jupyter's models.
 class Model {
@@ -26,9 +27,10 @@ class Model {
 }
 // Python is loaded when something is asked that the page itself cannot do; until then, and while it loads, what is asked waits.
 function post(content) {
-  if (worker) return tell(content);
-  waiting.push(content);
-  if (content.do !== "set" || content.traits.shown) begin();
+  if (content.do !== "set") commands += 1;
+  if (worker) tell(content); else waiting.push(content);
+  if (!worker && (content.do !== "set" || content.traits.shown)) begin();
+  if (!bar.hidden) answers.progress({ loaded: bar.value });
 }
 const tell = (content) => worker.postMessage(JSON.stringify(content));
 function begin() {
@@ -38,11 +40,15 @@ function begin() {
   [{ do: "start", fragment: location.hash.slice(1) }, ...waiting].forEach(tell);
   answers.progress({ loaded: 0 });
 }
-const answer = (content) => answers[content.do](content);
+function answer(content) {
+  if (state.classList.contains("wrong")) say(LOADED);   // Python has done what was asked after that
+  answers[content.do](content);
+}
+function say(text, wrong = false) { state.textContent = text; state.classList.toggle("wrong", wrong); }
 
 const answers = {
   show({ model }) {
-    if (worker) { state.textContent = "Python is loaded. Commands are done at once."; bar.hidden = true; }
+    if (worker) { say(LOADED); bar.hidden = true; }
     if (place.querySelector(".kc")) return;   // Python has opened the run that is shown already
     place.replaceChildren();
     live.render({ model: models.get(model), el: place });
@@ -63,10 +69,16 @@ const answers = {
     const megabytes = (bytes) => (bytes / 1e6).toFixed(0), done = loaded >= bar.max;
     bar.hidden = false;
     bar.value = loaded;
-    state.textContent = (done ? "The cluster is starting." : `Python is loading: ${megabytes(loaded)} of ${megabytes(bar.max)} MB.`)
-      + (linked ? "" : " Commands wait.");
+    const wait = commands === 1 ? " 1 command waits." : commands ? ` ${commands} commands wait.` : linked ? "" : " Commands wait.";
+    say((done ? "The cluster is starting." : `Python is loading: ${megabytes(loaded)} of ${megabytes(bar.max)} MB.`) + wait);
   },
-  failed({ text }) { state.textContent = text; state.classList.add("wrong"); },
+  failed({ text }) {
+    say(text, true);
+    bar.hidden = true;
+    if (place.firstChild) return;
+    copy.hidden = true;
+    place.innerHTML = '<a href="try.html">Open the example cluster instead</a>';
+  },
   async link({ fragment }) {
     const address = new URL("try.html#" + fragment, location.href).href;
     history.replaceState(null, "", address);
