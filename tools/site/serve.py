@@ -40,6 +40,17 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.send_error(http.HTTPStatus.NOT_FOUND, "File not found")
             return None
 
+    def list_directory(self, path: Any) -> None:
+        """A folder without a page of its own is not there."""
+        self.send_error(http.HTTPStatus.NOT_FOUND, "File not found")
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer 404 with the site's own page, if it has one."""
+        page = Path(self.directory, "404.html")
+        if code == http.HTTPStatus.NOT_FOUND and page.is_file():
+            self.error_message_format = page.read_text(encoding="utf-8").replace("%", "%%")
+        super().send_error(code, message, explain)
+
     def guess_type(self, path: Any) -> str:
         return TYPES.get(Path(path).suffix) or super().guess_type(path)
 
