@@ -98,7 +98,10 @@ def changes(lab: Lab) -> tuple[tuple[int, ...], ...]:
 
 def in_words(isrs: tuple[tuple[int, ...], ...]) -> str:
     """The same as text."""
-    return "the ISR as it was" if not isrs else "the ISRs " + ", ".join(map(str, isrs)) + " written by the leader"
+    if not isrs:
+        return "the ISR as it was"
+    more = f" and {len(isrs) - 5} more" * (len(isrs) > 5)
+    return f"the ISRs {', '.join(map(str, isrs[:5]))}{more} written by the leader"
 
 
 def explain_late(case: Case, got: bool, expected: bool) -> str:
@@ -129,6 +132,10 @@ def not_shrunk(lab: Lab) -> str | None:
         return f"orders-0 has leader {found.leader} and ISR {found.isr}."
     if found.leader_epoch:
         return f"the ISR is {found.isr}, and the leader epoch is {found.leader_epoch}: the controller wrote it."
+    if found.replicas != (1, 2, 3):
+        return f"the assignment of orders-0 is {found.replicas}; it was (1, 2, 3) in that night."
+    if not any(r.action == "shrink-isr" and r.actor == "broker-1" for r in lab.trace.slice(kind="broker")):
+        return f"the ISR is {found.isr}, but broker 1 did not write it."
     return None
 
 
@@ -162,6 +169,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ask=writers,
         example=(("no process", True), ("no process", True), ("no process", True)),
         parts=("the death", "the return", "the lag"),
+        names={"broker 1": "leader", "broker-1": "leader"},
         wrong=(predict_wrong,),
         why="The controller acts when a session ends and raises the leader epoch; the leader does the rest.",
     ),

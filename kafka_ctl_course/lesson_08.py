@@ -112,9 +112,11 @@ def explain_plan(
 
 
 def _explain_one(
-    broker: int, leaving: frozenset[int], name: str, p: PartitionView | None, got: dict, expected: dict
+    broker: int, leaving: frozenset[int], name: object, p: PartitionView | None, got: dict, expected: dict
 ) -> str:
     if p is None:
+        if isinstance(name, tuple) and len(name) == 2:
+            return f"{name!r} is a pair; name the partition as text, such as 'orders-0'."
         return f"{name!r} is not a partition of this cluster."
     if name not in got:
         return f"Broker {broker} leads {name}, which has other replicas, and your plan does not name it."
@@ -130,6 +132,8 @@ def _explain_one(
         return f"You return no leader for {name}, though replica {expected[name]} is in the ISR {p.isr} and stays."
     if leader == NO_LEADER:
         return f"You return {NO_LEADER} for {name}. A plan names no leader with None."
+    if not isinstance(leader, int):
+        return f"You give {name} to {leader!r}; the id of a broker is a whole number."
     if leader in leaving:
         return f"You give {name} to broker {leader}, which is leaving: it would be without a leader a moment later."
     if leader not in p.isr:

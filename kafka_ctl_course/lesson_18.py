@@ -205,6 +205,8 @@ def not_leading(lab: Lab) -> str | None:
     if down := [id for id, view in lab.brokers.items() if view.state != RUNNING]:
         return f"broker {down[0]} is not running."
     for partition in lab.partitions():
+        if len(partition.replicas) < 3:
+            return f"{partition.topic}-{partition.partition} has {len(partition.replicas)} of 3 copies."
         if 3 in partition.replicas and 3 not in partition.isr:
             return f"broker 3 is not in the ISR of {partition.topic}-{partition.partition}."
     leader = lab.partition("orders", 2).leader

@@ -127,6 +127,12 @@ def unread(lab: Lab) -> str | None:
     return None
 
 
+def fewer_copies(lab: Lab) -> str | None:
+    """The remark on a reassignment that threw copies away."""
+    copies = len(lab.partition("orders", 0).replicas)
+    return f"orders-0 has {copies} of 3 copies now." if copies < 3 else None
+
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="20.1",
@@ -184,6 +190,7 @@ EXERCISES: tuple[Exercise, ...] = (
         praise={
             "kill": "A consumer waited for the session timeout, and there is one copy less.",
             "shutdown": "There is one copy less now.",
+            "reassign": fewer_copies,
         },
         why="A consumer reads below the high watermark, and that is what the slowest member of the ISR has.",
     ),

@@ -134,13 +134,16 @@ def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str
 
 PAUSE = 3000
 """A session timeout in ms below which a pause of one or two seconds fences a healthy broker."""
+RETRY = 200
+"""Milliseconds for a heartbeat to be sent again and answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timeouts(Exercise):
     """Two settings of KRaft: no healthy broker is fenced though a heartbeat is late, and a dead one is soon.
 
-    A broker is fenced when its last heartbeat is older than the session timeout
+    A broker waits half of the session timeout for an answer (Kafka 3.9.0: server/BrokerServer.scala, startup). It is
+    fenced when its last heartbeat is older than the session timeout
     (Apache Kafka trunk of October 2024: controller/BrokerHeartbeatManager.java).
     """
 
@@ -151,6 +154,8 @@ class Timeouts(Exercise):
     def judge(self, answer: object) -> Verdict:
         """Compare the age of the last heartbeat with the timeout."""
         given = plain(answer)
+        if isinstance(given, tuple):
+            given = tuple(int(each) if isinstance(each, float) and each.is_integer() else each for each in given)
         if not isinstance(given, tuple) or [type(each) for each in given] != [int, int]:
             return Verdict(
                 False, f"{short(answer)} is not two whole numbers: session timeout and heartbeat interval, ms."
@@ -164,6 +169,9 @@ class Timeouts(Exercise):
                     False,
                     f"The last heartbeat of a healthy broker is {oldest} ms old {text}; it is fenced at {session}.",
                 )
+        if interval + session / 2 + RETRY >= session:
+            text = f"A broker waits {session / 2:g} ms for an answer before it sends a heartbeat again"
+            return Verdict(False, f"{text}, {interval + session / 2:g} ms after the last; it is fenced at {session}.")
         if session > self.most:
             return Verdict(False, f"A dead broker's partitions are without a leader for {session} ms; that is longer.")
         if session < PAUSE:
@@ -184,6 +192,8 @@ def all_agree(lab: Lab) -> str | None:
     if stopped := down(lab):
         return f"broker {stopped[0]} does not run. All four have to."
     stored = lab.partition("orders", 0).leader
+    if stored < 0:
+        return "ZooKeeper names no leader now, so no broker names another one."
     named = {
         id: known.leader
         for id, view in lab.brokers.items()

@@ -223,6 +223,9 @@ EXERCISES: tuple[Exercise, ...] = (
             ("cluster-2", "clicks", 4, 7),
             ("cluster-2", "clicks", 0, 1),
             ("cluster-2", "clicks", 5, 1),
+            ("cluster-2", "orders", 0, 5),
+            ("cluster-1", "clicks", 1, 1),
+            ("cluster-1", "clicks", 4, 1),
         ),
         truth=lambda history, topic, partition, intervals: intervals >= 2,
         wrong={

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
+from kafka_ctl.exercises.operate import WAITS
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
 
@@ -54,7 +55,10 @@ def _rolled(lab: Lab, roll: Roll, may_stop: Callable[[Lab, int], object]) -> str
     for broker in sorted({replica for found in lab.partitions() for replica in found.replicas}):
         since = lab.now
         while True:
+            commands = _changes(lab)
             allowed = may_stop(lab, broker)
+            if _changes(lab) != commands:
+                return "your function changed the cluster; it only says whether a broker may be stopped."
             if not isinstance(allowed, bool):
                 return f"safe_to_stop(lab, {broker}) returned {short(allowed)}; True or False is expected."
             if allowed:
@@ -74,6 +78,11 @@ def _rolled(lab: Lab, roll: Roll, may_stop: Callable[[Lab, int], object]) -> str
         lab.start(broker)
         started[broker] = lab.now
     return None
+
+
+def _changes(lab: Lab) -> int:
+    """The number of commands that a lab got, without time that passes."""
+    return sum(each.name not in WAITS for each in lab.commands)
 
 
 def explain(lab: Lab, found: PartitionView, broker: int, started: dict[int, float]) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, UnusableFunction, short
 from kafka_ctl.exercises import answers
-from kafka_ctl.exercises.exercise import Exercise, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Verdict, failed
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import UNTIL, Command
@@ -46,7 +46,7 @@ class Operate(Exercise):
         return Lab.replay(self.begin)
 
     @cached_property
-    def _begun(self) -> tuple[str, frozenset[str]]:
+    def _begun(self) -> tuple[str, frozenset[tuple[str, int]]]:
         """The story and the topics at the beginning; the same each time."""
         with self.open() as lab:
             return lab.story, _topics(lab)
@@ -76,7 +76,10 @@ class Operate(Exercise):
             return Verdict(True, self._praised(lab, given), text)
 
     def _missing(self, lab: Lab) -> str | None:
-        """The fault that is left; the commands may also have removed its subject, or a topic that was to stay."""
+        """The fault that is left; the commands may also have removed its subject, or a topic that was to stay.
+
+        A topic that was deleted and created again has none of its records.
+        """
         try:
             wrong = self.missing(lab)
         except (KafkaCtlError, LookupError, ValueError) as error:
@@ -85,7 +88,7 @@ class Operate(Exercise):
         if wrong is not None:
             return wrong
         lost = sorted(self._begun[1] - _topics(lab))
-        return f"the topic {lost[0]} is gone, and its records with it." if lost else None
+        return f"the topic {lost[0][0]} was deleted, and its records with it." if lost else None
 
     def _worked(self, answer: object) -> tuple[Lab, bool]:
         """A lab of our own that carried out the commands of the answer; and True if one of them ran too long."""
@@ -105,13 +108,13 @@ class Operate(Exercise):
                 lab.do(line)
         except RunTooLong:
             return lab, True
-        except UnusableFunction as error:
-            lab.close()
-            raise _CannotPlay(f"Your function {error}.") from None
+        except ConditionNotMet:
+            pass
         except Exception as error:  # whatever a learner's code can do
-            if not isinstance(error, ConditionNotMet):
-                lab.close()
-                raise _CannotPlay(f"Your commands cannot be carried out: {error}") from None
+            lab.close()
+            refused = isinstance(error, KafkaCtlError) and not isinstance(error, UnusableFunction)
+            text = f"Your commands cannot be carried out: {error}" if refused else f"Your function {failed(error)}."
+            raise _CannotPlay(text) from None
         return lab, False
 
     def _given(self, lab: Lab) -> list[Command]:
@@ -161,10 +164,12 @@ def down(lab: Lab) -> list[int]:
     return [broker.id for broker in lab.brokers.values() if broker.state != "running"]
 
 
-def _topics(lab: Lab) -> frozenset[str]:
-    """The topics of a cluster that are not to be deleted."""
-    asked = {path for path in lab.znodes() if path.startswith("/admin/delete_topics/")}
-    return frozenset(p.topic for p in lab.partitions() if f"/admin/delete_topics/{p.topic}" not in asked)
+def _topics(lab: Lab) -> frozenset[tuple[str, int]]:
+    """The topics of a cluster that are not to be deleted, each with the zxid that created it."""
+    znodes = lab.znodes()
+    names = {partition.topic for partition in lab.partitions()}
+    kept = [name for name in names if f"/admin/delete_topics/{name}" not in znodes]
+    return frozenset((name, lab.stat(path).czxid) for name in kept if (path := f"/brokers/topics/{name}") in znodes)
 
 
 def _about(remark: Remark | None, lab: Lab) -> str:

@@ -59,6 +59,17 @@ def returns_too_early(lab: Any, broker: int) -> bool:
     return True
 
 
+def repairs(lab: Any, broker: int) -> bool:
+    """Repair the cluster instead of waiting for it."""
+    for each in lab.brokers.values():
+        if each.state != "running":
+            lab.start(each.id)
+    lab.settle()
+    lab.catch_up(2)
+    lab.settle()
+    return True
+
+
 RIGHT: dict[str, list[Any]] = {
     "07.2": [other_in_sync, all_in_sync],
     "07.3": [lambda lab: (lab.heal(), lab.settle(), lab.start(2))],
@@ -73,6 +84,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (first_partition, 'follower has just died": you stopped broker 1, and payments-0 went Offline'),
         (some_partition, "payments-0 went Offline. Broker 3 was in the ISR (1, 3) but did not run"),
         (returns_too_early, "Broker 3 was in the ISR (1, 3) but did not run"),
+        (repairs, "your function changed the cluster"),
         (lambda lab, broker: False, "could not be stopped for 60 s"),
         (lambda lab, broker: None, "True or False is expected"),
         (lambda lab, broker: lab.partitions()[broker + 9], "IndexError"),

@@ -60,6 +60,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda broker, partitions, leaving: {}, "your plan does not name it"),
         (lambda broker, partitions, leaving: [], "a dictionary is expected"),
         (lambda broker, partitions, leaving: {"more-0": 1}, "'more-0' is not a partition"),
+        (lambda *given: {name: str(leader) for name, leader in planned(*given).items()}, "is a whole number"),
+        (lambda *given: {tuple(name.split("-")): 1 for name in planned(*given)}, "name the partition as text"),
         (lambda broker: {}, "raised TypeError"),
     ]
 }

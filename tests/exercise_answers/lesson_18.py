@@ -121,6 +121,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
             "After `bounce 3`, when all is quiet again: orders-2 is led by broker 1; it "
             "prefers broker 3. Every replica",
         ),
+        (lambda lab: (lab.bounce(3), lab.settle(), lab.reassign({"orders-2": [3]})), "orders-2 has 1 of 3 copies"),
         (lambda lab: (lab.shutdown(3), lab.start(3)), "an administrator asks"),
         (lambda lab: lab.delete_controller(), "takes the epochs, and starts no fetcher"),
         (lambda lab: lab.expire_session(3), "starts no fetcher"),

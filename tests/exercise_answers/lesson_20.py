@@ -45,6 +45,7 @@ RIGHT: dict[str, list[Any]] = {
         lambda lab: lab.bounce(3),
         lambda lab: lab.kill(3),
         lambda lab: lab.shutdown(3),
+        lambda lab: lab.reassign({"orders-0": [1]}),
     ],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
