@@ -160,14 +160,19 @@ CONFIGURED = (
 )
 
 
+def ignored(lab: Lab) -> str | None:
+    """The reply to a learner who wrote the replicas of `orders` by hand, and made a new controller."""
+    if not any(each.name == "write_znode" and each.args[0] == "/brokers/topics/orders" for each in lab.commands):
+        return None
+    return (
+        "The new controller read the replicas that you wrote, and sent them with the old leader epoch: the leader "
+        "ignored them, and adds only replicas that it knows to the ISR."
+    )
+
+
 def asked_again(lab: Lab) -> str:
     """The reply to a learner who made a new controller."""
-    if any(each.name == "write_znode" and each.args[0] == "/brokers/topics/orders" for each in lab.commands):
-        return (
-            "The new controller read the replicas that you wrote, and sent them with the old leader epoch: the leader "
-            "ignored them, and adds only replicas that it knows to the ISR."
-        )
-    return "A new controller finds the same ISR, (1), and the same replicas, 1 and 2."
+    return ignored(lab) or "A new controller finds the same ISR, (1), and the same replicas, 1 and 2."
 
 
 # 3: repair
@@ -288,11 +293,15 @@ GUESSES: dict[str, Guess] = {
         1,
     ),
     "04.c": Guess(
-        "A follower stops fetching; replica.lag.time.max.ms is 30000 (2.5). How does a write with acks=all end?",
+        "A follower stops fetching; replica.lag.time.max.ms is 30000 (2.5). How does a write with acks=all end, with "
+        "`retries=0`?",
         (
             ("acknowledged after 15 s", "The limit is 30 s, and the leader looks every half of it."),
             ("acknowledged after 45 s", "The leader could, after 45 s. How long does a producer wait?"),
-            ("with a timeout", "The producer gives up after 30 s, before the leader does."),
+            (
+                "with a timeout",
+                "After 30 s. With default `retries` the producer sends the record again: it is there twice.",
+            ),
         ),
         2,
     ),

@@ -125,7 +125,7 @@ def safe_to_stop(lab, broker):
         remarks={
             "heal": "Broker 3 can fetch again and has joined. Broker 2 is still down.",
             "start 2": "Broker 2 has joined. Broker 3 runs, and still cannot reach broker 1.",
-            "bounce": "Broker 3 comes back and still cannot reach broker 1: its process was never the trouble.",
+            "bounce 3": "Broker 3 comes back and still cannot reach broker 1: its process was never the trouble.",
             "start 3": "Broker 3 runs again and still cannot reach broker 1: its process was never the trouble.",
             "kill 1": "Broker 1 was the last member of the ISR: now no replica may lead.",
             "reassign": "A reassignment waits until its targets are in the ISR, so for the same fetch as you.",

@@ -17,6 +17,7 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.lesson_04 import ignored
 from kafka_ctl_course.quiet import opening
 
 Followers = Callable[[int, list[int], dict[int, str], int], Sequence[int]]
@@ -306,7 +307,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "add_partitions": "New partitions may use broker 4. The old ones stay, and keys change their partition.",
             "elect_preferred": "An election chooses among the brokers that hold a copy, and broker 4 holds none.",
             "bounce": "A broker that starts gets the replicas that ZooKeeper names for it: none.",
-            "delete_controller": "A new controller reads the same assignment from ZooKeeper. It places nothing.",
+            "delete_controller": lambda lab: (
+                ignored(lab) or "A new controller reads the same assignment from ZooKeeper. It places nothing."
+            ),
             "generate_reassignment": "This prints a plan; it has not been executed.",
             "create_topic": "A new topic may use broker 4; `orders` stays where it is.",
         },

@@ -187,6 +187,14 @@ def executed(lab: Lab) -> str:
     return "Look at AR once more when everything is quiet."
 
 
+def deleted_plan(lab: Lab) -> str:
+    """The reply to a learner who deleted the plan in ZooKeeper."""
+    memory = lab.controller_memory()
+    if memory is not None and "orders-0" not in memory.reassigning:
+        return deleted_controller(lab)
+    return "The plan is gone from ZooKeeper. The controller has it in memory, too."
+
+
 def deleted_controller(lab: Lab) -> str:
     """The reply to a learner who made a new controller."""
     if any(command.name == "delete_znode" for command in lab.commands):
@@ -296,7 +304,7 @@ def moves(old, new):
         remarks={
             "execute_reassignment": executed,
             "reassign": executed,
-            "delete_znode": "The plan is gone from ZooKeeper. The controller has it in memory, too.",
+            "delete_znode": deleted_plan,
             "delete_controller": deleted_controller,
             "expire_session": deleted_controller,
             "start": "The plan gives broker 4 a copy: with it, the move would end.",

@@ -94,7 +94,7 @@ def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[
         return f"Broker {twice[0]} is in the replicas twice."
     if more != expected[1]:
         if lost := [r for r in adding if r in target and r not in more]:
-            return f"Broker {lost[0]} was not there before the move; it is still being added, and in no other list."
+            return f"Broker {lost[0]} was not there before the move and is still being added: it belongs in `adding`."
         return f"Added is what is not in the origin, {origin}: the replicas before the *first* move."
     if extra := [r for r in full if r not in target and r not in origin]:
         return (
@@ -189,6 +189,13 @@ def cancelled(lab: Lab) -> str | None:
     return "The set is back, and nothing moves. The znode had 3, 4, 2, 1; the order of before is recorded nowhere."
 
 
+def taken_back(lab: Lab) -> str:
+    """The reason why a move to the old list works; it copies where the first move has ended."""
+    if lab.trace.slice(kind="broker", action="stop-replica", broker=1):
+        return "The first move had ended and broker 1 had no copy any more; it fetched every record again."
+    return "A move to the old list takes the running one back, and it names the order; every copy is there already."
+
+
 NOTHING = "Nothing is moving, so nothing can be cancelled; what is left is in another place."
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -270,7 +277,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "kill": "A move waits for a dead broker without a limit.",
             "elect_preferred": "An election moves no replica.",
         },
-        why="A move to the old list takes the running one back, and it names the order; every copy is there already.",
+        why=taken_back,
     ),
 )
 

@@ -49,6 +49,13 @@ def safe(lab: Lab) -> str | None:
     return f"every acknowledged record is there. {leads}."
 
 
+def killed(lab: Lab) -> str:
+    """The reply to a learner who killed the leader."""
+    if 2 in lab.partition("orders", 0).isr:
+        return "Broker 2 has what was acknowledged."
+    return "Broker 2 lacks a record, but is down: it cannot lead without it."
+
+
 # 3: leaders that do not lead
 
 
@@ -161,13 +168,20 @@ EXERCISES: tuple[Exercise, ...] = (
         best=2,
         most=3,
         remarks={
-            "kill 1": "Broker 2 was in sync: it has what was acknowledged.",
+            "kill 1": killed,
             "kill 2": lambda lab: (
                 None if 1 in down(lab) else "Broker 1 leads on, and what it acknowledges now is on its disk alone."
             ),
             "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
             "bounce": "The follower came back and copied everything again. From which broker?",
             "delete_topic": "What was deleted on request is not lost.",
+        },
+        praise={
+            "start": lambda lab: (
+                "An empty disk under a known id is believed to be in sync."
+                if any(each.name == "start" and each.kwargs.get("empty") for each in lab.commands)
+                else None
+            ),
         },
         why="An acknowledgement counts the replicas in sync at that moment. Unclean election (KIP-106) and a follower "
         "that shortens its log (KIP-101) both forget that.",

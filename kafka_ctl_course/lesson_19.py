@@ -204,9 +204,14 @@ def not_back(lab: Lab) -> str | None:
         )
     if changed(lab):
         return "broker 3 is down: it was not started since your last change."
-    last = lab.trace.slice(kind="broker", action="stopped", broker=3)[-1]
-    reason = (last.detail or "no reason").replace("\n", " ")
-    return f"broker 3 is down. It said: {reason}"
+    said = reason(lab)
+    return f"broker 3 is down. It said: {said}" if said else "broker 3 was stopped again."
+
+
+def reason(lab: Lab) -> str:
+    """The reason for which broker 3 did not start; "" if it did."""
+    last = [r for r in lab.trace.slice(kind="broker", broker=3) if r.action in ("start", "stopped")][-1]
+    return (last.detail or "").replace("\n", " ")
 
 
 def changed(lab: Lab) -> bool:
@@ -224,7 +229,7 @@ def only_started(lab: Lab) -> str | None:
 
 def about_meta(lab: Lab) -> str | None:
     """The reply to a learner who changed a file, and started the broker."""
-    if changed(lab):
+    if changed(lab) or not reason(lab):
         return None
     return "2.4 compares the whole entries, with the cluster's id, and then the broker's id with the configuration."
 

@@ -106,6 +106,16 @@ def still_down(lab: Lab) -> str | None:
     return f"{names} {'has' if len(waiting) == 1 else 'have'} no leader; ZooKeeper says replicas {waiting[0].replicas}."
 
 
+def asked_again(lab: Lab) -> str:
+    """The reply to a learner who made a new controller."""
+    leader = lab.partition("netflow", 0).leader
+    if leader >= 0:
+        return (
+            f"The next controller read the replicas that you wrote; broker {leader} leads netflow-0, with an empty log."
+        )
+    return "The next controller finds the same: no assigned broker is alive."
+
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="22.1",
@@ -149,7 +159,7 @@ EXERCISES: tuple[Exercise, ...] = (
         best=1,
         remarks={
             "start 1001": "Broker 1001 runs. Which other broker is assigned?",
-            "delete_controller": "The next controller finds the same: no assigned broker is alive.",
+            "delete_controller": asked_again,
             "elect_preferred": "The preferred leaders are the assigned ones, and they are down.",
             "reassign": "The new replica has no leader to copy from, so it never gets in sync.",
             "set_broker_id": "Its disks say 1002: a broker whose sources disagree does not start.",

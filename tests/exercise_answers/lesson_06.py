@@ -31,19 +31,34 @@ RIGHT: dict[str, list[Any]] = {
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "06.2": [
-        (late_at_the_limit, "only *longer* than the limit is late"),
+        (late_at_the_limit, "only *longer* ago than the limit is late"),
         (lambda now, since, mine, end, limit: now - since > limit, "since 2.1 such a follower is not late"),
-        (lambda now, since, mine, end, limit: mine != end, "It is behind, but not yet for 10 s"),
+        (lambda now, since, mine, end, limit: mine != end, "It is behind, but had everything less than 10 s ago"),
         (lambda now, since, mine, end, limit: end - mine > 4000, "follower_end=1, leader_end=3"),
         (lambda now, since, mine, end, limit: False, "acks=all waits for it"),
-        (lambda now, since, mine, end, limit: mine != end and now - since > 1000 * limit, "It has been behind for"),
-        (lambda now, since, mine, end, limit: mine < end and now - since > 10_000, "but not yet for 30 s"),
+        (
+            lambda now, since, mine, end, limit: mine != end and now - since > 1000 * limit,
+            "It is behind, and had everything 14988 ms ago",
+        ),
+        (
+            lambda now, since, mine, end, limit: mine < end and now - since > 10_000,
+            "but had everything less than 30 s ago",
+        ),
+        (
+            lambda now, since, mine, end, limit: mine != end and now - since > 15_000,
+            "10001 ms ago, longer than 10000 ms",
+        ),
         (lambda now, since, mine, end, limit: None, "end with a `return`"),
         (lambda follower: False, "Its parameters are not those"),
     ],
     "06.3": [
         (lambda lab: (lab.slow(3, 60), lab.run_for(30)), "After `slow 3 60`, when all is quiet again: orders-0 has"),
         (lambda lab: lab.slow(3, 11), "When a slow fetch arrives"),
+        (
+            """write_znode /brokers/topics/orders/partitions/0/state """
+            """'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'""",
+            "the ISR is (1, 2), and the leader did not write it",
+        ),
         ("slow 3 12\nproduce orders 0 acks=1\nrun_for 10", "acks=1`, 3660 s later: orders-0 has leader 1"),
     ],
     "06.4": [

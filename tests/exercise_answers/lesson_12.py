@@ -38,7 +38,7 @@ RIGHT: dict[str, list[Any]] = {
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "12.2": [
         (origin_first, "the target, [3, 5, 2], comes first and in its own order"),
-        (lambda r, a, d, t: usual(r, (), (), t), "is still being added, and in no other list"),
+        (lambda r, a, d, t: usual(r, (), (), t), "and is still being added: it belongs in `adding`"),
         (from_replicas, "does not count any more, and it would stay"),
         (lambda r, a, d, t: (t, [x for x in t if x not in r], []), "those that leave still have a copy"),
         (lambda r, a, d, t: ([*t, *r], *usual(r, a, d, t)[1:]), "is in the replicas twice"),

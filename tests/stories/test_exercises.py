@@ -149,6 +149,37 @@ def test_praise_is_about_the_way_that_was_taken(way: str, replica: int, capsys: 
     assert f"Replica {replica} was in the ISR" in flat(printed(capsys))
 
 
+WRITTEN = (
+    """write_znode /brokers/topics/orders '{"version":1,"partitions":"""
+    """{"0":[1,4],"1":[2,4],"2":[3,1],"3":[1,3],"4":[2,1],"5":[3,2]}}'\ndelete_controller"""
+)
+WAYS = (
+    ("06.1", (("controller", True), ("broker 1", False), ("broker-1", False))),
+    ("07.3", "bounce 1"),
+    ("10.4", WRITTEN),
+    ("11.4", "expire_session 3\ndelete_znode /admin/reassign_partitions"),
+    ("12.4", "heal\nsettle\nreassign '{\"orders-0\":[1,2,3]}'"),
+    ("17.1", "kill 2\nsettle\nproduce orders 0\nkill 1"),
+    ("17.1", "kill 1\nkill 2\nstart 2 empty=true"),
+    ("17.1", "bounce 2\nkill 1"),
+    ("19.4", "set_meta 3 /d1 null\nstart 3 empty=true"),
+    ("19.4", "set_meta 3 /d1 null\nstart 3\nsettle\nshutdown 3"),
+    ("19.4", "set_meta 3 /d1 null\nstart 3\nsettle\nkill 3"),
+    (
+        "22.3",
+        """write_znode /brokers/topics/netflow '{"version":1,"partitions":{"0":[2],"1":[2],"2":[2]}}'\n"""
+        "delete_controller",
+    ),
+)
+
+
+def test_a_reply_is_true_of_the_way_that_was_taken(prose: Prose, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where another way has the same last command."""
+    for name, way in WAYS:
+        check(name, way)
+        prose(flat(printed(capsys).partition("A story that shows it")[0]))
+
+
 @pytest.mark.parametrize(
     ("name", "begins"), [("02.2", ": your function"), ("13.1", "Not yet. Your"), ("27.1", "Not yet. Your")]
 )
