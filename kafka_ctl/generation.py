@@ -139,7 +139,7 @@ class Threads(Area):
     single_threaded: bool = _field("KAFKA-5028", False, True, True,
         doc="one thread works through a queue of events; before, listeners and other threads share a lock")
     preempts_queue: bool = _field("KAFKA-5692", False, False, True,
-        doc="events dropped at session expiry answer those who wait for them")
+        doc="controlled shutdowns and elections that are dropped at session expiry are answered with an error")
     acts_while_connected: bool = _field("KAFKA-4447", True, False, False,
         doc="a broker with connections to others acts as controller; since KAFKA-5028, only the elected one does")
 

@@ -29,6 +29,7 @@ from kafka_ctl.zookeeper.store import Create
 from kafka_ctl.zookeeper.znodes import LogDirEventNotificationSequenceZNode, LogDirEventNotificationZNode
 
 STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH = "STALE_CONTROLLER_EPOCH", "STALE_BROKER_EPOCH"
+UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
 UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 
 
@@ -51,25 +52,28 @@ class ReplicaManager:
         """Held while a request of a controller is handled (Kafka's replicaStateChangeLock)."""
 
     def stale(self, request: ControlRequest) -> Response | None:
-        """The refusal of a request whose controller has been replaced, or that was meant for an earlier life of this
-        broker, else None; remembers the controller's epoch."""
-        if UNKNOWN_EPOCH != request.broker_epoch < self.process.epoch:
-            error = STALE_BROKER_EPOCH
+        """The refusal of a request whose controller has been replaced, or that was meant for another life of this
+        broker, else None; remembers the controller's epoch.
+
+        A later life's epoch is an error of the server: the controller knows it before the broker (KAFKA-9839).
+        Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale, handleError
+        """
+        given, mine = request.broker_epoch, self.process.epoch
+        own = {"broker_epoch": given, "latest": mine}
+        if given not in (UNKNOWN_EPOCH, mine):
+            error = STALE_BROKER_EPOCH if given < mine else UNKNOWN_SERVER_ERROR
         elif not self._obeys(request.controller_epoch):
-            error = STALE_CONTROLLER_EPOCH
+            error, own = STALE_CONTROLLER_EPOCH, {"latest": self.controller_epoch}
         else:
             self.controller_epoch = request.controller_epoch
             return None
-        own = {"latest": self.controller_epoch}
-        if error == STALE_BROKER_EPOCH:
-            own = {"broker_epoch": request.broker_epoch, "latest": self.process.epoch}
         self.process.record(
             "ignored",
             controller_epoch=request.controller_epoch,
             error=error,
             detail=details.write(request=request.name, controller=request.controller, **own),
         )
-        return Response(error)
+        return Response(error, dict.fromkeys(request.partitions if error == UNKNOWN_SERVER_ERROR else (), error))
 
     def _obeys(self, controller_epoch: int) -> bool:
         """True if a controller with this epoch is still the newest that is known."""

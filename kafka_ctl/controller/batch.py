@@ -121,8 +121,7 @@ class Channels:
 
     def remove(self, broker: int) -> None:
         """Remove a broker; requests that are still queued for it are lost."""
-        channel = self._by_broker.pop(broker, None)
-        if channel is not None:
+        if (channel := self._by_broker.pop(broker, None)) is not None:
             channel.task.cancel()
 
     def send(self, broker: int, request: ControlRequest, callback: Callback | None = None) -> None:

@@ -191,11 +191,8 @@ class Context:
 
     def all_partitions(self) -> Iterator[TopicPartition]:
         if self.in_tables:
-            yield from self.table
-            return
-        for topic, partitions in self.topics.items():
-            for number in partitions:
-                yield TopicPartition(topic, number)
+            return iter(self.table)
+        return (TopicPartition(topic, number) for topic, numbers in self.topics.items() for number in numbers)
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         partitions = [TopicPartition(topic, number) for number in self.topics.get(topic, ())]
@@ -227,11 +224,7 @@ class Context:
             return set_order_by((Replica(*tp, broker) for tp, broker in on), replica_hash)
         wanted = frozenset(brokers)
         return [
-            Replica(topic, number, broker)
-            for topic, partitions in self.topics.items()
-            for number, assignment in partitions.items()
-            for broker in assignment.replicas
-            if broker in wanted
+            Replica(*tp, broker) for tp in self.all_partitions() for broker in self.assigned(tp) if broker in wanted
         ]
 
     def online_replicas(self, topic: str) -> list[Replica]:

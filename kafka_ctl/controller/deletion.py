@@ -15,6 +15,7 @@ from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.process import Thread
+from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import NON_EXISTENT, OFFLINE
 from kafka_ctl.replica import INELIGIBLE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import NON_EXISTENT as NON_EXISTENT_REPLICA
@@ -108,8 +109,7 @@ def halt(env: Controller, topics: Iterable[str], reason: str) -> None:
 
 async def resume(env: Controller, topics: Iterable[str]) -> None:
     """End the halt of these topics."""
-    again = set(topics) & env.context.topics_to_be_deleted.keys()
-    if again:
+    if again := set(topics) & env.context.topics_to_be_deleted.keys():
         env.context.topics_ineligible -= again
         await resume_deletions(env)
 
@@ -184,8 +184,17 @@ def next_move(states: Mapping[tuple[int, int], str], alive: Iterable[int], halte
 
 
 def _move(env: Controller, topic: str) -> str:
-    """The next move, by Kafka's rule or a plug-in."""
+    """The next move, by Kafka's rule or a plug-in.
+
+    Raises StateChangeFailed at a replica without a state; since 2.0 only if none before it is being deleted.
+    Kafka 0.10.2.2, 2.0.1: controller/ReplicaStateMachine.scala, areAllReplicasForTopicDeleted
+    """
     context = env.context
+    for r in context.replicas_of_topic(topic):
+        if r not in context.replicas:
+            raise StateChangeFailed(f"key not found: [Topic={topic},Partition={r.partition},Replica={r.broker}]")
+        if context.replicas[r] is STARTED and not env.generation.deletion.has_own_thread:
+            break
     states = {(r.partition, r.broker): str(context.replicas.get(r)) for r in context.replicas_of_topic(topic)}
     return env.plugins.rule("deletion", next_move)(states, context.live, topic in context.topics_ineligible)
 

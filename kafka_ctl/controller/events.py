@@ -182,10 +182,11 @@ class EventQueue:
         return self.trace.add(self.actor, "event", event.name, target="queued", **subject(event))
 
     def clear_and_put(self, event: Event) -> None:
-        """Drop all queued events, then put; since 2.2, callers that wait for a reply get an error."""
+        """Drop all queued events, then put; since 2.2, controlled shutdowns and elections get an error (`preempt`)."""
         for dropped, seq in self._items:
-            if self.preempts and (reply := getattr(dropped, "reply", None)) is not None and not reply.done():
-                reply.set_exception(ControllerMoved("Controller moved to another broker"))
+            asked = dropped if isinstance(dropped, ControlledShutdown | ReplicaLeaderElection) else None
+            if self.preempts and asked is not None and not asked.reply.done():
+                asked.reply.set_exception(ControllerMoved("Controller moved to another broker"))
             self.trace.add(self.actor, "event", dropped.name, source="queued", target="dropped", cause=seq)
         self._items.clear()
         self.put(event)

@@ -104,8 +104,7 @@ async def on_broker_startup(env: Controller, brokers: Sequence[int]) -> None:
         moving = env.context.reassigning
         for tp in filtered(moving, lambda _, target: not returning.isdisjoint(target)):
             await reassignment.on_reassignment(env, tp, moving[tp])
-    to_be_deleted = [r for r in replicas if r.topic in env.context.topics_to_be_deleted]
-    if to_be_deleted:
+    if to_be_deleted := [r for r in replicas if r.topic in env.context.topics_to_be_deleted]:
         topics = list(env.context.topics_to_be_deleted)
         env.log("deletion_can_resume", replicas=[list(r) for r in to_be_deleted], topics=topics, brokers=list(brokers))
         await deletion.resume(env, {r.topic for r in to_be_deleted})

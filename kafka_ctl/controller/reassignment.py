@@ -283,8 +283,9 @@ async def _assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]
 
 
 async def write_assignment(env: Controller, topic: str) -> None:
-    """Write the replicas of a topic as they are known here."""
-    answer = await env.zk.set_assignment(topic, env.context.assignment_of(topic), env.generation.topic_version)
+    """Write the replicas of a topic as they are known here; 0.10 makes its znode again if it is gone."""
+    known, creates = env.context.assignment_of(topic), not env.generation.zookeeper.pipelined
+    answer = await env.zk.set_assignment(topic, known, env.generation.topic_version, creates)
     if answer.error == "NONODE":
         raise StateChangeFailed(f"Topic {topic} doesn't exist")
     answer.checked()

@@ -168,8 +168,7 @@ async def _update_current(env: Controller, tp: TopicPartition, assignment: Repli
     current = env.context.assignment(tp)
     if current != assignment:
         await _write(env, tp, assignment)
-        unneeded = [r for r in current.replicas if r not in assignment.replicas]
-        if unneeded:
+        if unneeded := [r for r in current.replicas if r not in assignment.replicas]:
             await reassignment.stop_replicas(env, tp, unneeded)
     listeners.watch_state(env, tp)
     env.context.reassigning[tp] = assignment.target

@@ -69,8 +69,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
 
         `callback` is called with each broker's answer to a StopReplica that deletes.
         """
-        wanted = self.context.orders.replica_set(replicas)
-        if wanted:
+        if wanted := self.context.orders.replica_set(replicas):
             if self.process.generation.log.announces_state_changes:
                 self.process.log("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
             pipelined = self.process.generation.zookeeper.pipelined
@@ -197,5 +196,4 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         """The state without this broker. The last member of the ISR stays, unless `emptied` is true."""
         usual = without_isr_member if self.process.generation.bugs.keeps_dead_leader else without_replica
         leader, isr = self.process.plugins.rule("shrink", usual)(state.leader, state.isr, broker)
-        isr = () if emptied else isr
-        return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
+        return state.led_by(leader, () if emptied else isr)._replace(controller_epoch=self.context.epoch)

@@ -103,13 +103,18 @@ class BrokerLines:
         self.write(r, "stop_handled", delete=delete)
 
     def _stale(self, r: Record, sent: Sent) -> None:
-        """A whole request is refused: its controller has been replaced."""
-        fields = details.named(r.detail)
+        """A whole request is refused. These logs say so only where its controller has been replaced.
+
+        Kafka 2.4.1: server/ReplicaManager.scala, becomeLeaderOrFollower; not server/KafkaApis.scala, isBrokerEpochStale
+        """
+        fields, is_old = details.named(r.detail), r.error == "STALE_CONTROLLER_EPOCH"
         if fields["request"] == "LeaderAndIsr":
-            self._received(r, sent)
+            if is_old:
+                self._received(r, sent)
             refused = [s._replace(action="ignored", error=r.error) for s in sent.states.values()]
             self.answers[sent.record.seq] = refused
-        self.write(r, STALE[fields["request"]], **sent.header(), latest=fields["latest"])
+        if is_old:
+            self.write(r, STALE[fields["request"]], **sent.header(), latest=fields["latest"])
 
     def _received(self, r: Record, sent: Sent) -> None:
         header = sent.header()

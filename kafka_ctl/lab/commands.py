@@ -9,6 +9,7 @@ import functools
 import json
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
@@ -271,12 +272,9 @@ class Commands(RecordedRun):
         request = ElectLeadersRequest(kind, None if wanted is None else tuple(dict.fromkeys(wanted)), API_TIMEOUT)
 
         async def ask() -> None:
-            import asyncio
-
             try:
-                async with asyncio.timeout(API_TIMEOUT):
-                    found.update((await self._call_controller(request)).elections)
-            except TimeoutError:
+                found.update((await self._call_controller(request)).elections)
+            except Unavailable:
                 raise Unavailable("Timeout waiting for election results") from None
 
         listed = None if wanted is None else ",".join(map(str, wanted))
@@ -435,21 +433,27 @@ class Commands(RecordedRun):
         return (await self._call_controller(ListPartitionReassignmentsRequest())).moving
 
     async def _call_controller(self, request: AdminRequest) -> Response:
-        """Send a request to the controller; while there is none, or it is none any more, wait and look again."""
-        clock, zk = self._world.clock, await self._admin.zk()
-        asked, until = CAUSE.get(), clock.now() + API_TIMEOUT
-        while clock.now() < until:
-            controller = await zk.controller_id()
-            response = Response("CONTROLLER_NOT_AVAILABLE")
-            if controller != -1:
-                CAUSE.set(asked)
-                try:
-                    response = await self._call(controller, request)
-                except ConnectionError as error:
-                    response = Response("DISCONNECTED", text=str(error))
-            if response.error not in RETRIED:
-                return response
-            await clock.sleep(RETRY_BACKOFF)
+        """Send a request to the controller; while there is none, or it is none any more, wait and look again.
+
+        Raises Unavailable if there is no answer in time: a controller drops the request when its session expires.
+        """
+        import asyncio
+
+        asked, zk = CAUSE.get(), await self._admin.zk()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(API_TIMEOUT):
+                while True:
+                    controller = await zk.controller_id()
+                    response = Response("CONTROLLER_NOT_AVAILABLE")
+                    if controller != -1:
+                        CAUSE.set(asked)
+                        try:
+                            response = await self._call(controller, request)
+                        except ConnectionError as error:
+                            response = Response("DISCONNECTED", text=str(error))
+                    if response.error not in RETRIED:
+                        return response
+                    await self._world.clock.sleep(RETRY_BACKOFF)
         raise Unavailable(f"no controller answered {request.name} within {API_TIMEOUT:g} s")
 
     async def _call_broker(self, broker: int, request: AdminRequest) -> Response:

@@ -150,12 +150,17 @@ class KafkaZkClient:
                     found[topic] = znodes.TopicZNode.decode(data, topic, ascending)
         return found
 
-    async def set_assignment(self, topic: str, assignment: Mapping[int, ReplicaAssignment], version: int) -> Result:
-        """Write the replica assignment of a topic that exists; `version` is that of the znode's JSON.
+    async def set_assignment(
+        self, topic: str, assignment: Mapping[int, ReplicaAssignment], version: int, creates: bool = False
+    ) -> Result:
+        """Write the replica assignment of a topic; `version` is that of the znode's JSON.
 
-        Kafka 2.0.1: zk/KafkaZkClient.scala, setTopicAssignmentRaw
+        With `creates` it also makes the znode if it is missing.
+        Kafka 2.0.1: zk/KafkaZkClient.scala, setTopicAssignmentRaw; 0.10.2.2: utils/ZkUtils.scala, updatePersistentPath
         """
-        return await self.write(Set(znodes.TopicZNode.path(topic), znodes.TopicZNode.encode(assignment, version)))
+        path, data = znodes.TopicZNode.path(topic), znodes.TopicZNode.encode(assignment, version)
+        answer = await self.write(Set(path, data))
+        return await self.write(Create(path, data)) if creates and answer.error == "NONODE" else answer
 
     async def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr | Exception]:
         """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none.

@@ -206,6 +206,14 @@ def by_hand() -> Iterator[tuple[str, Lab]]:
         data = {"name": "orders", "partition_data": [{"index": 0, "records": bytes(61)}]}
         ask(lab.bootstrap_servers, "Produce", 2, {"acks": 1, "timeout": 1000, "topic_data": [data]})
         yield "a broker that listens", lab
+    with Lab(brokers=3, generation="0.10", seed=1) as lab:
+        play(lab, """create_topic orders assignment='{"0":[1,2]}'; settle; delay zookeeper 1 1""")
+        play(lab, """reassign '{"orders-0":[2,3]}'; run_for 1""")
+        topic = "/brokers/topics/orders"
+        for path in ("/partitions/0/state", "/partitions/0", "/partitions", ""):
+            lab.delete_znode(topic + path)
+        lab.run_until(lambda: topic in lab.znodes(), limit=10)
+        yield "a topic is deleted while its move begins", lab
 
 
 # What they say

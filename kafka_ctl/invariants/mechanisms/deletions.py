@@ -118,7 +118,7 @@ class StartFailsOverDeletedTopic(_StartFails):
     """
 
     ticket = "linkedin/kafka#14"
-    failure = re.compile(r"key not found: \[|Topic \S+ doesn't exist")
+    failure = re.compile(r"key not found: \[(?!Topic=)|Topic \S+ doesn't exist")
 
 
 class StartFailsOverMove(_StartFails):

@@ -137,6 +137,27 @@ class NoBrokerEpochs(Mechanism):
         return offline.seq if answer is None else answer
 
 
+class EpochLearnedLate(PartitionMechanism):
+    """A broker registered again, and a request came before it knew its new epoch: it failed, and is not sent again.
+
+    Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale; controller/KafkaController.scala,
+    processRegisterBrokerAndReelect
+    """
+
+    ticket = "KAFKA-9839"
+    breaks = ("I14", "I18")
+    field, value = "broker_epochs", True
+
+    def happened(self, invariant: str, about: Subject, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        broker = about.broker or 0
+        made = self.past.sent(tp, broker, START) if invariant == "I14" else self.past.announced(tp, broker)
+        last = next(made, None)
+        if last is None or last.leader_epoch != state.leader_epoch:
+            return False
+        failed = self.past.of("broker", "ignored", broker, last.seq)
+        return any(r.error == "UNKNOWN_SERVER_ERROR" for r in failed)
+
+
 class BumpNotCached(PartitionMechanism):
     """The leader epoch was raised for a reassignment in ZooKeeper, but not in the controller's cache.
 

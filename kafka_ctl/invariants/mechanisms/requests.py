@@ -15,9 +15,9 @@ class MoveFailedHalfWay(Mechanism):
     """A reassignment failed after its replicas had been assigned; the state machine knows nothing of them.
 
     They get no LeaderAndIsr request when their brokers start, for they cannot go from NonExistent to Online; the topic
-    is not deleted, for they cannot be either; and the reassignment is not begun again. It fails where the partition
-    has no state, and none is made before the next broker starts, though a new replica could lead. One that
-    leads then, and dies, stays the leader in ZooKeeper: it cannot go from NonExistent to Offline.
+    is not deleted, nor are those behind it, for they have no state; and the reassignment is not begun again. It fails
+    where the partition has no state, and none is made before the next broker starts, though a new replica could lead.
+    One that leads then, and dies, stays the leader in ZooKeeper: it cannot go from NonExistent to Offline.
     Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment, updateLeaderEpoch (IllegalStateException);
     0.10.2.2: initiateReassignReplicasForTopicPartition
     """
@@ -27,7 +27,9 @@ class MoveFailedHalfWay(Mechanism):
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         if about.aspect == DELETION:
-            return any(map(self._refused, self.facts.partitions(about.topic or "")))
+            failed = (f for name in ("error_processing", "thread_died") for _, f in self.messages(name))
+            stuck = any("key not found: [Topic=" in fields["error"] for fields in failed)
+            return stuck or any(map(self._refused, self.facts.partitions(about.topic or "")))
         if about.partition is None:
             return False
         if about.aspect == MOVE or invariant == "I23":

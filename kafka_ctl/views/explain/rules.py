@@ -300,7 +300,7 @@ def _refused(trace: Recorder, table: TransitionTable, record: Record, machine: t
 
 
 def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
-    """The request that a broker ignored, and the epoch by which it was stale."""
+    """The request that a broker ignored, and the epoch by which it was refused."""
     if record.action != "ignored":
         return None
     fields = details.named(record.detail)
@@ -314,19 +314,20 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
         decided, method = "this partition's part of the request is ignored", ReplicaManager.problem
         otherwise = (("with a higher leader epoch", "it would have led or followed as requested"),)
         return Finding(rule=rule, inputs=inputs, decided=decided, otherwise=otherwise, by=(method,))
-    kind = "broker" if "broker_epoch" in fields else "controller"
-    given = fields.get("broker_epoch", str(record.controller_epoch))
-    return Finding(
-        rule=f"A broker refuses requests whose {kind} epoch is lower than the highest it has seen.",
-        inputs=(("Request", fields["request"]), ("Its epoch", given), ("Highest seen", fields.get("latest", "?"))),
-        decided=(
-            "the whole request is refused: it comes from a controller that has been replaced"
-            if kind == "controller"
-            else "the whole request is refused: it was meant for an earlier process of this broker"
-        ),
-        otherwise=((f"with {kind} epoch {fields.get('latest', '?')} or more", "the broker would have carried it out"),),
-        by=(ReplicaManager.stale,),
-    )
+    latest, done = fields.get("latest", "?"), "the broker would have carried it out"
+    given, known = fields.get("broker_epoch", str(record.controller_epoch)), "Its own"
+    rule, instead = "A broker refuses requests with another broker epoch than its own.", f"with broker epoch {latest}"
+    if record.error == "STALE_BROKER_EPOCH":
+        why = "it was meant for an earlier registration of this broker"
+    elif record.error == "UNKNOWN_SERVER_ERROR":
+        why = "the broker does not know its new registration yet (KAFKA-9839)"
+    else:
+        why, known = "it comes from a controller that has been replaced", "Highest seen"
+        rule = "A broker refuses requests whose controller epoch is lower than the highest it has seen."
+        instead = f"with controller epoch {latest} or more"
+    shown = (("Request", fields["request"]), ("Its epoch", given), (known, latest))
+    decided = f"the whole request is refused: {why}"
+    return Finding(rule=rule, inputs=shown, decided=decided, otherwise=((instead, done),), by=(ReplicaManager.stale,))
 
 
 def controller(trace: Recorder, record: Record, generation: Generation) -> Found:

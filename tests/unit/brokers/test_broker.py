@@ -119,6 +119,21 @@ def test_an_older_controller_is_refused_altogether(lab: Lab, broker: Broker, epo
     assert broker.live_brokers == (1, 2, 3)
 
 
+@pytest.mark.parametrize(("ahead", "error"), [(-1, "STALE_BROKER_EPOCH"), (1, "UNKNOWN_SERVER_ERROR")])
+def test_a_request_for_another_life_is_refused_altogether(ahead: int, error: str) -> None:
+    """One for a later life is an error of the server (KAFKA-9839), with an answer for each partition.
+
+    Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale; requests/StopReplicaRequest.java, getErrorResponse
+    """
+    with Lab(brokers=3, generation="2.4", seed=1) as lab:
+        lab.create_topic("orders", partitions=1, replication_factor=3)
+        broker, epoch = process_of(lab, 2), process_of(lab, 2).epoch
+        for given, refused in ((epoch + ahead, error), (-1, None), (epoch, None)):
+            answer = broker.replicas.stop_replica(StopReplicaRequest(1, 1, (ORDERS,), False, given))
+            assert (answer.error, last(lab).error) == (refused, refused)
+            assert answer.errors == ({} if refused == "STALE_BROKER_EPOCH" else {ORDERS: refused})
+
+
 @pytest.mark.parametrize("handle", ["update_metadata", "stop_replica"])
 def test_every_request_teaches_the_epoch(broker: Broker, handle: str) -> None:
     requests: dict[str, Any] = {

@@ -373,3 +373,28 @@ def test_0_10_waits_for_the_fetch_of_a_stopped_copy(generation: str, least: floa
         assert taken[1] < 0.01
         assert all(least <= taken[follower] < (0.51 if least else 0.01) for follower in (2, 3))
         assert "orders" not in {p.topic for p in lab.partitions()}
+
+
+@generations
+def test_a_replica_without_a_state_ends_the_deletions_behind_it_too(generation: str) -> None:
+    """The move of a partition that never had a leader has failed: its new replica is assigned, and has no state.
+
+    Kafka, all three: controller/ReplicaStateMachine.scala, areAllReplicasForTopicDeleted (2.4: areAllReplicasInState)
+    """
+    with opened(generation) as lab:
+        until_quiet(lab.kill, 4)
+        until_quiet(lab.create_topic, "never", assignment={0: [4]})
+        until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
+        until_quiet(lab.reassign, {("never", 0): [3]}, "zookeeper")
+        seen = len(lab.trace)
+        until_quiet(lab.delete_topic, "never")
+        until_quiet(lab.delete_topic, "other")
+        failed = [r.action for r in lab.trace[seen:] if "key not found: [Topic=never,Part" in (r.detail or "")]
+        assert failed == (["thread_died"] if generation == "0.10" else ["error_processing"] * 2)
+        assert {"/brokers/topics/never", "/brokers/topics/other"} <= lab.znodes().keys()
+        if generation == "2.4":
+            return  # each next controller fails at the move, which stands in the topic's znode
+        until_quiet(lab.start, 4)
+        until_quiet(lab.delete_controller)
+        assert "/brokers/topics/other" not in lab.znodes()
+        assert ("/brokers/topics/never" in lab.znodes()) is (generation == "0.10")  # before KAFKA-6650 it stays Online

@@ -11,6 +11,8 @@ from tables import text
 from kafka_ctl import Generation, Lab
 from kafka_ctl.controller import events, failover
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.election import ElectionType
+from kafka_ctl.errors import ControllerMoved, Unavailable
 from kafka_ctl.zookeeper.store import Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
@@ -129,6 +131,38 @@ def test_what_waits_in_the_queue_is_dropped_at_expiry() -> None:
             ("TopicChange", "done"),
             ("Expire", "started"),
         ]
+
+
+def test_of_what_is_dropped_only_shutdowns_and_elections_are_answered() -> None:
+    """Kafka 2.4.1: controller/KafkaController.scala, preempt; who asked for a reassignment waits until it gives up."""
+    with in_any("2.4") as lab:
+        queue, replies = acting(lab).queue, [lab.world.clock.loop.create_future() for _ in range(4)]
+        queue.put(events.ControlledShutdown(2, -1, replies[0]))
+        queue.put(events.ReplicaLeaderElection(ElectionType.UNCLEAN, (), replies[1]))
+        queue.put(events.ApiPartitionReassignment({}, replies[2]))
+        queue.put(events.ListPartitionReassignments(None, replies[3]))
+        queue.clear_and_put(events.ControllerChange())
+        assert [reply.done() for reply in replies] == [True, True, False, False]
+        assert {type(reply.exception()) for reply in replies[:2]} == {ControllerMoved}
+
+
+def test_a_reassignment_that_is_dropped_from_the_queue_is_never_answered() -> None:
+    """The client waits until its request has timed out."""
+    with in_any("2.4") as lab:
+        controller = acting(lab)
+        lab.create_topic("many", partitions=300, replication_factor=1)
+        lab.run_until(lambda: controller.state == "TopicChange", limit=10)
+
+        async def drop() -> None:
+            await lab.world.clock.sleep(0.001)
+            assert [event.name for event in controller.queue] == ["ApiPartitionReassignment"]
+            controller.queue.clear_and_put(events.ControllerChange())
+
+        lab.world.clock.spawn(drop())
+        asked = lab.now
+        with pytest.raises(Unavailable, match="within 30 s"):
+            lab.reassign({("orders", 0): [3, 2, 1]})
+        assert lab.now - asked == pytest.approx(30)
 
 
 def test_events_are_for_the_active_controller() -> None:

@@ -8,7 +8,8 @@ from labs import acting, by_hand, play, settled, until_quiet
 from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
-from kafka_ctl.errors import ApiException, BadInput
+from kafka_ctl.controller import reassignment
+from kafka_ctl.errors import ApiException, BadInput, StateChangeFailed
 from kafka_ctl.reassign.plan import as_written
 from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.store import Create, Set
@@ -483,3 +484,17 @@ def test_2_4_groups_a_plan_by_topic_before_it_is_written(generation: str, plan: 
     """As the recordings of `reassign_several_topics` show; `Aa` and `BB` have one hash code."""
     targets = {TopicPartition(topic, 0): (2, 1) for topic in plan.split()}
     assert [tp.topic for tp in as_written(targets, Generation(generation))] == written.split()
+
+
+@generations
+def test_the_assignment_of_a_topic_whose_znode_has_just_gone(generation: str) -> None:
+    """Kafka 0.10.2.2: utils/ZkUtils.scala, updatePersistentPath creates it; 2.0.1: setTopicAssignmentRaw fails."""
+    with opened(generation) as lab:
+        env = acting(lab)
+        lab.world.run(env.zk.delete_tree("/brokers/topics/orders"))
+        if generation == "0.10":
+            lab.world.run(reassignment.write_assignment(env, "orders"))
+            assert json.loads(lab.znodes()["/brokers/topics/orders"][0])["partitions"] == {"0": [1, 2, 3]}
+        else:
+            with pytest.raises(StateChangeFailed, match="Topic orders doesn't exist"):
+                lab.world.run(reassignment.write_assignment(env, "orders"))

@@ -141,6 +141,16 @@ def test_answers_carry_error_codes(trace: Trace) -> None:
     assert any("error_code=0}]} for request STOP_REPLICA" in line for line in lines(trace))
 
 
+def test_a_request_with_another_broker_epoch_is_answered_without_a_word() -> None:
+    """Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale, logs elsewhere, before any line about the request."""
+    with Lab(brokers=3, generation="2.4", seed=0) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [2, 3]})
+        received = lines(lab.trace, containing="[Broker id=2] Received LeaderAndIsr")
+        play(lab, "delay zookeeper 2 2; expire_session 2; run_for 5; settle")
+        assert lines(lab.trace, containing="[Broker id=2] Received LeaderAndIsr") == received
+        assert "topic_name=orders,partition_index=0,error_code=-1" in lab.trace.kafka_log()
+
+
 @pytest.mark.parametrize("generation", ["0.10", "2.0"])
 def test_a_request_that_is_not_answered_in_time_is_printed(generation: str) -> None:
     """Its connection is given up after 30 s; one that nobody takes is another line.
