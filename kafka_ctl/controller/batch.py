@@ -203,8 +203,7 @@ class RequestBatch:
         if self.process.generation.requests.announces_all_deletions:
             partitions = [*(tp for tp in partitions if tp not in to_be_deleted), *sorted(to_be_deleted)]
         for tp in partitions:
-            state = context.leadership.get(tp)
-            if state is None:
+            if (state := context.leadership.get(tp)) is None:
                 self.process.log("leader_not_assigned", partition=str(tp))
                 continue
             replicas = context.assigned(tp)

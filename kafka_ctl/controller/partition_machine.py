@@ -107,8 +107,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         states: dict[TopicPartition, LeaderAndIsr] = {}
         for tp in partitions:
             replicas = context.assigned(tp)
-            live = tuple(r for r in replicas if context.online(r, tp))
-            if live:
+            if live := tuple(r for r in replicas if context.online(r, tp)):
                 states[tp] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
             else:
                 self.failed(tp, ONLINE, no_live_replica(self.process, tp))

@@ -246,8 +246,7 @@ async def bump_leader_epoch(
     """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
     done: dict[TopicPartition, LeaderAndIsr] = {}
     while tp not in done:
-        state = await env.zk.state(tp)
-        if state is None:
+        if (state := await env.zk.state(tp)) is None:
             raise failure("epoch_without_state", partition=tp)
         if state.controller_epoch > env.context.epoch:
             raise newer_controller_wrote(env, state)

@@ -60,9 +60,8 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
     def _begun(self, states: dict[Replica, str]) -> tuple[list[Replica], list[Replica]]:
         """The replicas that go Online when a controller begins, and those that go Offline."""
         stops = self.process.generation.failover.stops_dead_replicas_at_startup
-        return [r for r, s in states.items() if s == ONLINE], [
-            r for r, s in states.items() if s == INELIGIBLE and stops
-        ]
+        online, offline = ([r for r, s in states.items() if s == state] for state in (ONLINE, INELIGIBLE))
+        return online, offline if stops else []
 
     async def handle(self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None) -> None:
         """Move these replicas to `target` and send what follows, in one batch.
@@ -102,8 +101,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         """Online, Offline or Ineligible -> Online: send its broker LeaderAndIsr."""
         for replica in replicas:
             tp = replica.topic_partition
-            state = self.context.leadership.get(tp)
-            if state is not None:
+            if (state := self.context.leadership.get(tp)) is not None:
                 self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=False)
             elif not self.process.generation.isr.tolerates_missing_state:
                 self.begin(replica, target)  # 0.10 logs nothing of a replica whose partition was never led

@@ -13,7 +13,7 @@ from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.failures import failure
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode, StateChangeFailed
+from kafka_ctl.errors import BadInput, BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode, StateChangeFailed
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.table import TransitionTable
@@ -37,7 +37,7 @@ class StateMachine(ABC, Generic[Subject, State, How]):
     """The name of the subjects in the trace."""
     half_sent: ClassVar[str]
     superseded: ClassVar[str]
-    """The controller's messages where a batch was left half sent, and where another controller has been elected."""
+    """The controller's messages where a batch ended with an error, and where another controller has been elected."""
 
     def __init__(
         self, process: ControllerProcess, batch: RequestBatch, table: TransitionTable, non_existent: State
@@ -54,14 +54,14 @@ class StateMachine(ABC, Generic[Subject, State, How]):
     async def startup(self) -> None:
         """Initialize the state of every subject, then make the moves that are due."""
 
-    async def in_one_batch(self, groups: Iterable[list[Subject]], target: State, how: How) -> BatchNotEmpty | None:
-        """Move these groups and send the requests; returns the error if the last batch was never sent."""
+    async def in_one_batch(self, groups: Iterable[list[Subject]], target: State, how: How) -> Exception | None:
+        """Move these groups and send the requests; returns the error if this batch or the last is never sent."""
         try:
             self.batch.open()
             for group in groups:
                 await self.move(group, target, how)
             self.batch.send()
-        except BatchNotEmpty as error:
+        except (BatchNotEmpty, BadInput) as error:
             self.process.log(self.half_sent, target=str(target), error=str(error))
             return error
         except ControllerMoved as error:
@@ -126,7 +126,13 @@ class StateMachine(ABC, Generic[Subject, State, How]):
         found: Mapping[TopicPartition, LeaderAndIsr | Exception],
         target: State,
     ) -> dict[TopicPartition, LeaderAndIsr]:
-        """The states that moves can start from; the others are recorded as failures, but for those without an error."""
+        """The states that moves can start from; the others are recorded as failures, but for those without an error.
+
+        Raises BadInput where one is malformed, and with it the whole batch ends; 0.10 moves the others all the same.
+        """
+        malformed = [state for state in found.values() if isinstance(state, BadInput)]
+        if malformed and self.process.generation.zookeeper.pipelined:
+            raise malformed[0]
         states: dict[TopicPartition, LeaderAndIsr] = {}
         for tp, subject in subjects.items():
             state = found[tp]

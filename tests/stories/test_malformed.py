@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from labs import until_quiet
+from labs import acting, play, until_quiet
 from mutations import mutated
 from prose import Prose
 
@@ -149,3 +149,42 @@ def test_whatever_somebody_wrote(data: st.DataObject, path: str, generation: str
             lambda: lab.player("zookeeper"),
         )
         assert lab.now < 1000
+
+
+@pytest.mark.parametrize(
+    ("generation", "data", "led", "ends"),
+    [
+        ("0.10", "{", [2, 1, 2], False),
+        ("0.10", "[]", [2, 1, 2], False),
+        ("2.0", "[]", [1, 1, 1], True),
+        ("2.0", '{"version":1,"leader":"two"}', [1, 1, 1], True),
+        ("2.4", "{", [2, 1, 2], False),
+        ("2.4", "[]", [1, 1, 1], True),
+        ("2.4", '{"version":1,"leader":"two"}', [1, 1, 1], True),
+    ],
+)
+def test_a_malformed_state_ends_the_moves_of_its_batch(generation: str, data: str, led: list[int], ends: bool) -> None:
+    """The other partitions get no leader either, until it is repaired and the next controller elects.
+
+    The replicas of the broker stay Online for the same reason, and the cache keeps the dead leader. No move is refused
+    by itself.
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, doElectLeaderForPartitions, and ReplicaStateMachine.scala,
+    getTopicPartitionStatesFromZk: only the read is in a `try`, and zk/ZkData.scala, TopicPartitionStateZNode.decode,
+    throws JsonMappingException; both machines' handleStateChanges catch it. 2.4.1: the same.
+    """
+    with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={n: [1, 2] for n in range(3)})
+        if lab.controller is not None and lab.controller.id == 1:
+            play(lab, "bounce 1; settle; elect_preferred; settle")
+        path, seen = "/brokers/topics/orders/partitions/1/state", len(lab.trace)
+        good = lab.znodes()[path][0].decode()
+        lab.write_znode(path, data)
+        until_quiet(lab.kill, 1)
+        context = acting(lab).context
+        assert [context.leadership[tp].leader for tp in sorted(context.leadership)] == led
+        for kind, message in (("partition", "error_moving_partitions"), ("replica", "error_moving_replicas")):
+            refused = lab.trace.slice(seen, kind=kind, action="refuse")
+            assert (len(refused), len(lab.trace.slice(seen, action=message))) == ((0, 1) if ends else (1, 0))
+        until_quiet(lab.write_znode, path, good)
+        until_quiet(lab.delete_controller)
+        assert [p.leader for p in lab.partitions()] == [2, 2, 2]
