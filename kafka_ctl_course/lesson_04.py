@@ -1,4 +1,7 @@
-"""Exercises of lesson 04, records, high watermark, acks."""
+"""Exercises of lesson 04, records, high watermark, acks.
+
+Separate from `lesson_10.py` because a lesson has a file; that one also replies to replicas that were written by hand.
+"""
 
 from __future__ import annotations
 

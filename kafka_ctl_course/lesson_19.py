@@ -204,8 +204,8 @@ def not_back(lab: Lab) -> str | None:
         )
     if changed(lab):
         return "broker 3 is down: it was not started since your last change."
-    message = reason(lab)
-    return f"broker 3 is down. It said: {message}" if message else "broker 3 was stopped again."
+    logged = reason(lab)
+    return f"broker 3 is down. It said: {logged}" if logged else "broker 3 was stopped again."
 
 
 def reason(lab: Lab) -> str:
