@@ -86,8 +86,10 @@ def stale(lab: Lab) -> set[int]:
 def explain(case: tuple[Lab], got: object, expected: set[int]) -> str:
     """The fault in a set of brokers, in one sentence."""
     (lab,) = case
-    if not isinstance(got, set) or not got <= lab.brokers.keys():
+    if not isinstance(got, set):
         return f"your function returned {got!r}; a set of broker ids is expected."
+    if strange := sorted(got - lab.brokers.keys(), key=repr):
+        return f"your function returned {got!r}; a set of broker ids is expected: {strange[0]!r} is none."
     stored = lab.partition(*ORDERS).leader
     for id in sorted(got - expected):
         view = lab.brokers[id]

@@ -156,7 +156,7 @@ def left_a_gap(lab: Lab) -> str | None:
         return f"broker 1 has stopped, but {lost}."
     asked = len(lab.trace.slice(kind="broker", action="controlled-shutdown", broker=1))
     if found.leader == -1:
-        return f"pair-0 is Offline with ISR {found.isr}; broker 1 asked {asked} times."
+        return f"pair-0 is Offline with ISR {found.isr}; broker 1 asked {asked} time{'s' * (asked != 1)}."
     if lab.brokers[found.leader].state != "running":
         return f"broker 1 has stopped, and so has broker {found.leader}, which led pair-0."
     closes = (("fault", "kill"), ("broker", "shutting-down"))

@@ -34,7 +34,9 @@ class Ends(Predict[tuple[int, tuple[int, ...], int]]):
     def judge(self, answer: object) -> Verdict:
         """The same, with lists in the place of sets."""
         parts = answer if isinstance(answer, list | tuple) else None
-        return super().judge([sorted(p, key=str) if isinstance(p, set) else p for p in parts] if parts else answer)
+        return super().judge(
+            [sorted(p, key=str) if isinstance(p, set | frozenset) else p for p in parts] if parts else answer
+        )
 
 
 def ends(lab: Lab) -> tuple[int, tuple[int, ...], int]:

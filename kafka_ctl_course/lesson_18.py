@@ -139,7 +139,10 @@ def _first_difference(got: bytes, expected: bytes) -> str:
         mine = got[part.offset : part.offset + len(part.raw)]
         if mine != part.raw:
             return f"the field {part.field} is {mine.hex() or 'missing'}; it should be {part.raw.hex()}."
-    return f"{len(got) - len(expected)} bytes follow the request; the broker reads them as the next request."
+    more = len(got) - len(expected)
+    return (
+        f"{more} byte{'s follow' if more != 1 else ' follows'} the request; the broker reads them as the next request."
+    )
 
 
 # 3: the version of a request

@@ -207,6 +207,8 @@ def unsuited(answer: object, example: object) -> str | None:
         more = "leave the quotes out" if _is_quoted(answer, example) else asked
         return f"{short(answer)} is text; {more}"
     if isinstance(example, tuple) and not isinstance(answer, tuple):
+        if isinstance(answer, set | frozenset):
+            return f"{short(answer)} is a set, which has no order; give a tuple"
         return f"{short(answer)} is no answer; {asked}" if answer is None else f"{short(answer)} is one value; {asked}"
     if isinstance(example, dict) and not isinstance(answer, dict):
         return f"{short(answer)} is not a dictionary"
@@ -214,7 +216,9 @@ def unsuited(answer: object, example: object) -> str | None:
         key, value = next(iter(example.items()))
         inside = (unsuited(mine, its) for pair in answer.items() for mine, its in zip(pair, (key, value), strict=True))
         return next((problem for problem in inside if problem is not None), None)
-    if isinstance(example, int | float | str) and isinstance(answer, tuple | dict | set):
+    if isinstance(example, int | float | str) and isinstance(answer, tuple) and len(answer) == 1:
+        return f"{short(answer)} is a tuple of one; give the value alone: {answer[0]!r}"
+    if isinstance(example, int | float | str) and isinstance(answer, tuple | dict | set | frozenset):
         return f"{short(answer)} has several parts; one is asked for"
     if isinstance(example, bool) and not isinstance(answer, bool):
         return f"{short(answer)} is neither True nor False"

@@ -130,6 +130,8 @@ def _unsuited_part(answer: object, example: object) -> str | None:
     is_row = isinstance(example, tuple) and len({type(each) for each in example}) == 1
     if is_row and isinstance(answer, int):
         return _no_tuple(answer)
+    if is_row and answer is None:
+        return "None is no answer; a tuple is asked for"
     if (problem := unsuited(answer, example)) is not None or not isinstance(example, tuple):
         return problem
     if not isinstance(answer, tuple) or len(answer) != len(example) or is_row:

@@ -395,6 +395,8 @@ class Commands(RecordedRun):
         if isinstance(plan, str):
             return plan
         given = validate.mapping("a plan", plan).items()
+        if "partitions" in validate.mapping("a plan", plan):
+            raise BadInput("a plan as JSON must be text; give json.dumps(plan)")
         targets = {validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", r) for tp, r in given}
         return write_plan(targets, self.generation)
 

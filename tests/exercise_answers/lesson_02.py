@@ -74,5 +74,6 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (unknown_too, "It has just started and names no leader"),
         (lambda lab: (stale(lab) and lab.settle()) or set(), "your function changed the cluster"),
         (lambda lab: {str(id) for id in stale(lab)} or {"none"}, "a set of broker ids is expected"),
+        (lambda lab: {*stale(lab), 99}, "a set of broker ids is expected: 99 is none"),
     ]
 }

@@ -125,6 +125,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     ],
     "10.4": [
         (lambda lab: lab.generate_reassignment(["orders"], [1, 2, 3, 4]), "it has not been executed"),
+        (lambda lab: {}[lab.now], "Your function raised KeyError"),
         (lambda lab: lab.reassign({("orders", 0): [1, 2, 4]}), "partition 0 has the replicas [1, 2, 4]"),
         (lambda lab: lab.reassign({("orders", 0): [1, 4]}), "broker 4 holds 1 replica of"),
     ],

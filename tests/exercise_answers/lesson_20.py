@@ -55,7 +55,10 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (without_level, "Count the bytes"),
         (without_own_length, "replica_id is 65544, not -1"),
         (lambda data: fields_of(data)[0], "are asked for"),
-        (lambda data: tuple(value or False for value in fields_of(data)), "4 parts are asked for"),
+        (
+            lambda data: tuple(value or False for value in fields_of(data)),
+            "4 parts are asked for: False is not a whole number",
+        ),
     ],
     "20.3": [
         (lambda lab: lab.kill(1), "waits for the same follower"),

@@ -72,6 +72,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     ],
     "21.3": [
         (throttled, "removes a limit"),
+        (lambda lab: lab.execute_reassignment(json.loads(PLAN)), "give json.dumps(plan)"),
         (lambda lab: lab.execute_reassignment(PLAN.replace("/d1", "any")), "name /d1 for broker 1"),
         (
             lambda lab: lab.execute_reassignment(PLAN.replace('"/d1", "any"', '"any", "/d1"')),
