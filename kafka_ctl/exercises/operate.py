@@ -87,8 +87,11 @@ class Operate(Exercise):
             return f"what this exercise asks about cannot be found any more ({gone})."
         if wrong is not None:
             return wrong
-        lost = sorted(self._begun[1] - _topics(lab))
-        return f"the topic {lost[0][0]} was deleted, and its records with it." if lost else None
+        left = _topics(lab)
+        if not (lost := sorted(self._begun[1] - left)):
+            return None
+        how = "was deleted" if lost[0][0] in dict(left) else "is gone"
+        return f"the topic {lost[0][0]} {how}, and its records with it."
 
     def _worked(self, answer: object) -> tuple[Lab, bool]:
         """A lab of our own that carried out the commands of the answer; and True if one of them ran too long."""
