@@ -394,13 +394,13 @@ async def _connected(
     from kafka_ctl.reassign.tool import LogDirs, Tool
     from kafka_ctl.zookeeper.client import ZooKeeperClient
     from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
-    from kafka_ctl.zookeeper.real.store import RemoteStore
+    from kafka_ctl.zookeeper.real.store import BareStore, RemoteStore
     from kafka_ctl.zookeeper.store import Exists
     from kafka_ctl.zookeeper.znodes import BrokerIdsZNode
 
     address = where["zookeeper"]
     store, client = RemoteStore(address), ZooKeeperClient(generation.config["zookeeper.max.in.flight.requests"])
-    found = False
+    store.advice, found = BareStore.advice, False
     try:
         client.session = await store.connect("admin", SESSION_SECONDS, client.watched, client.state_changed)
         client.connected.set()
