@@ -475,7 +475,7 @@ def test_a_wrong_call_names_what_is_wrong(cluster: Lab, tmp_path: Path, capsys: 
     assert status(["reassign", "execute", *where, *file, "--generation", "0.10", *throttle]) == 2
     assert "cannot move copies between log directories" in capsys.readouterr().err
     assert status(["reassign", "execute", *where, *file]) == 2
-    assert capsys.readouterr().err == "kafka-ctl: The input string is not a valid JSON\n"
+    assert capsys.readouterr().err == f"kafka-ctl: {plan}: The input string is not a valid JSON\n"
     nowhere = ["--zookeeper", f"{cluster.zookeeper_address}/nowhere"]
     assert status(["reassign", "list", *nowhere]) == 1
     assert "no Kafka cluster at ZooKeeper" in capsys.readouterr().err
