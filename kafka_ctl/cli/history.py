@@ -189,7 +189,8 @@ def _progress(question: str, records: int) -> Iterator[None]:
         while not over.wait(PATIENCE):
             stages = [info for id in tracker.getActiveStageIds() if (info := tracker.getStageInfo(id)) is not None]
             done, tasks = sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages)
-            echo(f"{time.monotonic() - began:5.0f} s  {question}: {done} of {tasks} tasks of this stage", err=True)
+            state = f"{done} of {tasks} tasks of this stage" if tasks else "Spark starts and plans the question"
+            echo(f"{time.monotonic() - began:5.0f} s  {question}: {state}", err=True)
 
     watcher = threading.Thread(target=follow, daemon=True)
     watcher.start()
