@@ -11,6 +11,7 @@ polars. The data are copies of really simulated histories (`benchmarks/copies.py
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 import tempfile
@@ -82,14 +83,17 @@ def plainly(records: int, folder: Path) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """`arguments` are the sizes in million records, and perhaps `--plain`."""
-    sizes = [float(word) for word in arguments if word != "--plain"] or [1, 10]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("size", nargs="*", type=float, default=[1, 10], help="million records (default: 1 10)")
+    parser.add_argument("--plain", action="store_true", help="Spark on our layout beside Spark on a plain one")
+    chosen = parser.parse_args(arguments)
+    sizes: list[float] = chosen.size
     totals: list[Times] = []
     with tempfile.TemporaryDirectory(prefix="kafka_ctl-benchmark-") as folder:
         for size in sizes:
             print(f"\n{size:g} million records: seconds (and of processor time), Spark's as a multiple of the others'")
             path = Path(folder, f"{size:g}")
-            if "--plain" in arguments:
+            if chosen.plain:
                 plainly(round(size * 1e6), path)
                 continue
             copies.write(round(size * 1e6), path)

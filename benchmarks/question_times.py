@@ -6,6 +6,7 @@ The sizes are in million records, grown from the twelve clusters of the lesson o
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import sys
@@ -74,7 +75,11 @@ def page(sizes: list[float], lines: list[str]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    sizes = [float(word) for word in arguments if word != "--write"] or [1, 3, 10]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.question_times", description="The time of questions.")
+    parser.add_argument("size", nargs="*", type=float, default=[1, 3, 10], help="million records (default: 1 3 10)")
+    parser.add_argument("--write", action="store_true", help="write docs/question-times.md")
+    chosen = parser.parse_args(arguments)
+    sizes: list[float] = chosen.size
     lines: list[str] = []
     before: tuple[int, float] | None = None
     with tempfile.TemporaryDirectory(prefix="kafka_ctl-benchmark-") as name:
@@ -91,7 +96,7 @@ def main(arguments: list[str]) -> None:
             cells = [f"{records:,}", *seconds, growth, f"{memory / 1e9:.1f} GB"]
             lines.append(f"| {' | '.join(cells)} |\n")
             print(lines[-1], end="", flush=True)
-            if "--write" in arguments:
+            if chosen.write:
                 PAGE.write_text(page(sizes[: len(lines)], lines), "utf-8")
 
 

@@ -10,11 +10,12 @@ and after how many records, follows from the seed; what those records are is up 
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -273,11 +274,16 @@ def play(generation: str, rounds: int, seed: int, tell: Callable[[str], object],
     return chaos.healed
 
 
-def main(rounds: str = "50", seed: str = "0") -> int:
+def main(argv: Sequence[str]) -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.chaos", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("rounds", nargs="?", type=int, default=50, help="how many, over all generations (default: 50)")
+    parser.add_argument("seed", nargs="?", type=int, default=0)
+    chosen = parser.parse_args(argv)
     hurry()
-    each, healed, began = -(-int(rounds) // len(GENERATIONS)), 0, time.monotonic()
+    each, healed, began = -(-chosen.rounds // len(GENERATIONS)), 0, time.monotonic()
     for generation in GENERATIONS:
-        healed += play(generation, each, int(seed), lambda line: print(line, flush=True), Path())
+        healed += play(generation, each, chosen.seed, lambda line: print(line, flush=True), Path())
     print(f"{each * len(GENERATIONS)} rounds in {time.monotonic() - began:.0f} s: nothing acknowledged was lost, one")
     print("controller acts, whoever can lead does, no thread and no process stayed behind;")
     print(f"{healed} times a partition had to wait for the next controller, as it would in Kafka")
@@ -285,4 +291,4 @@ def main(rounds: str = "50", seed: str = "0") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

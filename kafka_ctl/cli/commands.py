@@ -26,7 +26,7 @@ from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.on_call import on_call
 from kafka_ctl.cli.reassign import reassign
-from kafka_ctl.cli.terminal import INT32, INT64, Commands, echo
+from kafka_ctl.cli.terminal import INT32, INT64, Commands, Whole, echo
 from kafka_ctl.cli.watch import watch
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.extras import needed_for
@@ -149,7 +149,7 @@ def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
 @click.option("--join", is_flag=True, help=JOIN)
 @click.option("--all", "everything", is_flag=True, help="Print reads, answers and cached metadata, too.")
 @click.option("--log", type=click.Choice(LOGS), help="Print the lines that Kafka writes to this log instead.")
-@click.option("--broker", type=click.IntRange(0, INT32), help="With --log: only the lines of this broker's process.")
+@click.option("--broker", type=Whole(0, INT32), help="With --log: only the lines of this broker's process.")
 def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | None, broker: int | None) -> None:
     """Run the story in the file STORY and print its trace, one record a line.
 
@@ -183,7 +183,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 @click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
 @click.option(
     "--step",
-    type=click.IntRange(0, INT64),
+    type=Whole(0, INT64),
     metavar="N",
     help="Only this step, as .svg or .png: the number of the player.",
 )
@@ -248,7 +248,7 @@ def museum(name: str | None, story: bool, check: bool) -> int:
 
 
 @app.command()
-@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; a free one by default.")
+@click.option("--port", type=Whole(1, 65535), help="Port to listen on; a free one by default.")
 @click.option("--data", type=click.Path(file_okay=False), help="Keep the znodes in this folder.")
 def zookeeper(port: int | None, data: str | None) -> None:
     """Run a real ZooKeeper on this machine and print its address; Ctrl-C ends it."""
@@ -268,11 +268,11 @@ Examples:
   curl localhost:9099/story               what has been done so far, as a story
   kafka-ctl serve --port 0 --control 0    at free ports, which the line names
 """
-PORT = click.IntRange(0, 65535)
+PORT = Whole(0, 65535)
 
 
 @app.command(epilog=SERVE_EXAMPLES)
-@click.option("--brokers", type=click.IntRange(1, 20), help="Number of brokers; 3 by default.")
+@click.option("--brokers", type=Whole(1, 20), help="Number of brokers; 3 by default.")
 @click.option(
     "--port",
     type=PORT,
@@ -329,7 +329,7 @@ Examples:
 @app.command(epilog=WIRE_EXAMPLES)
 @click.argument("digits", nargs=-1)
 @click.option("--answers", metavar="API", help="The bytes are a response to this API (name or key).")
-@click.option("--version", type=click.IntRange(0, 32767), help="The version of the request that was answered.")
+@click.option("--version", type=Whole(0, 32767), help="The version of the request that was answered.")
 @click.option("--records", is_flag=True, help="The bytes are record batches or messages, without a request.")
 def wire(digits: Sequence[str], answers: str | None, version: int | None, records: bool) -> None:
     """Decode a message of Kafka's protocol: offset, bytes, field, type, value.
@@ -423,7 +423,7 @@ SITE = ROOT / "build" / "site" / "public"
     "--out", default=SITE, type=click.Path(file_okay=False, path_type=Path), help="Write it into this folder."
 )
 @click.option("--serve", is_flag=True, help="Then serve it on 127.0.0.1 until Ctrl-C.")
-@click.option("--port", type=click.IntRange(1, 65535), help="With --serve: listen here (default: a free one).")
+@click.option("--port", type=Whole(1, 65535), help="With --serve: listen here (default: a free one).")
 def site(out: Path, serve: bool, port: int | None) -> None:
     """Build a static site: a living cluster, JupyterLab with every lesson that can run in a browser, the documentation.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_ctl.cli.terminal import AUTH, INT64, echo
+from kafka_ctl.cli.terminal import AUTH, INT64, Whole, echo
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput
 from kafka_ctl.extras import needed_for
@@ -39,11 +39,9 @@ def _checked(context: click.Context, option: click.Parameter, file: str | None) 
 @click.option("--rack", "racks", multiple=True, metavar="ID=RACK", help="Rack of a broker; repeatable.")
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="Setting of all brokers; repeatable.")
 @click.option("--unclean", type=click.Choice(["on", "off", "both"]), help="Unclean leader election of the brokers.")
-@click.option(
-    "--sample", type=click.IntRange(1, INT64), help="Play at most so many scenarios of a question, at random."
-)
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Seed of the sample.")
-@click.option("--jobs", type=click.IntRange(1, 1024), help="Number of processes; one for each core if it is worth it.")
+@click.option("--sample", type=Whole(1, INT64), help="Play at most so many scenarios of a question, at random.")
+@click.option("--seed", default=0, show_default=True, type=Whole(0, INT64), help="Seed of the sample.")
+@click.option("--jobs", type=Whole(1, 1024), help="Number of processes; one for each core if it is worth it.")
 @click.option("--stories", type=click.Path(file_okay=False, path_type=Path), help="Write a story for each row there.")
 @click.option(
     "--plot",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from kafka_ctl.cli.terminal import INT32, INT64, Number, of_generation
+from kafka_ctl.cli.terminal import INT32, INT64, Number, Whole, of_generation
 from kafka_ctl.display import Countdown
 
 if TYPE_CHECKING:
@@ -30,32 +30,30 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--seconds", type=Number(0, INT32), help="Stop after this time; 60 if neither this nor --steps is given.")
 @click.option(
     "--steps",
-    type=click.IntRange(1, INT64),
+    type=Whole(1, INT64),
     help="Stop after so many steps; then the walks are the same on every machine.",
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Seed of the first walk.")
-@click.option("--jobs", type=click.IntRange(1, 1024), help="Number of processes; one for each core by default.")
+@click.option("--seed", default=0, show_default=True, type=Whole(0, INT64), help="Seed of the first walk.")
+@click.option("--jobs", type=Whole(1, 1024), help="Number of processes; one for each core by default.")
 @click.option(
     "--out", default="violations", show_default=True, type=FOLDER, help="Folder for stories that violate an invariant."
 )
 @click.option("--mutant", metavar="NAME", help="Switch on a seeded defect, and report what detects it.")
 @click.option("--near", multiple=True, metavar="PATH", help="Vary the stories of this file or folder; repeatable.")
 @click.option("--exhaustive", is_flag=True, help="Try every order of pending events after any two commands.")
-@click.option(
-    "--brokers", default=2, show_default=True, type=click.IntRange(2, 3), help="With --exhaustive: number of brokers."
-)
+@click.option("--brokers", default=2, show_default=True, type=Whole(2, 3), help="With --exhaustive: number of brokers.")
 @click.option(
     "--partitions",
     default=1,
     show_default=True,
-    type=click.IntRange(1, 2),
+    type=Whole(1, 2),
     help="With --exhaustive: number of partitions.",
 )
 @click.option(
     "--depth",
     default=3,
     show_default=True,
-    type=click.IntRange(1, 50),
+    type=Whole(1, 50),
     help="With --exhaustive: number of choices in a row.",
 )
 def explore(
@@ -115,7 +113,7 @@ def _at_random(
         steps,
         jobs,
         mutant,
-        lambda f: progress(f"{f.walks:,} walks, {f.steps:,} steps, {len(f.unknown)} not declared"),
+        lambda f: progress(f"{f.walks:,} walk{'s' * (f.walks != 1)}, {f.steps:,} steps, {len(f.unknown)} not declared"),
         near,
     )
     click.echo(summary(findings))

@@ -22,7 +22,7 @@ from uuid import uuid4
 
 import click
 
-from kafka_ctl.cli.terminal import INT32, Commands, Number, echo, of_generation
+from kafka_ctl.cli.terminal import INT32, Commands, Number, Whole, echo, of_generation
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.history.limits import LONGEST_LIFE, MOST
 
@@ -53,9 +53,7 @@ def history() -> None:
 
 @history.command()
 @click.option("--out", required=True, metavar="FOLDER", help="Folder for the histories; any path that Spark can write.")
-@click.option(
-    "--clusters", default=100, show_default=True, type=click.IntRange(1, MOST["clusters"]), help="Number of clusters."
-)
+@click.option("--clusters", default=100, show_default=True, type=Whole(1, MOST["clusters"]), help="Number of clusters.")
 @click.option(
     "--hours",
     default=24.0,
@@ -67,7 +65,7 @@ def history() -> None:
     "--seed",
     default=0,
     show_default=True,
-    type=click.IntRange(0, MOST["seed"]),
+    type=Whole(0, MOST["seed"]),
     help="Seed of the clusters and of their events.",
 )
 @of_generation
@@ -140,9 +138,7 @@ def _keep(found: ImportedLogs, out: Path) -> None:
 @history.command()
 @click.argument("question")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option(
-    "--rows", default=20, show_default=True, type=click.IntRange(1, INT32), help="Print at most so many rows."
-)
+@click.option("--rows", default=20, show_default=True, type=Whole(1, INT32), help="Print at most so many rows.")
 @click.option("--csv", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows into this file instead.")
 def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> None:
     """Ask QUESTION of a SOURCE: the output of `generate` or `import`, a trace in Parquet, or logs.
@@ -193,7 +189,8 @@ def _progress(question: str, records: int) -> Iterator[None]:
         while not over.wait(PATIENCE):
             stages = [info for id in tracker.getActiveStageIds() if (info := tracker.getStageInfo(id)) is not None]
             done, tasks = sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages)
-            echo(f"{time.monotonic() - began:5.0f} s  {question}: {done} of {tasks} tasks of this stage", err=True)
+            state = f"{done} of {tasks} tasks of this stage" if tasks else "Spark starts and plans the question"
+            echo(f"{time.monotonic() - began:5.0f} s  {question}: {state}", err=True)
 
     watcher = threading.Thread(target=follow, daemon=True)
     watcher.start()

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
@@ -282,7 +283,7 @@ def cancel(plan: Path, preserve_throttles: bool, **where: Unpack[Where]) -> int:
 
     With --bootstrap-server the controller is asked, else a request for the original replicas is written.
     """
-    text = _read(plan)
+    text = _read_plan(plan, "2.4")
     return _print(_with_tool(where, "2.4", lambda tool: tool.cancel(text, preserve_throttles)))
 
 
@@ -302,12 +303,15 @@ def list_running(**where: Unpack[Where]) -> None:
 def _generate(where: Where, name: str, topics: Path, broker_list: str, disable_rack_aware: bool) -> int:
     from random import Random
 
-    from kafka_ctl.reassign.plan import write_plan
+    from kafka_ctl.generation import Generation
+    from kafka_ctl.reassign.plan import read_topics, write_plan
 
     if not re.fullmatch(r"(\s*[0-9]{1,10}\s*,)*\s*[0-9]{1,10}\s*", broker_list):
         raise BadInput(f"--broker-list cannot be {broker_list!r}; it must be a list of ids such as 1,2,3")
     brokers = [int(part) for part in broker_list.split(",")]
     text = _read(topics)
+    with _naming(topics):
+        read_topics(text, Generation(name))
 
     async def work(tool: Tool) -> str:
         proposed, current = await tool.generate(text, brokers, not disable_rack_aware, Random())
@@ -321,12 +325,12 @@ def _generate(where: Where, name: str, topics: Path, broker_list: str, disable_r
 
 
 def _execute(where: Where, name: str, plan: Path, throttle: int | None, log_dirs_throttle: int | None) -> int:
-    text = _read(plan)
+    text = _read_plan(plan, name)
     return _print(_with_tool(where, name, lambda tool: tool.execute(text, throttle, log_dirs_throttle)))
 
 
 def _verify(where: Where, name: str, plan: Path) -> int:
-    text = _read(plan)
+    text = _read_plan(plan, name)
     return _print(_with_tool(where, name, lambda tool: tool.verify(text)))
 
 
@@ -335,6 +339,26 @@ def _read(file: Path) -> str:
         return file.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{file}: not UTF-8 at byte {error.start}; text is expected") from None
+
+
+def _read_plan(file: Path, name: str) -> str:
+    """The text of a plan, which is parsed before anything is connected to."""
+    from kafka_ctl.generation import Generation
+    from kafka_ctl.reassign.plan import read_plan
+
+    text = _read(file)
+    with _naming(file):
+        read_plan(text, Generation(name))
+    return text
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Put the name of the file before Kafka's sentence."""
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{file}: {error}") from None
 
 
 def _print(outcome: Outcome) -> int:
@@ -394,13 +418,13 @@ async def _connected(
     from kafka_ctl.reassign.tool import LogDirs, Tool
     from kafka_ctl.zookeeper.client import ZooKeeperClient
     from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
-    from kafka_ctl.zookeeper.real.store import RemoteStore
+    from kafka_ctl.zookeeper.real.store import BareStore, RemoteStore
     from kafka_ctl.zookeeper.store import Exists
     from kafka_ctl.zookeeper.znodes import BrokerIdsZNode
 
     address = where["zookeeper"]
     store, client = RemoteStore(address), ZooKeeperClient(generation.config["zookeeper.max.in.flight.requests"])
-    found = False
+    store.advice, found = BareStore.advice, False
     try:
         client.session = await store.connect("admin", SESSION_SECONDS, client.watched, client.state_changed)
         client.connected.set()

@@ -47,6 +47,16 @@ class Number(click.FloatRange):
         return float(super().convert(number, param, ctx))
 
 
+class Whole(click.IntRange):
+    """A whole number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(int(value), param, ctx))
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number from {self.min} to {self.max}.", param, ctx)
+
+
 class Commands(click.Group):
     """A group of commands that names similar commands if there is no such command."""
 

@@ -185,7 +185,7 @@ class Outcome(NamedTuple):
     violations: tuple[str, ...]
     """Invariants that were broken."""
     note: str = ""
-    """The reason why the cluster did not come to rest."""
+    """The reason why the cluster did not come to rest; the ids of the broken invariants, each with its ticket."""
 
     @property
     def skew(self) -> float:
@@ -208,6 +208,8 @@ def play(lab: Lab, scenario: Scenario) -> Outcome:
             lab.do(line)
         except ConditionNotMet as error:
             note = str(error)
+    found = lab.violations[broken:]
+    notes = [note, *dict.fromkeys(f"{v.invariant} {v.known or ''}".rstrip() for v in found)]
     records = lab.trace.records[start:]
     for record in records:
         watched.take(record)
@@ -231,8 +233,8 @@ def play(lab: Lab, scenario: Scenario) -> Outcome:
         sum(r.kind == "zk" and r.action in OPERATIONS and r.actor != "zookeeper" for r in records),
         round((ended - began) / 1000, 3),
         round(watched.silent / 1000, 3),
-        tuple(dict.fromkeys(v.name for v in lab.violations[broken:])),
-        note,
+        tuple(dict.fromkeys(v.name for v in found)),
+        ", ".join(filter(None, notes)),
     )
 
 

@@ -181,7 +181,7 @@ class Task(NamedTuple):
 
     def where(self, times: int) -> str:
         """The place of a find."""
-        return f"in {times} walks, first with seed {self.seed}"
+        return f"in {times} walk{'s' * (times != 1)}, first with seed {self.seed}"
 
     @property
     def label(self) -> str:
@@ -301,13 +301,15 @@ def summary(findings: Findings) -> str:
     """The amount that was played, the speed, and the declared violations."""
     f = findings
     lines = [
-        f"Kafka {f.generation}: {f.walks:,} walks, {f.commands:,} commands and faults, {f.steps:,} steps "
-        f"in {f.seconds:.0f} s ({f.steps / max(f.seconds, 1e-9):,.0f} steps/s)"
+        f"Kafka {f.generation}: {f.walks:,} walk{'s' * (f.walks != 1)}, {f.commands:,} commands and faults, "
+        f"{f.steps:,} steps in {f.seconds:.0f} s ({f.steps / max(f.seconds, 1e-9):,.0f} steps/s)"
     ]
     for (name, ticket), times in sorted(f.known.items(), key=lambda item: (-item[1], item[0])):
-        lines.append(f"  known  {times:>7,} walks  {name}: {ticket}")
+        lines.append(f"  known  {times:>7,} walk{' ' if times == 1 else 's'}  {name}: {ticket}")
     for times, task, broken in sorted(f.unknown.values(), key=lambda item: (-item[0], item[2].text)):
-        lines.append(f"  BROKEN {times:>7,} walks  {broken.name}: {broken.text}  (seed {task.seed})")
+        lines.append(
+            f"  BROKEN {times:>7,} walk{' ' if times == 1 else 's'}  {broken.name}: {broken.text}  (seed {task.seed})"
+        )
     if not f.unknown:
         lines.append("  nothing else was broken")
     return "\n".join(lines)

@@ -69,7 +69,9 @@ class Replay(Trace):
         """The `seq` of each record of a line. Raises BadInput where the line is no record."""
         found = [seq for seq, place in enumerate(self.lines) if place[:2] == (file, number)]
         if not found:
-            raise BadInput(f"{file}:{number} is not a line that was understood; files: {', '.join(self.files)}")
+            last = max((place.number for place in self.lines if place.file == file), default=None)
+            known = f"the last one is line {last}" if last else f"files: {', '.join(self.files)}"
+            raise BadInput(f"{file}:{number} is not a line that was understood; {known}")
         return found
 
     @property
@@ -128,7 +130,7 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
             [f"Of {name}, {rejected:,} line{'s were' if rejected > 1 else ' was'} not understood"] if rejected else []
         )
         texts[name] = _texts(file, numbers) if found else {}
-    span.check(missing)
+    span.check([*missing, *(f"{file.name} is empty" for file in files if not file.size and not file.problem)])
     found.sort(key=itemgetter(0))
     places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]
     records = [Record(seq=seq, **dict(zip(COLUMNS, values, strict=True))) for seq, (_, values) in enumerate(found)]

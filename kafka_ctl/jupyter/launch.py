@@ -35,7 +35,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from kafka_ctl.errors import BadInput, Unavailable, short
+from kafka_ctl.errors import BadInput, Unavailable, UnknownName, short
 from kafka_ctl.paths import COURSE_LIST, IN_CHECKOUT, ROOT, import_from_checkout
 
 FIRST = "notebooks/00-start-here.ipynb"
@@ -168,7 +168,7 @@ def course_folder(here: Path, shipped: Path = SHIPPED) -> Path:
     paths = sorted(path for path in shipped.rglob("*") if path.is_file())
     files = {path.relative_to(shipped).as_posix(): path.read_bytes() for path in paths}
     for name in renewed(folder, files, COURSE_LIST):
-        print(f"kafka_ctl: you have changed this lesson, so the newer one is beside it: {name}", flush=True)
+        print(f"kafka-ctl: you have changed this lesson, so the newer one is beside it: {name}", flush=True)
     return folder
 
 
@@ -227,7 +227,7 @@ def served_folder() -> Path:
     if IN_CHECKOUT:
         for name in import_from_checkout("tools.editions").give_starters():
             print(
-                f"kafka_ctl: you have changed this lesson, so it stays; rename it to get the newer one: {name}",
+                f"kafka-ctl: you have changed this lesson, so it stays; rename it to get the newer one: {name}",
                 flush=True,
             )
         return ROOT
@@ -246,15 +246,22 @@ def check(root: Path = ROOT) -> dict[str, object]:
             raise Unavailable(f"{trouble}; it said: {output[-1000:] or 'nothing'}") from None
 
 
+def check_notebook(notebook: str, root: Path) -> None:
+    """Raise `BadInput` when `notebook` (a path below `root`) is no notebook."""
+    if not notebook.endswith(".ipynb"):
+        raise BadInput(f"lab: the notebook cannot be {short(notebook)}; its name must end in .ipynb")
+    if not (root / notebook).is_file():
+        found = [*root.glob("notebooks/*.ipynb"), *root.glob("notebooks/starter/*.ipynb")]
+        there = sorted(path.relative_to(root).as_posix() for path in found)
+        raise BadInput(f"{UnknownName('notebook', notebook, there)}; notebooks/README.md lists all")
+
+
 def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = True, root: Path = ROOT) -> int:
     """Open JupyterLab on `notebook`, print the address, and stay until it ends; its exit status.
 
     Raises `BadInput` when there is no such notebook, or `port` is none or taken.
     """
-    if not (root / notebook).is_file():
-        found = [*root.glob("notebooks/*.ipynb"), *root.glob("notebooks/starter/*.ipynb")]
-        there = sorted(path.relative_to(root).as_posix() for path in found)
-        raise BadInput(f"no notebook {notebook}; there are: {', '.join(there) or 'none'}")
+    check_notebook(notebook, root)
     if port is not None and not 0 < port < 65536:
         raise BadInput(f"lab: --port cannot be {short(port)}; it must be 1 to 65535, or none to have a free one chosen")
     if port and free_port(port) != port:
@@ -279,10 +286,11 @@ def main(argv: Sequence[str]) -> int:
     chosen = parser.parse_args(argv)
     try:
         root = served_folder()
+        check_notebook(chosen.notebook, root)
         if chosen.check:
             print(f"JupyterLab runs: {json.dumps(check(root), sort_keys=True)}")
             return 0
         return open_lab(chosen.notebook, port=chosen.port, browser=not chosen.no_browser, root=root)
     except (BadInput, Unavailable) as trouble:
-        print(f"kafka_ctl: {trouble}", file=sys.stderr)
+        print(f"kafka-ctl: {trouble}", file=sys.stderr)
         return 2 if isinstance(trouble, BadInput) else 1

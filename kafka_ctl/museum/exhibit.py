@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import NEAREST, BadInput, UnknownName, short
 from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
@@ -275,7 +275,7 @@ EXHIBITS = tuple(map(_exhibit, re.findall(r"^\S.*\n(?:  .*\n)+", TABLE, re.M)))
 
 
 def find(name: str) -> Exhibit:
-    """The exhibit of that number or name; UnknownName, which lists all names, if there is none.
+    """The exhibit of that number or name; UnknownName, which lists the nearest names, if there is none.
 
     The ticket will do, also without its `KAFKA-`. Raises BadInput if it has two exhibits.
     """
@@ -287,7 +287,14 @@ def find(name: str) -> Exhibit:
     if len(fitting) > 1:
         raise BadInput(f"{wanted} has {len(fitting)} exhibits: {' and '.join(e.name for e in fitting)}")
     if not fitting:
-        raise UnknownName("exhibit", name, [e.name for e in EXHIBITS])
+        from difflib import get_close_matches  # here: few programs misspell a name
+
+        names = [e.name for e in EXHIBITS]
+        near = [] if given.isdecimal() else get_close_matches(given[:100], names, NEAREST)
+        known = f"nearest known: {', '.join(near)}" if near else f"known: 1 to {len(names)}, and their tickets"
+        error = UnknownName("exhibit", name, names)
+        error.args = (f"unknown exhibit {short(name)}; {known}; `kafka-ctl museum` lists all",)
+        raise error
     return fitting[0]
 
 

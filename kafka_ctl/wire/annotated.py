@@ -130,7 +130,8 @@ def _is_named(data: bytes, at: int) -> bool:
 def _named(data: bytes, at: int) -> tuple[int, int]:
     """API key and version at the beginning of a request."""
     if len(data) < at + 8:
-        raise BadInput(f"a request has at least 8 bytes before the client id; here are {_guess(data)}")
+        is_or_are = "is" if len(data) == 1 else "are"
+        raise BadInput(f"a request has at least 8 bytes before the client id; here {is_or_are} {_guess(data)}")
     key, version = (int.from_bytes(data[place : place + 2], "big", signed=True) for place in (at, at + 2))
     if key not in apis():
         raise BadInput(f"no request has API key {key}; name api and version of a response. Here are {_guess(data)}")
@@ -139,7 +140,7 @@ def _named(data: bytes, at: int) -> tuple[int, int]:
 
 def _guess(data: bytes) -> str:
     """The likely protocol of bytes that are no request: clients of other protocols often reach a broker's port."""
-    text = f"{len(data)} bytes"
+    text = f"{len(data)} byte{'s' * (len(data) != 1)}"
     if len(data) < 4:
         return text
     begun = data[:4]

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import runpy
 import signal
 import socket
 import subprocess
@@ -87,6 +88,31 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name:
         cli.main([name, "--help"])
     assert not ended.value.code
     assert capsys.readouterr().out.lower().startswith(f"usage: kafka-ctl {name}")
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")  # where another test has imported the program
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("tools.chaos", ["[rounds] [seed]"]),
+        ("tools.site.pins", ["newest versions"]),
+        ("tools.notebooks", ["minutes [NOTEBOOK", "run [STARTER", "editions [--check] [--slides"]),
+        ("tools.notebooks run", ["[starter ...]"]),
+        ("benchmarks.engines", ["--plain"]),
+        ("benchmarks.question_times", ["--write"]),
+    ],
+)
+def test_programs_of_the_project_explain_themselves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], program: str, words: list[str]
+) -> None:
+    """`python -m PROGRAM --help` ends with 0, and begins nothing."""
+    module, *first = program.split()
+    monkeypatch.setattr(sys, "argv", [module, *first, "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(module, run_name="__main__")
+    assert not ended.value.code
+    assert f"usage: python -m {program}" in (helped := capsys.readouterr().out)
+    assert [word for word in words if word not in helped] == []
 
 
 @tabled

@@ -92,16 +92,17 @@ def test_what_the_kernel_says_is_not_held_back(monkeypatch: pytest.MonkeyPatch) 
     handler.set_nodelay.assert_called_once_with(True)
 
 
-def test_a_missing_notebook_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A wrong call ends with 2 and names what there is."""
+def test_a_missing_notebook_is_reported(prose: Prose, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong call ends with 2 and names the nearest notebooks, also with `--check`; another file is none."""
     (tmp_path / "notebooks/starter").mkdir(parents=True)
     write_notebook(tmp_path / "notebooks/01-one.ipynb", "1")
     write_notebook(tmp_path / "notebooks/starter/02-two.ipynb", "2")
     there = "notebooks/01-one.ipynb, notebooks/starter/02-two.ipynb"
-    with pytest.raises(BadInput, match=re.escape(f"no notebook 99.ipynb; there are: {there}")):
+    with pytest.raises(BadInput, match=re.escape(f"unknown notebook '99.ipynb'; known: {there}; ")):
         launch.open_lab("99.ipynb", root=tmp_path)
-    assert launch.main(["notebooks/99.ipynb"]) == 2
-    assert "no notebook notebooks/99.ipynb" in capsys.readouterr().err
+    for words in (["notebooks/99.ipynb"], ["notebooks/99.ipynb", "--check"], ["README.md"]):
+        assert launch.main(words) == 2
+        prose(capsys.readouterr().err)
 
 
 def test_a_taken_port_is_reported(prose: Prose, tmp_path: Path) -> None:

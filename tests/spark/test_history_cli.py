@@ -6,12 +6,16 @@ import csv
 import gzip
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import create_autospec
 
 import pytest
 from labs import play
 from prose import Prose
+from pyspark import StatusTracker
 
 from kafka_ctl import Lab
 from kafka_ctl.cli import commands as cli
@@ -92,6 +96,29 @@ def test_a_trace_in_a_file_is_asked(run: Run, lab: Lab, tmp_path: Path) -> None:
     status, out, _ = run("ask", "departures", tmp_path / "run.parquet")
     assert status == 0
     assert "|broker crash|" in out
+
+
+def test_the_progress_of_a_question(
+    prose: Prose, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before Spark has a stage there are no tasks to count."""
+    stages, over = iter([[], [1]]), threading.Event()
+
+    def active() -> list[int]:
+        found = next(stages, None)
+        over.set() if found is None else None
+        return found or []
+
+    tracker = create_autospec(StatusTracker, instance=True)
+    tracker.getActiveStageIds.side_effect = active
+    tracker.getStageInfo.return_value = SimpleNamespace(numCompletedTasks=1, numTasks=4)
+    context = SimpleNamespace(statusTracker=lambda: tracker)
+    monkeypatch.setattr("kafka_ctl.history.spark", lambda: SimpleNamespace(sparkContext=context))
+    monkeypatch.setattr(history, "PATIENCE", 0.001)
+    with history._progress("leader_churn", 1):
+        assert over.wait(30)
+    for line in capsys.readouterr().err.splitlines()[:2]:
+        prose(line.partition(" s  ")[2])
 
 
 def test_every_question_is_listed(run: Run) -> None:

@@ -249,7 +249,7 @@ def test_known_violations_are_counted_apart() -> None:
     assert findings.known == {("I9 x", "KAFKA-1"): 1}
     assert [(times, first.seed) for times, first, _ in findings.unknown.values()] == [(2, 7)]
     text = summary(findings)
-    assert "known        1 walks  I9 x: KAFKA-1" in text and "BROKEN       2 walks  I2 y: of 1  (seed 7)" in text
+    assert "known        1 walk   I9 x: KAFKA-1" in text and "BROKEN       2 walks  I2 y: of 1  (seed 7)" in text
 
 
 def test_an_unknown_generation() -> None:

@@ -150,7 +150,7 @@ def test_an_exhibit_is_found_by_number_name_or_ticket(prose: Prose) -> None:
     )
     with prose.refused(BadInput):
         find("7235")
-    for wrong in ("0", "KAFKA-1", "mermaid", ""):
+    for wrong in ("0", "999", "KAFKA-1", "mermaid", ""):
         with prose.refused(UnknownName):
             find(wrong)
 

@@ -178,15 +178,18 @@ def test_any_bytes_in_a_file(tmp_path_factory: pytest.TempPathFactory, junk: byt
 def test_a_plan_that_is_no_text(prose: Prose, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is read before anybody is asked."""
     file = tmp_path / "plan.json"
-    file.write_bytes(b'{"version":1\xff}')
     address = ("--zookeeper", "127.0.0.1:1")
-    for name in ("execute", "verify", "cancel"):
-        assert argued("reassign", name, *address, "--reassignment-json-file", file) == 2
-        prose(f"{name}: {capsys.readouterr().err}")
+    for content in (b'{"version":1\xff}', b""):
+        file.write_bytes(content)
+        for name in ("execute", "verify", "cancel"):
+            assert argued("reassign", name, *address, "--reassignment-json-file", file) == 2
+            prose(f"{name}: {capsys.readouterr().err}")
     topics = ("generate", *address, "--topics-to-move-json-file", file, "--broker-list")
     for brokers in ("1,²", "9" * 5000, "", "1;2"):
         assert argued("reassign", *topics, brokers) == 2
         prose(capsys.readouterr().err)
+    assert argued("reassign", *topics, "1,2") == 2
+    prose(capsys.readouterr().err)
 
 
 # Tables

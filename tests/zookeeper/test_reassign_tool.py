@@ -457,6 +457,16 @@ def test_the_controller_is_asked_to_cancel(wired: Lab, tmp_path: Path, capsys: p
     wired.settle()
 
 
+def test_a_dead_address_is_advised_by_the_command(
+    prose: Prose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reassignment is for a cluster that exists: no server is offered for it, as one is for a lab."""
+    monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 0.2)
+    for words in (["reassign", "list"], ["demo"]):
+        assert status([*words, "--zookeeper", "127.0.0.1:1"]) == 1
+        prose(capsys.readouterr().err)
+
+
 def test_a_wrong_call_names_what_is_wrong(cluster: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text("{")
@@ -465,7 +475,7 @@ def test_a_wrong_call_names_what_is_wrong(cluster: Lab, tmp_path: Path, capsys: 
     assert status(["reassign", "execute", *where, *file, "--generation", "0.10", *throttle]) == 2
     assert "cannot move copies between log directories" in capsys.readouterr().err
     assert status(["reassign", "execute", *where, *file]) == 2
-    assert capsys.readouterr().err == "kafka-ctl: The input string is not a valid JSON\n"
+    assert capsys.readouterr().err == f"kafka-ctl: {plan}: The input string is not a valid JSON\n"
     nowhere = ["--zookeeper", f"{cluster.zookeeper_address}/nowhere"]
     assert status(["reassign", "list", *nowhere]) == 1
     assert "no Kafka cluster at ZooKeeper" in capsys.readouterr().err

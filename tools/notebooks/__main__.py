@@ -25,8 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     alone, given = given[:1] == ["minutes"], given[1:] if given[:1] == ["minutes"] else given
     parser = argparse.ArgumentParser(
         prog="python -m tools.notebooks",
-        description="Run notebooks and save them with their minutes; `minutes` first writes the minutes alone, "
-        "`editions` makes what learners and instructors open.",
+        usage="%(prog)s [NOTEBOOK ...]\n"
+        "       %(prog)s minutes [NOTEBOOK ...]\n"
+        "       %(prog)s run [STARTER ...]\n"
+        "       %(prog)s editions [--check] [--slides FOLDER]",
+        description="Run notebooks and save them with their minutes; `minutes` first writes the minutes alone, `run` "
+        "runs the starters, `editions` makes the learners' and the instructors' editions.",
     )
     parser.add_argument("notebook", nargs="*", type=Path, help="which ones (default: all)")
     chosen: Iterable[Path] = [path.resolve() for path in parser.parse_args(given).notebook] or notebooks()

@@ -7,10 +7,11 @@ learner's folder are not read. An instructor's edition has the code of its sourc
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -59,8 +60,11 @@ def wrongly_checked(book: NotebookNode) -> list[str]:
     return problems
 
 
-def main(names: list[str]) -> int:
-    """The command, with the names of the starters to run, or none for all of them; its exit status."""
+def main(argv: Sequence[str]) -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.notebooks run", description="Run starters to their end.")
+    parser.add_argument("starter", nargs="*", help="names of starters (default: all)")
+    names: list[str] = parser.parse_args(argv).starter
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     made = starters()
     if unknown := {*names} - made.keys():

@@ -10,6 +10,7 @@ The file has four tables, each from a name to its `version` and `sha256` (one or
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import subprocess
@@ -138,4 +139,5 @@ def sha256(path: Path) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m tools.site.pins", description=renew.__doc__).parse_args()
     renew()

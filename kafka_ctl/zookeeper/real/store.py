@@ -56,7 +56,7 @@ class RemoteStore(Store):
     """The credentials of its sessions, each a scheme and its data."""
     housekeeping = 10.0
     """The timeout of its own session, in seconds."""
-    advice = 'start one with `kafka-ctl zookeeper`, or let the lab start its own with zookeeper="embedded"'
+    advice = "start one with `kafka-ctl zookeeper`, or write `embedded` instead of the address"
     """The last part of the error where no server answers."""
 
     def __init__(

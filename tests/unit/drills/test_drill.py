@@ -131,6 +131,13 @@ def test_a_rack() -> None:
     assert {o.scenario.name for o in plans} == {"the plan (1)", "the plan (2)", "broker 1 dies"}
 
 
+@pytest.mark.parametrize(("generation", "note"), [("2.0", "I18 KAFKA-9212"), ("2.4", "")])
+def test_a_broken_invariant_has_its_ticket(generation: str, note: str) -> None:
+    """A plan that only changes the order of the replicas breaks I18 in real 2.0, and not in 2.4."""
+    (row,) = drill(described(generation), {("orders", 0): [2, 3, 1]})
+    assert (len(row.violations), row.note) == (bool(note), note)
+
+
 def test_a_rack_with_a_dollar() -> None:
     """Names are text in a picture."""
     drill(Lab(brokers={1: "$_$"}), "any rack").plot().html()

@@ -121,6 +121,10 @@ def test_a_record_and_its_line(folder: Path) -> None:
     assert "controller.log:1: [20" in page
     with pytest.raises(BadInput, match=r"nowhere\.log:1"):
         found.at("nowhere.log", 1)
+    file = found.files[0]
+    last = max(line.number for line in found.lines if line.file == file)
+    with pytest.raises(BadInput, match=rf"the last one is line {last}$"):
+        found.at(file, last + 1)
 
 
 def test_a_time_span(folder: Path, monkeypatch: pytest.MonkeyPatch, prose: Prose) -> None:
@@ -164,6 +168,11 @@ def test_holes_are_named(folder: Path, prose: Prose) -> None:
     prose("\n".join(replay(folder).missing))
     for path in folder.rglob("controller.log"):
         path.write_text("nothing\n", "utf-8")
+    with prose.refused(BadInput):
+        replay(folder)
+    for path in folder.rglob("controller.log"):
+        path.write_text("", "utf-8")
+    prose.hide[str(folder)] = "LOGS"
     with prose.refused(BadInput):
         replay(folder)
 
