@@ -155,7 +155,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     if len(sources) != len(needed):
         raise BadInput(f"{question} takes {len(needed)} source{'s' * (len(needed) > 1)}, not {len(sources)}")
     given = [_records(source) for source in sources]
-    with _progress(question, sum(source.count() for source in given if not isinstance(source, ImportedLogs))):
+    with progress(question, sum(source.count() for source in given if not isinstance(source, ImportedLogs))):
         _answer(asked(*given), rows, csv)
 
 
@@ -177,7 +177,7 @@ def _answer(answer: Any, rows: int, csv: Path | None) -> None:
 
 
 @contextlib.contextmanager
-def _progress(question: str, records: int) -> Iterator[None]:
+def progress(question: str, records: int) -> Iterator[None]:
     """Say beforehand that a question is slow, and every few seconds how far it is, on standard error."""
     from kafka_ctl.history import spark
 

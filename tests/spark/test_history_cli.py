@@ -115,7 +115,7 @@ def test_the_progress_of_a_question(
     context = SimpleNamespace(statusTracker=lambda: tracker)
     monkeypatch.setattr("kafka_ctl.history.spark", lambda: SimpleNamespace(sparkContext=context))
     monkeypatch.setattr(history, "PATIENCE", 0.001)
-    with history._progress("leader_churn", 1):
+    with history.progress("leader_churn", 1):
         assert over.wait(30)
     for line in capsys.readouterr().err.splitlines()[:2]:
         prose(line.partition(" s  ")[2])

@@ -123,7 +123,7 @@ def test_a_record_and_its_line(folder: Path) -> None:
         found.at("nowhere.log", 1)
     file = found.files[0]
     last = max(line.number for line in found.lines if line.file == file)
-    with pytest.raises(BadInput, match=rf"the last one is line {last}$"):
+    with pytest.raises(BadInput, match=rf"line {last}$"):
         found.at(file, last + 1)
 
 
