@@ -54,11 +54,6 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "06.3": [
         (lambda lab: (lab.slow(3, 60), lab.run_for(30)), "After `slow 3 60`, when all is quiet again: orders-0 has"),
         (lambda lab: lab.slow(3, 11), "When a slow fetch arrives"),
-        (
-            """write_znode /brokers/topics/orders/partitions/0/state """
-            """'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'""",
-            "the ISR is (1, 2), and the leader did not write it",
-        ),
         ("slow 3 12\nproduce orders 0 acks=1\nrun_for 10", "acks=1`, 3660 s later: orders-0 has leader 1"),
     ],
     "06.4": [
