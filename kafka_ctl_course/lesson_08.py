@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.display import counted
 from kafka_ctl.election import controlled_shutdown_leader
 from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Compute
@@ -156,7 +157,7 @@ def left_a_gap(lab: Lab) -> str | None:
         return f"broker 1 has stopped, but {lost}."
     asked = len(lab.trace.slice(kind="broker", action="controlled-shutdown", broker=1))
     if found.leader == -1:
-        return f"pair-0 is Offline with ISR {found.isr}; broker 1 asked {asked} time{'s' * (asked != 1)}."
+        return f"pair-0 is Offline with ISR {found.isr}; broker 1 asked {counted(asked, 'time')}."
     if lab.brokers[found.leader].state != "running":
         return f"broker 1 has stopped, and so has broker {found.leader}, which led pair-0."
     closes = (("fault", "kill"), ("broker", "shutting-down"))

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
@@ -303,15 +302,12 @@ def list_running(**where: Unpack[Where]) -> None:
 def _generate(where: Where, name: str, topics: Path, broker_list: str, disable_rack_aware: bool) -> int:
     from random import Random
 
-    from kafka_ctl.generation import Generation
-    from kafka_ctl.reassign.plan import read_topics, write_plan
+    from kafka_ctl.reassign.plan import write_plan
 
     if not re.fullmatch(r"(\s*[0-9]{1,10}\s*,)*\s*[0-9]{1,10}\s*", broker_list):
         raise BadInput(f"--broker-list cannot be {broker_list!r}; it must be a list of ids such as 1,2,3")
     brokers = [int(part) for part in broker_list.split(",")]
-    text = _read(topics)
-    with _naming(topics):
-        read_topics(text, Generation(name))
+    text = _read_plan(topics, name, of_topics=True)
 
     async def work(tool: Tool) -> str:
         proposed, current = await tool.generate(text, brokers, not disable_rack_aware, Random())
@@ -341,24 +337,17 @@ def _read(file: Path) -> str:
         raise BadInput(f"{file}: not UTF-8 at byte {error.start}; text is expected") from None
 
 
-def _read_plan(file: Path, name: str) -> str:
-    """The text of a plan, which is parsed before anything is connected to."""
+def _read_plan(file: Path, name: str, of_topics: bool = False) -> str:
+    """The text of a plan or of a list of topics, which is parsed before anything is connected to."""
     from kafka_ctl.generation import Generation
-    from kafka_ctl.reassign.plan import read_plan
+    from kafka_ctl.reassign.plan import read_plan, read_topics
 
     text = _read(file)
-    with _naming(file):
-        read_plan(text, Generation(name))
-    return text
-
-
-@contextmanager
-def _naming(file: Path) -> Iterator[None]:
-    """Put the name of the file before Kafka's sentence."""
     try:
-        yield
+        (read_topics if of_topics else read_plan)(text, Generation(name))
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from None
+    return text
 
 
 def _print(outcome: Outcome) -> int:
@@ -424,7 +413,8 @@ async def _connected(
 
     address = where["zookeeper"]
     store, client = RemoteStore(address), ZooKeeperClient(generation.config["zookeeper.max.in.flight.requests"])
-    store.advice, found = BareStore.advice, False
+    store.advice = BareStore.advice  # the cluster is somebody's own: no server is to be started for it
+    found = False
     try:
         client.session = await store.connect("admin", SESSION_SECONDS, client.watched, client.state_changed)
         client.connected.set()

@@ -189,13 +189,13 @@ def _move(env: Controller, topic: str) -> str:
     Raises StateChangeFailed at a replica without a state; since 2.0 only if none before it is being deleted.
     Kafka 0.10.2.2, 2.0.1: controller/ReplicaStateMachine.scala, areAllReplicasForTopicDeleted
     """
-    context = env.context
-    for r in context.replicas_of_topic(topic):
+    context, replicas = env.context, env.context.replicas_of_topic(topic)
+    for r in replicas:
         if r not in context.replicas:
             raise StateChangeFailed(f"key not found: [Topic={topic},Partition={r.partition},Replica={r.broker}]")
         if context.replicas[r] is STARTED and not env.generation.deletion.has_own_thread:
             break
-    states = {(r.partition, r.broker): str(context.replicas.get(r)) for r in context.replicas_of_topic(topic)}
+    states = {(r.partition, r.broker): str(context.replicas.get(r)) for r in replicas}
     return env.plugins.rule("deletion", next_move)(states, context.live, topic in context.topics_ineligible)
 
 

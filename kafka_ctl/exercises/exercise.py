@@ -232,6 +232,13 @@ def unsuited(answer: object, example: object) -> str | None:
     return None
 
 
+def unsuited_member(answer: object, example: object) -> str | None:
+    """The reason for the first unsuited member of a tuple; None if all suit, or the example has not as many."""
+    if not isinstance(answer, tuple) or not isinstance(example, tuple) or len(answer) != len(example):
+        return None
+    return next((text for mine, its in zip(answer, example, strict=True) if (text := unsuited(mine, its))), None)
+
+
 def _is_quoted(text: str, example: object) -> bool:
     """True if a text is what is asked for, with quotes around it."""
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError):

@@ -27,7 +27,7 @@ from kafka_ctl.exercises.exercise import (
     plain,
     returned_none,
     same,
-    unsuited,
+    unsuited_member,
 )
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.lab import story
@@ -295,8 +295,5 @@ class Compute(Exercise, Generic[*Given, Truth]):
         try:
             return self.explain(given, got, expected)
         except OF_ANOTHER_SHAPE:
-            odd: str | None = None
-            if isinstance(got, tuple) and isinstance(expected, tuple) and len(got) == len(expected):
-                pairs = zip(got, expected, strict=True)
-                odd = next((text for mine, its in pairs if (text := unsuited(mine, its)) is not None), None)
-            return f"your function returned {short(got)}; {asked_for(expected)}{f': {odd}' * (odd is not None)}."
+            odd = unsuited_member(got, expected)
+            return f"your function returned {short(got)}; {asked_for(expected)}{f': {odd}' if odd else ''}."

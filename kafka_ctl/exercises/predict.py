@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, plain, same, unsuited
+from kafka_ctl.exercises.exercise import Exercise, Verdict, plain, same, unsuited, unsuited_member
 from kafka_ctl.lab.lab import Lab
 
 Truth = TypeVar("Truth")
@@ -132,11 +132,8 @@ def _unsuited_part(answer: object, example: object) -> str | None:
         return _no_tuple(answer)
     if is_row and answer is None:
         return "None is no answer; a tuple is asked for"
-    if (problem := unsuited(answer, example)) is not None or not isinstance(example, tuple):
-        return problem
-    if not isinstance(answer, tuple) or len(answer) != len(example) or is_row:
-        return None
-    return next((text for mine, its in zip(answer, example, strict=True) if (text := unsuited(mine, its))), None)
+    problem = unsuited(answer, example)
+    return problem if problem is not None or is_row else unsuited_member(answer, example)
 
 
 def _no_tuple(answer: int) -> str:

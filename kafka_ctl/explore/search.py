@@ -21,6 +21,7 @@ from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafka_ctl.display import counted
 from kafka_ctl.explore.play import Failure, Outcome, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, stories, walk, walk_near
 from kafka_ctl.explore.workers import cores, defect, processes
@@ -181,7 +182,7 @@ class Task(NamedTuple):
 
     def where(self, times: int) -> str:
         """The place of a find."""
-        return f"in {times} walk{'s' * (times != 1)}, first with seed {self.seed}"
+        return f"in {counted(times, 'walk')}, first with seed {self.seed}"
 
     @property
     def label(self) -> str:

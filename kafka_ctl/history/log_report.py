@@ -28,8 +28,6 @@ MOST = 10
 """The most findings of one kind that are written down, the worst first."""
 STORM, MINUTE = 20, 60_000.0
 """Changes of ISRs within a minute that are a storm."""
-WATCH = "[Watch]"
-"""The words of a link to a step, which are not in the text."""
 DAY = 86_400_000.0
 UNANSWERED = 30_000.0
 """Milliseconds without an answer: `request.timeout.ms` of the controller's channel."""
@@ -74,8 +72,7 @@ class LogReport:
         self.findings = [finding for part in parts for finding in part(found)]
 
     def __str__(self) -> str:
-        without = re.sub(rf" {re.escape(WATCH)}\(#step-\w+\)", "", self._prose())
-        return re.sub(r"\[([^\[\]]+)\]\(#step-\w+\)", r"\1", without)
+        return re.sub(r" \[Watch\]\(#step-\w+\)|\[([^\[\]]+)\]\(#step-\w+\)", r"\1", self._prose())
 
     @property
     def next(self) -> list[str]:
@@ -122,7 +119,7 @@ class LogReport:
 
 def _linked(number: int, finding: Finding) -> str:
     text = finding.text.translate({ord("["): "(", ord("]"): ")"})  # names in logs may look like links
-    return text if finding.seq is None else f"{text} {WATCH}(#step-f{number})"
+    return text if finding.seq is None else f"{text} [Watch](#step-f{number})"
 
 
 def incident(logs: Paths, begin: Moment | None = None, end: Moment | None = None) -> LogReport:

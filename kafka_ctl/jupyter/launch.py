@@ -286,8 +286,8 @@ def main(argv: Sequence[str]) -> int:
     chosen = parser.parse_args(argv)
     try:
         root = served_folder()
-        check_notebook(chosen.notebook, root)
         if chosen.check:
+            check_notebook(chosen.notebook, root)
             print(f"JupyterLab runs: {json.dumps(check(root), sort_keys=True)}")
             return 0
         return open_lab(chosen.notebook, port=chosen.port, browser=not chosen.no_browser, root=root)

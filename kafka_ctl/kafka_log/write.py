@@ -31,8 +31,14 @@ EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
 """The beginning of virtual time: the day Kafka 2.0.1 was tagged."""
 NAMES = ("state-change", "controller")
 """The logs that can be asked for."""
-ERROR_CODES = {None: 0, "UNKNOWN_TOPIC_OR_PARTITION": 3, "STALE_CONTROLLER_EPOCH": 11, "KAFKA_STORAGE_ERROR": 56}
-ERROR_CODES |= {"STALE_BROKER_EPOCH": 77, "UNKNOWN_SERVER_ERROR": -1}
+ERROR_CODES = {
+    "UNKNOWN_SERVER_ERROR": -1,
+    None: 0,
+    "UNKNOWN_TOPIC_OR_PARTITION": 3,
+    "STALE_CONTROLLER_EPOCH": 11,
+    "KAFKA_STORAGE_ERROR": 56,
+    "STALE_BROKER_EPOCH": 77,
+}
 """The numbers of Kafka's errors."""
 
 

@@ -394,10 +394,12 @@ class Commands(RecordedRun):
     def _file(self, plan: object) -> str:
         if isinstance(plan, str):
             return plan
-        given = validate.mapping("a plan", plan).items()
-        if "partitions" in validate.mapping("a plan", plan):
+        given = validate.mapping("a plan", plan)
+        if "partitions" in given:
             raise BadInput("a plan as JSON must be text; give json.dumps(plan)")
-        targets = {validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", r) for tp, r in given}
+        targets = {
+            validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", r) for tp, r in given.items()
+        }
         return write_plan(targets, self.generation)
 
     def _use(self, command: str, work: Coroutine[object, None, T]) -> T:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kafka_ctl.display import Table
+from kafka_ctl.display import Table, counted
 from kafka_ctl.errors import BadInput
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.codec import (
@@ -140,7 +140,7 @@ def _named(data: bytes, at: int) -> tuple[int, int]:
 
 def _guess(data: bytes) -> str:
     """The likely protocol of bytes that are no request: clients of other protocols often reach a broker's port."""
-    text = f"{len(data)} byte{'s' * (len(data) != 1)}"
+    text = counted(len(data), "byte")
     if len(data) < 4:
         return text
     begun = data[:4]

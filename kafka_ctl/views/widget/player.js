@@ -123,8 +123,8 @@ class Stage {
   }
   // Words, as many as there is room for; the rest is in a tooltip. One word, as a path, has narrower letters before it is cut.
   write(label, text) {
-    const room = this.flow && +label.dataset.room, size = label.getAttribute("font-size"), wide = room && !text.includes(" ") ? widthOf(text, size) : 0;
-    const narrow = wide > room && wide <= 1.25 * room, shown = room && !narrow ? shortened(text, room, size) : text;
+    const room = this.flow && +label.dataset.room, size = label.getAttribute("font-size"), cut = room ? shortened(text, room, size) : text;
+    const narrow = cut !== text && !text.includes(" ") && widthOf(text, size) <= 1.25 * room, shown = narrow ? text : cut;
     if (narrow) { label.setAttribute("textLength", room); label.setAttribute("lengthAdjust", "spacingAndGlyphs"); } else label.removeAttribute("textLength");
     if (label.textContent === shown) return;
     label.textContent = shown;
