@@ -36,6 +36,8 @@ EXECUTE = f"""async (code) => {{
 """Run code in the kernel of the page's notebook; what it prints."""
 QUIET = f"() => {NOTEBOOK}.sessionContext.session.kernel.status === 'idle'"
 CELLS = f"() => {NOTEBOOK}.content.model.sharedModel.cells.map((cell) => cell.toJSON())"
+SLOWEST = 600_000
+"""Milliseconds that the slowest step, the start of a page's Python, may take: a busy machine needs more than 240 s."""
 
 
 class Pages:
@@ -59,7 +61,7 @@ class Pages:
     def page(self, path: str, context: Any = None) -> Any:
         """A new page with this address of the site, in a storage of its own or in the one of `context`."""
         page = (context or self.context()).new_page()
-        page.set_default_timeout(240_000)
+        page.set_default_timeout(SLOWEST)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.goto(self.server.address + path)
         return page

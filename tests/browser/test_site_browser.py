@@ -115,15 +115,17 @@ def ran(site: sitepages.Pages, built: Built) -> list[Ran]:
     for place in range(0, len(todo), AT_ONCE):
         for before in found:
             before.page.close()  # each has a Python; the storage of its context stays
-        lessons, contexts = todo[place : place + AT_ONCE], [site.context() for _ in range(AT_ONCE)]
-        pages = [
-            site.page(f"lab/index.html?path={lesson.file}", context)
-            for lesson, context in zip(lessons, contexts, strict=False)
-        ]
-        for page in pages:
-            site.start(page)
-        rows = zip(lessons, pages, contexts, strict=False)
-        found += [Ran(lesson, page, context, site.ended(page)) for lesson, page, context in rows]
+        opened = []
+        for lesson in todo[place : place + AT_ONCE]:
+            context = site.context()
+            page = site.page(f"lab/index.html?path={lesson.file}", context)
+            try:
+                site.start(page)  # the cells of the page before it run meanwhile: three Pythons that start are too many
+            except Exception:
+                page.close()  # a second try shares the cores with nothing of the first
+                raise
+            opened.append((lesson, page, context))
+        found += [Ran(*each, site.ended(each[1])) for each in opened]
     return found
 
 
