@@ -1,4 +1,4 @@
-"""The programs in `docs/examples/` print what is saved beside them; README shows the first one; the pages' blocks run."""
+"""The programs in `docs/examples/` print what is saved beside them; README shows the first; the blocks of pages run."""
 
 from __future__ import annotations
 
