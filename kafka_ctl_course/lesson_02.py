@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import BrokerView
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "How a decision reaches the brokers"
@@ -238,46 +239,4 @@ def stale(lab):
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "02.a": Guess(
-        "A topic with 100 partitions and 3 replicas each, on 3 brokers. How many requests are sent?",
-        (
-            ("300", "One for each replica. But a request has room for many partitions."),
-            ("600", "Two for each replica. But a request has room for many partitions."),
-            ("6", "Two for each broker. The requests get larger, not more."),
-            ("1", "Each broker has a connection of its own, and there are two kinds of request."),
-        ),
-        2,
-    ),
-    "02.b": Guess(
-        "The connection to broker 3 is slow by 5 s. When does broker 2 learn that it leads?",
-        (
-            ("after 5 s, with broker 3", "A batch looks like one call. It is a request for each broker."),
-            ("at once", "Each broker has a queue and a connection of its own."),
-            (
-                "when broker 3 has answered",
-                "The controller waits for a broker's answer only before sending that broker its next request.",
-            ),
-        ),
-        1,
-    ),
-    "02.c": Guess(
-        "What takes longer on broker 3: to follow the new leader, or to name the new leader to clients?",
-        (
-            ("to follow the new leader", "Which of the two requests is sent first?"),
-            ("to name the new leader to clients", "One request is on its way at a time. Run on and measure."),
-            ("both take the same time", "Both requests were put into the queue at the same moment. Were both sent?"),
-        ),
-        1,
-    ),
-    "02.d": Guess(
-        "An administrator changes the leader in the `state` znode by hand. Which process notices?",
-        (
-            ("the controller", "It reads this znode when it takes over, and when it writes it."),
-            ("the leader", "A leader reads no leadership from ZooKeeper; requests bring it."),
-            ("all brokers", "Brokers read no leadership from ZooKeeper; requests bring it."),
-            ("no process", "ZooKeeper has watches, but no process has set one here."),
-        ),
-        3,
-    ),
-}
+GUESSES = guesses("02")

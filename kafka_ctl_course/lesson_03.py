@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute, Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -15,6 +15,7 @@ from kafka_ctl.partition import PartitionState
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import without_replica
 from kafka_ctl.trace.record import Record
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.lesson_05 import in_words, leadership
 from kafka_ctl_course.quiet import opening
 
@@ -285,52 +286,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "03.a": Guess(
-        "A topic with one partition and three replicas. A follower's broker dies. How many moves are there?",
-        (
-            ("1 of the partition, 1 of a replica", "The partition keeps its leader: why should it move?"),
-            (
-                "0 of the partition, 1 of a replica",
-                "The partition has its leader and stays Online; only the replica on broker 3 goes Offline.",
-            ),
-            ("1 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
-            ("0 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
-        ),
-        1,
-    ),
-    "03.b": Guess(
-        "Broker 3 is dead. What does the controller ask it to do?",
-        (
-            (
-                "nothing, it is dead",
-                "Kafka has one rule for each move to Offline: after a failed disk the broker is alive.",
-            ),
-            (
-                "to stop its replica",
-                "The request is put into the batch, and dropped when the batch is sent: the broker is offline.",
-            ),
-            ("to follow the new leader", "LeaderAndIsr goes to the replicas that are left."),
-        ),
-        1,
-    ),
-    "03.c": Guess(
-        "A topic is created whose only broker is down. Its partition is ...",
-        (
-            ("Offline", "Offline sounds like: no leader. But it means: no leader any more."),
-            ("New", "Its replicas are known, and it never had a leader."),
-            ("NonExistent", "The controller has read the topic: it knows the partition."),
-            ("not there: the tool refuses", "The tool writes into ZooKeeper and asks no broker."),
-        ),
-        1,
-    ),
-    "03.d": Guess(
-        "The controller dies; the leader of orders-0 lives. Until there is a new controller, orders-0 is ...",
-        (
-            ("Online", "Clients see it so. But whose memory holds the state?"),
-            ("Offline", "Its leader lives and serves clients all the time."),
-            ("none: there is no record of it", "States are in the controller's memory, and that is gone."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("03")

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[dict[int, int], tuple[int, ...], int]
@@ -275,46 +276,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "04.a": Guess(
-        "Two records, acks=all. The producer has its answer. Which high watermark does follower 2 have?",
-        (
-            ("2", "It has both records. How would it know that they are safe?"),
-            ("0", "The leader knows; a follower learns it with a later fetch."),
-            ("1", "That would be one record of two."),
-            ("it depends on acks", "What a producer waits for changes nothing between leader and followers."),
-        ),
-        1,
-    ),
-    "04.b": Guess(
-        "Replication factor 3, ISR (1, 2), min.insync.replicas 1, acks=all. How many copies does an answer prove?",
-        (
-            ("1", "The minimum is not the number that is waited for."),
-            ("2", "All members of the ISR, as it is at that moment."),
-            ("3", "Then a dead replica would stop all producers."),
-        ),
-        1,
-    ),
-    "04.c": Guess(
-        "A follower stops fetching; replica.lag.time.max.ms is 30000 (2.5). How does a write with acks=all end, with "
-        "`retries=0`?",
-        (
-            ("acknowledged after 15 s", "The limit is 30 s, and the leader looks every half of it."),
-            ("acknowledged after 45 s", "The leader could, after 45 s. How long does a producer wait?"),
-            (
-                "with a timeout",
-                "After 30 s. With default `retries` the producer sends the record again: it is there twice.",
-            ),
-        ),
-        2,
-    ),
-    "04.d": Guess(
-        "Broker 1 leads and has lost ZooKeeper. A producer writes to it with acks=1. What happens?",
-        (
-            ("It is answered in 1 ms", "To answer a producer needs no session."),
-            ("It is refused", "A session makes a broker visible to the controller. What tells it not to lead?"),
-            ("It hangs for 30 s", "That happens with acks=all: its follower fetches no more."),
-        ),
-        0,
-    ),
-}
+GUESSES = guesses("04")

@@ -19,6 +19,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
+from kafka_ctl_course.guesses import guesses
 
 Leadership = tuple[tuple[str, int, tuple[int, ...], int], ...]
 Offline = tuple[tuple[int, ...], tuple[int, ...], frozenset[int], bool]
@@ -401,24 +402,5 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         },
         "The walk goes along the assignment, and takes the first that is alive and in the ISR.",
     ),
-    "05.b": Guess(
-        "Unclean election is on. Six records were acknowledged, 5 and 6 with acks=all. How many are left?",
-        (
-            ("6", "Acknowledged sounds safe. But acks=all means all in the ISR, and that was one broker."),
-            ("5", "Which one would be missing? Broker 2 stopped fetching before record 4."),
-            ("4", "Broker 2 stopped fetching before record 4 was written."),
-            ("3", "That is what broker 2 had when it stopped fetching."),
-        ),
-        3,
-    ),
-    "05.c": Guess(
-        "Broker 1, which has all six records, returns. What does it do?",
-        (
-            ("It leads again", "There is a leader already, with a newer epoch; the preferred replica has to ask."),
-            ("Both logs are merged", "A log has one order; offset 3 cannot be two records."),
-            ("It throws records away and follows", "A follower's log has to be its leader's log."),
-            ("It refuses to start", "Nothing is wrong with its disk."),
-        ),
-        2,
-    ),
+    **guesses("05"),
 }

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from itertools import product
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
@@ -14,6 +14,7 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Who changes the ISR"
@@ -236,52 +237,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "06.a": Guess(
-        "A follower dies; it is not the controller. Which process writes the new ISR?",
-        (
-            ("the leader", "Many books say that the leader keeps the ISR. But which process is notified of the death?"),
-            ("the controller", "It watches the znodes of the brokers. Run on."),
-            ("the next follower", "A follower writes nothing into ZooKeeper."),
-            ("ZooKeeper", "ZooKeeper removes the broker's own znode; it knows nothing of an ISR."),
-        ),
-        1,
-    ),
-    "06.b": Guess(
-        "The follower that dies is the controller as well, in Kafka 2.0. Who takes it out of the ISR, and when?",
-        (
-            ("the new controller, after 6 s", "There is a new controller after 6 s. Does it see a difference?"),
-            ("the leader, after 15 s", "The new controller has never seen this broker alive."),
-            ("no process", "Then acks=all would never be answered."),
-        ),
-        1,
-    ),
-    "06.c": Guess(
-        "Of these two writes, which raised the leader epoch?",
-        (
-            ("both", "The ISR became smaller in both. Who wrote it?"),
-            ("only the controller's", "The leader stays leader when it writes; only the version of the znode rises."),
-            ("neither", "Compare the two znodes above."),
-        ),
-        1,
-    ),
-    "06.d": Guess(
-        "`replica.lag.time.max.ms` is 10 s. A follower stops fetching, and its session goes on. It leaves the ISR ...",
-        (
-            ("after exactly 10 s", "That is the limit. How often does the leader compare?"),
-            ("between 10 and 15 s later", "The leader looks every half of the limit."),
-            ("when it is 4000 records behind", "That was `replica.lag.max.messages`, removed in 0.9."),
-            ("when its session ends", "The session does not end: the broker lives and talks to ZooKeeper."),
-        ),
-        1,
-    ),
-    "06.e": Guess(
-        "The leader has just written a smaller ISR. When does another broker tell it to a client that asks?",
-        (
-            ("at once: brokers read ZooKeeper", "A broker answers from its own metadata, and reads no `state` znode."),
-            ("some seconds later", "The leader collects its changes before it notifies the controller."),
-            ("when a new leader is elected", "The controller also sends UpdateMetadata for an ISR."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("06")

@@ -9,6 +9,7 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
 from kafka_ctl.latencies import Costs
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 from kafka_ctl_course.rolling_restart import Roll, RollingRestart
 
@@ -176,22 +177,5 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         },
         "A process that runs is not a replica in sync: where broker 1 was alone in the ISR, no replica may lead.",
     ),
-    "07.b": Guess(
-        "One of its brokers is restarted. Which topic refuses writes with acks=all meanwhile?",
-        (
-            ("two copies, min.insync.replicas=2", "One member is left, and two are wanted. And the two other topics?"),
-            ("three copies, min.insync.replicas=2", "Two members are left, and two are wanted."),
-            ("the first, and three copies with 3", "As many copies as the minimum leave no room for a restart."),
-        ),
-        2,
-    ),
-    "07.c": Guess(
-        "A follower has been cut off from its leader for two hours. Nothing was written. Kafka 2.4: is it in the ISR?",
-        (
-            ("no", "It has not fetched for two hours. But what is it missing?"),
-            ("yes", "Its log is as long as the leader's: nothing is missing."),
-            ("it depends on the timeout", "Which timeout? 2.4 asks for something else first."),
-        ),
-        1,
-    ),
+    **guesses("07"),
 }

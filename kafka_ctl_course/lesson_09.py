@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -14,6 +14,7 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[int, int]
@@ -228,36 +229,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "09.a": Guess(
-        "The controller's process stands still for ten seconds, longer than its session. What happens?",
-        (
-            (
-                "Nothing: it is only slow",
-                "ZooKeeper cannot tell slow from dead; it counts the time since the last ping.",
-            ),
-            ("There are two controllers for a while", "One by its own memory, one by `/controller`."),
-            ("Brokers stop until it is back", "Brokers need no controller to serve clients: a leader goes on leading."),
-        ),
-        1,
-    ),
-    "09.b": Guess(
-        "A request of the controller that was replaced arrives late. What does the broker do?",
-        (
-            ("It obeys: that controller was elected", "It was. The broker has heard of another one since."),
-            ("It asks ZooKeeper who is right", "Brokers do not ask ZooKeeper before they obey."),
-            ("It refuses: the epoch is old", "It compares the epoch in the request with the newest that it has seen."),
-        ),
-        2,
-    ),
-    "09.c": Guess(
-        "Three failovers; then an administrator deletes the znodes /controller_epoch and "
-        "/controller. Which controller is obeyed?",
-        (
-            ("the new controller, as usual", "It is elected and healthy. Which epoch does it have?"),
-            ("neither", "The brokers remember a number that ZooKeeper has forgotten."),
-            ("the old controller", "It resigned when /controller was deleted."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("09")

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from kafka_ctl.controller.reassignment import moves
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]
@@ -317,43 +318,4 @@ def moves(old, new):
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "11.a": Guess(
-        "Four steps after the wait: Elect a leader, Delete the old copy, write AR, Remove the request. In which order?",
-        (
-            ("A, E, D, R", "If the controller dies after A, no process knows of the old copy any more."),
-            ("D, E, A, R", "The old leader would be stopped before there is a new one."),
-            ("E, D, A, R", "What says that something is left to do goes last."),
-            ("E, A, R, D", "If the controller dies before D, no process knows of the old copy any more."),
-        ),
-        2,
-    ),
-    "11.b": Guess(
-        "The partition moves from 1, 2, 3 to 4, 5, 6. How many brokers have a copy at the peak?",
-        (
-            ("3", "A copy is deleted after the new ones are there, not before."),
-            ("4, one after the other", "All new followers are announced at once."),
-            ("6", "Old and new together; the ISR grows to six, too."),
-        ),
-        2,
-    ),
-    "11.c": Guess(
-        "The controller dies while broker 5 copies. The copying ...",
-        (
-            ("stops until there is a new controller", "Does the controller move the data?"),
-            ("begins again from the first record", "What broker 5 has on its disk stays there."),
-            ("goes on", "Broker 5 fetches from the leader, like any follower."),
-        ),
-        2,
-    ),
-    "11.d": Guess(
-        "The target, broker 4, is down. The move ...",
-        (
-            ("fails, and the tool says so", "It did so before 0.10.1. Since then no process looks."),
-            ("waits without a limit", "Step 4 has no end and no limit."),
-            ("goes on without broker 4", "Then one copy less would be left than was asked for."),
-        ),
-        1,
-    ),
-}
-"""The questions before a cell is run, by lesson and letter."""
+GUESSES = guesses("11")

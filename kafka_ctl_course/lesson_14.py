@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from kafka_ctl.controller.deletion import next_move
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -15,6 +15,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl_course.figures.deletion import facts
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
@@ -301,50 +302,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "14.a": Guess(
-        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
-        (
-            (
-                "3: it waits until all can delete",
-                "The controller does not ask all brokers first: each live one deletes its copy as soon as it is asked.",
-            ),
-            ("1", "Live brokers delete at once; the controller waits for the others."),
-            ("0", "Broker 1 is down. Which process should have deleted its copy?"),
-        ),
-        1,
-    ),
-    "14.b": Guess(
-        "The deletion is stuck. An administrator removes the mark. Later broker 1 returns. The topic is ...",
-        (
-            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
-            ("deleted", "The controller has had it in memory all the time."),
-            ("stuck as before", "The deletion waited for broker 1, and broker 1 is back."),
-        ),
-        1,
-    ),
-    "14.c": Guess(
-        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
-        (
-            (
-                "5: broker 1 has them",
-                "Broker 1 has them when it starts. Which broker does it follow then, and what does that one have?",
-            ),
-            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
-            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
-        ),
-        2,
-    ),
-    "14.d": Guess(
-        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
-        (
-            (
-                "waits until the move has ended",
-                "A comment in the source says so. But the check comes before the topic is in `topicsToBeDeleted`.",
-            ),
-            ("is refused", "The tool does not look at reassignments."),
-            ("goes through at once", "The check comes before the topic is in `topicsToBeDeleted`."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("14")

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import WAITS, Operate, down
 from kafka_ctl.exercises.repair import Repair
@@ -15,6 +15,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import find
 from kafka_ctl_course import lesson_02
+from kafka_ctl_course.guesses import guesses
 
 TITLE = "The bug museum"
 OPENING = """lab brokers=3 generation=2.4 seed=1 changes='{"resets_dead_leader":false}'\n"""
@@ -236,39 +237,4 @@ EXERCISES: tuple[Exercise, ...] = (
         why="A story of this length is what the next person wants to find in a bug report.",
     ),
 )
-GUESSES: dict[str, Guess] = {
-    "17.a": Guess(
-        "Broker 2 has been elected, broker 1 is leaving. What does broker 1 believe, and for how long?",
-        (
-            ("that broker 2 leads, at once", "What would have informed it? It was left out of the request."),
-            (
-                "that it leads, until it closes its connections",
-                "No request reaches it, and it goes on answering clients.",
-            ),
-            ("nothing: it forgets what it leads", "It has no reason to: no request has made it stop."),
-            ("that it leads, until its session expires", "It closes its connections before its session."),
-        ),
-        1,
-    ),
-    "17.b": Guess(
-        "How long must the controller stand still, so that it misses the restart of broker 3?",
-        (
-            ("about 1 ms", "The time between two children lists of `/brokers/ids`: one without 3, one with it."),
-            ("50 ms, as long as a process takes to start", "`bounce` starts it at once; the rest is two round trips."),
-            ("6 s, the session timeout", "No session expires here: the broker closes its session and opens another."),
-        ),
-        0,
-    ),
-    "17.c": Guess(
-        "Kafka 2.0 sends ten writes at once. With that, and no fence, are late writes still possible?",
-        (
-            (
-                "no, all writes are out before another controller is elected",
-                "With twelve partitions. And with many more?",
-            ),
-            ("yes, with more partitions", "A window moves the limit; the next run shows where to."),
-            ("no, brokers refuse what an old controller sends", "Brokers do. These writes go to ZooKeeper."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("17")

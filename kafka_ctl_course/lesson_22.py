@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from kafka_ctl.brokers.states import RUNNING
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Reading real logs"
@@ -168,38 +169,4 @@ EXERCISES: tuple[Exercise, ...] = (
         why="The broker with the id that the partitions name, on its old disks: keep stored ids when machines change.",
     ),
 )
-GUESSES: dict[str, Guess] = {
-    "22.a": Guess(
-        "Five lines were added. How many of them will be rejected?",
-        (
-            ("two", "The line of another program and the one that was cut; a stack trace belongs to what is above it."),
-            ("three: all but the stack trace", "Docker's wrapping can be taken off."),
-            ("all five", "Look at what each of them is: two continue or wrap a line of Kafka's."),
-        ),
-        0,
-    ),
-    "22.b": Guess(
-        "A leader is killed, and 6 s later another one leads. How long was there no leader, by the controller's log?",
-        (
-            (
-                "about 6 s",
-                "The first line is written when the session has expired. What does the controller know before?",
-            ),
-            ("a few milliseconds at most", "The log begins where the controller notices."),
-            ("that is not in the log at all", "Two lines are: Online to Offline, and back."),
-        ),
-        1,
-    ),
-    "22.c": Guess(
-        "In a set of logs the controller epoch is 2 on one day and 58 half a year later. What does it prove?",
-        (
-            ("56 crashes", "A session that expires, a shutdown, a deleted znode end a term as well."),
-            (
-                "56 controllers were elected",
-                "Each election raises it by one, whatever the reason, whichever broker wins.",
-            ),
-            ("56 restarts of ZooKeeper", "Sessions outlive a restart of ZooKeeper that is quick enough."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("22")
