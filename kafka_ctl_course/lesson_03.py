@@ -150,6 +150,8 @@ def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, 
     """The fault in the states, in one sentence."""
     if not isinstance(got, dict):
         return f"your function answers {got!r}; a dictionary is expected, such as {{'orders-0': 'OnlinePartition'}}."
+    if pair := next((key for key in got if isinstance(key, tuple)), None):
+        return f"{pair!r} is a pair; name the partition as text, such as 'orders-0'."
     if unknown := sorted(map(str, got.keys() - expected.keys())):
         gone = any(f"{r.topic}-{r.partition}" == unknown[0] for r in given[0])
         why = "it is gone, its last move was to NonExistent" if gone else "no partition has this name"

@@ -250,7 +250,8 @@ def configured(lab: Lab) -> str | None:
         return f"/config/topics/orders holds {text}. That is not JSON with a `config`, so no broker can read it."
     value = config.get(KEY) if isinstance(config, dict) else None
     if value is None:
-        return None
+        settings = ", ".join(config or ())
+        return f"The topic has {settings}, and not the setting that allows unclean elections." if settings else None
     if not isinstance(value, str):
         return f'/config/topics/orders holds {text}. Kafka reads each value as text, here "true" with its quotes.'
     allows = value.strip().lower() == "true"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import ClassVar, NamedTuple
 
@@ -88,13 +89,13 @@ class Deadline(Exercise):
             rate = plain(answer(move.megabytes, move.writes, move.seconds, move.in_sync, move.added))
             if rate is None:
                 return Verdict(False, returned_none(answer))
-            if (problem := unsuited(rate, 1.0)) is not None:
+            if not isinstance(rate, Fraction) and (problem := unsuited(rate, 1.0)) is not None:
                 return Verdict(False, f"{problem}. A number of MB a second is asked for.")
             if not RATES[0] <= rate <= RATES[1]:
                 return Verdict(
                     False, f"{short(rate)} is no rate in MB a second: {RATES[0]:g} to {RATES[1]:,} are tried."
                 )
-            if (problem := wrong(move, rate)) is not None:
+            if (problem := wrong(move, float(rate))) is not None:
                 return Verdict(False, problem)
         return Verdict(True, self.why)
 

@@ -82,8 +82,10 @@ def explain_never(given: tuple[Trace], got: object, expected: set[tuple[str, int
     if isinstance(got, int):
         lines = f" You counted lines: {len(refused)}, some partitions several times." * (got == len(refused))
         return f"{text}A set of pairs is asked for.{lines}"
-    if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) for each in got):
-        return f"{text}A set of pairs is asked for, such as {{('orders', 0)}}."
+    if not isinstance(got, set | tuple) or not all(
+        isinstance(each, tuple) and [*map(type, each)] == [str, int] for each in got
+    ):
+        return f"{text}A set of pairs is asked for, such as {{('orders', 0)}}: a name and a number."
     if len(set(got)) < len(got):
         return f"{text}A partition is in it twice: a dictionary keeps the last line of each."
     if set(got) == set(refused):
@@ -92,7 +94,10 @@ def explain_never(given: tuple[Trace], got: object, expected: set[tuple[str, int
         return f"{text}In {len(refused)} lines an election found no leader: theirs is None."
     if missing := sorted(set(expected) - set(got)):
         return f"{text}{missing[0][0]}-{missing[0][1]} is missing: its last election found no leader."
-    return f"{text}{sorted(set(got) - set(expected))[0]} has a leader by its last line."
+    extra = sorted(set(got) - set(expected))[0]
+    if extra not in [(r.topic, r.partition) for r in records]:
+        return f"{text}No election of {extra} is among the records."
+    return f"{text}{extra} has a leader by its last line."
 
 
 # 3: operate

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
 from kafka_ctl.exercises.operate import WAITS
@@ -106,7 +107,8 @@ def explain(lab: Lab, found: PartitionView, broker: int, started: dict[int, floa
             f"{opening}. Broker {up} had run for {seconds:.1f} s and was not in the ISR {found.isr}: how long it takes "
             "depends on what it missed."
         )
-    return f"{opening}. Broker {up} ran but was not in the ISR {found.isr}."
+    runs = "did not run and" if lab.brokers[up].state == DOWN else "ran but"
+    return f"{opening}. Broker {up} {runs} was not in the ISR {found.isr}."
 
 
 def _metadata(lab: Lab, found: PartitionView, broker: int) -> list[tuple[int, ...]]:
