@@ -128,15 +128,6 @@ def written(lab: Lab) -> str:
     return f"There was no election: {asked}"
 
 
-# 5: repair
-
-BROKEN = '''
-def resigns(broker, controller):
-    """True if `broker`, which has a new session, resigns and competes; `controller` is the id in /controller, or -1."""
-    return True
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="01.1",
@@ -254,7 +245,11 @@ def who_wins(records):
         ),
         ticket="KAFKA-4229",
         occasion="session",
-        given=BROKEN,
+        given='''
+def resigns(broker, controller):
+    """True if `broker`, which has a new session, resigns and competes; `controller` is the id in /controller, or -1."""
+    return True
+''',
         why="A broker that finds its own id in /controller is the controller, and must not resign.",
     ),
 )

@@ -147,16 +147,6 @@ def agreed(lab: Lab) -> str:
     )
 
 
-# 4: repair
-
-BROKEN = '''
-def take_over(steps):
-    """The steps of a new controller, in order; `metadata` sends UpdateMetadata to all brokers."""
-    replicas, partitions, unfinished, metadata = steps
-    return [replicas, partitions, unfinished, metadata]
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="02.1",
@@ -234,7 +224,12 @@ def stale(lab):
         ),
         ticket="KAFKA-4443",
         occasion="takeover",
-        given=BROKEN,
+        given='''
+def take_over(steps):
+    """The steps of a new controller, in order; `metadata` sends UpdateMetadata to all brokers."""
+    replicas, partitions, unfinished, metadata = steps
+    return [replicas, partitions, unfinished, metadata]
+''',
         why="UpdateMetadata comes first: it has the addresses of all live brokers, also that of the leader.",
     ),
 )

@@ -184,16 +184,6 @@ def not_online(lab: Lab) -> str | None:
 
 AGAIN = "Every controller, at every change of a broker, tries to bring it Online, and is refused for the same reason."
 
-# 5: repair
-
-BROKEN = '''
-def changed(known, listed, read):
-    """The brokers that are new, and those that are dead, of three sets of ids."""
-    new = read - known
-    dead = known - listed
-    return new, dead
-'''
-"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
@@ -280,7 +270,13 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-3085",
         occasion="brokers",
-        given=BROKEN,
+        given='''
+def changed(known, listed, read):
+    """The brokers that are new, and those that are dead, of three sets of ids."""
+    new = read - known
+    dead = known - listed
+    return new, dead
+''',
         stories={
             "a broker registers and is gone": "kill 4; settle; start 4; run_for 0.0795; expire_session 4; settle",
         },

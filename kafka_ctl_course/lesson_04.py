@@ -179,18 +179,6 @@ def asked_again(lab: Lab) -> str:
     return ignored(lab) or "A new controller finds the same ISR, (1), and the same replicas, 1 and 2."
 
 
-# 3: repair
-
-BROKEN = '''
-def cut(high_watermark, end, shared):
-    """The offset at which a new follower cuts its log, which ends at `end`.
-
-    Up to `shared` it has the leader's records, by leader epochs; that is None until the leader has answered.
-    """
-    return high_watermark
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="04.1",
@@ -240,7 +228,14 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-1211",
         occasion="truncate",
-        given=BROKEN,
+        given='''
+def cut(high_watermark, end, shared):
+    """The offset at which a new follower cuts its log, which ends at `end`.
+
+    Up to `shared` it has the leader's records, by leader epochs; that is None until the leader has answered.
+    """
+    return high_watermark
+''',
         stories={
             "only the old leader has a record": "produce orders 0 records=2; run_for 2; pause 2 3; pause 3 3; "
             "produce orders 0 acks=1; run_for 0.2; kill 1; run_for 8; produce orders 0; settle; start 1; settle",

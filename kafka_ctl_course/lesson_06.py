@@ -140,16 +140,6 @@ def not_shrunk(lab: Lab) -> str | None:
     return None
 
 
-# 4: repair
-
-BROKEN = '''
-def is_done(wanted, stored):
-    """True if the write of a leader was done although ZooKeeper answered BADVERSION; both are texts of a znode."""
-    return False
-'''
-"""The function that learners get."""
-
-
 def written_before(**other: object) -> str:
     """Commands by which orders-0 has another state, written by hand, when its leader is about to shrink the ISR."""
     state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1, 2]} | other
@@ -227,7 +217,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-1382",
         occasion="own_write",
-        given=BROKEN,
+        given='''
+def is_done(wanted, stored):
+    """True if the write of a leader was done although ZooKeeper answered BADVERSION; both are texts of a znode."""
+    return False
+''',
         stories={
             "another ISR is there": written_before(isr=[1, 3]),
             "the same ISR is there, with another leader epoch": written_before(leader_epoch=5),

@@ -175,15 +175,6 @@ def asked_in_vain(lab: Lab) -> str | None:
     return "Its answers all said remaining=pair-0. What has to be true of replica 2 before one of them is empty?"
 
 
-# 4: repair
-
-BROKEN = '''
-def receivers(assignment, live, shutting_down):
-    """The brokers that get LeaderAndIsr with the new leader of a partition."""
-    return [broker for broker in assignment if broker in live and broker not in shutting_down]
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="08.1",
@@ -254,7 +245,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-7482",
         occasion="receivers",
-        given=BROKEN,
+        given='''
+def receivers(assignment, live, shutting_down):
+    """The brokers that get LeaderAndIsr with the new leader of a partition."""
+    return [broker for broker in assignment if broker in live and broker not in shutting_down]
+''',
         stories={
             "another replica is down": "kill 3; settle; shutdown 2; settle",
         },

@@ -143,16 +143,6 @@ def _is_read(data: bytes) -> bool:
     return False
 
 
-# 3: repair
-
-BROKEN = '''
-def at_startup(states):
-    """The replicas that a new controller moves to Online, and those that it moves to Offline."""
-    online = [replica for replica, state in states.items() if state == "OnlineReplica"]
-    return online, []
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="09.1",
@@ -198,7 +188,12 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-3143",
         occasion="startup",
-        given=BROKEN,
+        given='''
+def at_startup(states):
+    """The replicas that a new controller moves to Online, and those that it moves to Offline."""
+    online = [replica for replica, state in states.items() if state == "OnlineReplica"]
+    return online, []
+''',
         why="A missing replica goes Offline when a controller begins, as if it had just died: elections follow.",
     ),
     Operate(

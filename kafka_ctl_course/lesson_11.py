@@ -219,15 +219,6 @@ def emptied(lab: Lab) -> str:
     return "The plan was in ZooKeeper and in the controller's memory; both had to be emptied before another counts."
 
 
-# 3: repair
-
-BROKEN = '''
-def remember(cached, written):
-    """The leader epoch in the controller's memory after step 2: `cached` before it, `written` in ZooKeeper."""
-    return cached
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Ends(
         name="11.1",
@@ -284,7 +275,11 @@ def moves(old, new):
         ),
         ticket="KAFKA-9212",
         occasion="bumped",
-        given=BROKEN,
+        given='''
+def remember(cached, written):
+    """The leader epoch in the controller's memory after step 2: `cached` before it, `written` in ZooKeeper."""
+    return cached
+''',
         stories={
             "a leader epoch is written by hand": "write_znode /brokers/topics/orders/partitions/0/state "
             """'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":5,"isr":[1,2,3]}'; """

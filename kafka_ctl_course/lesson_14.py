@@ -191,15 +191,6 @@ def again(lab: Lab) -> str:
     return "The next controller finds no mark, so it deletes nothing."
 
 
-# 5: repair
-
-BROKEN = '''
-def waits(asked, queued, moving):
-    """The topics whose deletion waits for their move; `asked` are to be deleted now, `queued` were so before."""
-    return [topic for topic in queued if topic in moving]
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="14.1",
@@ -293,7 +284,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="LINKEDIN-14",
         occasion="waiting",
-        given=BROKEN,
+        given='''
+def waits(asked, queued, moving):
+    """The topics whose deletion waits for their move; `asked` are to be deleted now, `queued` were so before."""
+    return [topic for topic in queued if topic in moving]
+''',
         stories={
             "one topic moves, another is deleted": """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; """
             """reassign '{"orders-0":[1,4]}'; run_for 0.1; delete_topic audit; settle; heal; settle""",

@@ -204,17 +204,6 @@ def unequal(lab: Lab) -> str | None:
     return None
 
 
-# 3: repair
-
-BROKEN = '''
-def may_be_elected(partition, live, moving):
-    """True if a check elects the preferred replica of a partition that another broker leads."""
-    if partition.deleting or moving:
-        return False
-    return partition.preferred in live
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="15.1",
@@ -278,7 +267,13 @@ def chosen(partitions, live, moving, percentage):
         ),
         ticket="KAFKA-9866",
         occasion="electable",
-        given=BROKEN,
+        given='''
+def may_be_elected(partition, live, moving):
+    """True if a check elects the preferred replica of a partition that another broker leads."""
+    if partition.deleting or moving:
+        return False
+    return partition.preferred in live
+''',
         stories={
             "a move hangs": """create_topic audit assignment='{"0":[2]}'; settle; reassign '{"audit-0":[4]}'; """
             "kill 4; settle; kill 1; settle; start 1; settle; run_for 310",

@@ -119,15 +119,6 @@ def not_in_time(lab: Lab) -> str | None:
     return f"{waiting} partitions have no leader that runs." if waiting else None
 
 
-# 3: repair
-
-BROKEN = '''
-def next_round(asked, refused):
-    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
-    return asked
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="16.1",
@@ -173,7 +164,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-8286",
         occasion="retry",
-        given=BROKEN,
+        given='''
+def next_round(asked, refused):
+    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
+    return asked
+''',
         stories={
             "several writes are refused": """create_topic bills assignment='{"0":[1,2,3],"1":[1,2,3]}'; settle; """
             "lag 3 bills 0; lag 3 bills 1; settle; catch_up 3; run_for 0.1991; shutdown 1 wait=false; settle",

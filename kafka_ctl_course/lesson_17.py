@@ -144,17 +144,6 @@ def _not_reached(lab: Lab) -> str:
     return "Which replicas were in the ISR when the last one died?"
 
 
-# 2: repair
-
-BROKEN = '''
-def next_leader(assignment, isr, live, shutting_down):
-    """Leader and ISR when a broker is about to stop; None if there is no leader."""
-    staying = [broker for broker in isr if broker not in shutting_down]
-    fit = [broker for broker in staying if broker in live]
-    return (fit[0], staying) if fit else None
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Operate(
         name="17.1",
@@ -197,7 +186,13 @@ EXERCISES: tuple[Exercise, ...] = (
         ticket="KAFKA-3670",
         what="elections",
         occasion="controlled_shutdown",
-        given=BROKEN,
+        given='''
+def next_leader(assignment, isr, live, shutting_down):
+    """Leader and ISR when a broker is about to stop; None if there is no leader."""
+    staying = [broker for broker in isr if broker not in shutting_down]
+    fit = [broker for broker in staying if broker in live]
+    return (fit[0], staying) if fit else None
+''',
         stories={
             "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
             "a member of the ISR has no session": "disconnect 3 zookeeper; run_for 30; shutdown 2; settle",
