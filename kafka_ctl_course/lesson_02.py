@@ -15,13 +15,12 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import BrokerView
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "How a decision reaches the brokers"
 OPENING = opening(4)
 ORDERS = TopicPartition("orders", 0)
-ONE = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-SLOW = OPENING + ONE + "delay 4 3 5\nkill 1\nrun_for "
+SLOW = OPENING + TOPIC + "delay 4 3 5\nkill 1\nrun_for "
 EDIT = (
     "write_znode /brokers/topics/orders/partitions/0/state "
     """'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[1,2,3]}'\nsettle\n"""
@@ -32,9 +31,9 @@ MOMENTS = {
     "broker 3 has heard nothing": f"{SLOW}6.5\n",
     "broker 3 follows": f"{SLOW}11.5\n",
     "all requests have been answered": f"{SLOW}16.5\n",
-    "edited, and a new controller": OPENING + ONE + EDIT + TAKEOVER,
-    "edited": OPENING + ONE + EDIT,
-    "a broker has just been added": OPENING + ONE + "add_broker broker=9\n",
+    "edited, and a new controller": OPENING + TOPIC + EDIT + TAKEOVER,
+    "edited": OPENING + TOPIC + EDIT,
+    "a broker has just been added": OPENING + TOPIC + "add_broker broker=9\n",
 }
 
 
@@ -65,11 +64,6 @@ def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None
 
 
 # 2: implement
-
-
-def given(lab: Lab) -> list[tuple[Lab]]:
-    """The lab itself."""
-    return [(lab,)]
 
 
 def named(view: BrokerView) -> int | None:
@@ -184,7 +178,7 @@ def stale(lab):
             "Which brokers cannot be asked? Which brokers know no leader yet?",
         ),
         stories=MOMENTS,
-        give=given,
+        give=lambda lab: [(lab,)],
         truth=stale,
         explain=explain,
         why="What brokers say is compared with ZooKeeper, not with each other, and not with what they do.",
@@ -198,7 +192,7 @@ def stale(lab):
             "Which number would have to be higher?",
             "Who raises this number, and on which occasions?",
         ),
-        begin=OPENING.replace("2.0", "2.4") + ONE + EDIT + TAKEOVER,
+        begin=OPENING.replace("2.0", "2.4") + TOPIC + EDIT + TAKEOVER,
         missing=refused,
         best=1,
         remarks={

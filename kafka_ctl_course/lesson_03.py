@@ -12,7 +12,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import PartitionState
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import without_replica
 from kafka_ctl.trace.record import Record
 from kafka_ctl_course.guesses import guesses
@@ -97,11 +96,6 @@ def cases() -> Iterator[Case]:
     for size in (3, 2, 1):
         for isr in permutations((1, 2, 3), size):
             yield from ((leader, isr, gone) for leader in (*isr, -1) for gone in isr)
-
-
-def ask(plugins: Plugins, case: Case) -> Shrunk:
-    """One case, through the plug."""
-    return plugins.rule("shrink", without_replica)(*case)
 
 
 def explain_shrink(case: Case, got: Shrunk, expected: Shrunk) -> str:
@@ -217,7 +211,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="shrink",
         arguments="leader, isr, gone",
         usual=without_replica,
-        ask=ask,
+        ask=lambda plugins, case: plugins.rule("shrink", without_replica)(*case),
         cases=cases,
         stories=SHRINKING,
         outcome=leadership,

@@ -16,14 +16,13 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[dict[int, int], tuple[int, ...], int]
 Result = tuple[tuple[tuple[str | None, float], ...], tuple[str, ...]]
 TITLE = "Records, high watermark, acks"
 CONFIG = '"auto.leader.rebalance.enable":false'
 OPENING = opening(3, "2.4")
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 STORIES = {
     "all are in sync": OPENING + TOPIC + "produce orders 0 records=2\nsettle\n",
     "broker 3 is slow, then the others die": OPENING

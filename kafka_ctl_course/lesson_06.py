@@ -12,14 +12,12 @@ from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "Who changes the ISR"
 OPENING = opening(4)
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 
 
 # 1: predict
@@ -85,11 +83,6 @@ def late_cases() -> Iterator[Case]:
     for limit in LIMITS:
         for ago, behind in product((0.0, 3_000.0, limit - 1, limit, limit + 1, 60_000.0), (0, 1, 5000)):
             yield 100_000.0, 100_000.0 - ago, 7000 - behind, 7000, limit
-
-
-def ask_late(plugins: Plugins, case: Case) -> bool:
-    """One follower, through the plug."""
-    return plugins.rule("late", is_late)(*case)
 
 
 def changes(lab: Lab) -> tuple[tuple[int, ...], ...]:
@@ -177,7 +170,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="late",
         arguments="now, last_caught_up, follower_end, leader_end, max_lag",
         usual=is_late,
-        ask=ask_late,
+        ask=lambda plugins, case: plugins.rule("late", is_late)(*case),
         cases=late_cases,
         stories=LATE_STORIES,
         outcome=changes,

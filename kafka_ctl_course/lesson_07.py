@@ -8,18 +8,21 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
-from kafka_ctl.latencies import Costs
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import TOPIC, opening
 from kafka_ctl_course.rolling_restart import Roll, RollingRestart
 
 TITLE = "A broker that is back is not in sync"
 OPENING = opening(4)
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 TWO_COPIES = """create_topic orders assignment='{"0":[1,2]}'\nsettle\n"""
 SECOND = """create_topic payments assignment='{"0":[1,3]}'\nsettle\n"""
 UNREACHED = OPENING + TOPIC + "disconnect 3 1\nrun_for 20\nkill 2\nsettle\n"
 """Broker 3 cannot fetch from the leader, broker 2 is down: the ISR is (1)."""
+RESTARTED = opening(3).replace('"boot"', '"catch_up":5,"boot"') + (
+    """create_topic orders assignment='{"0":[1,2],"1":[1,3],"2":[3,2],"3":[2,1],"4":[3,1]}'\nsettle\n"""
+    "kill 2\nsettle\nstart 2\nrun_for 0.1\n"
+)
+"""Five partitions on three brokers; broker 2 has just been started again, and is in no ISR."""
 
 
 # 1: predict
@@ -137,19 +140,6 @@ def safe_to_stop(lab, broker):
 )
 
 
-def restarted() -> Lab:
-    """Five partitions on three brokers; broker 2 has just been started again, and is in no ISR."""
-    costs = Costs(boot=0.0005, zookeeper_tick=0, catch_up=5)
-    lab = Lab(brokers=3, seed=7, costs=costs, config={"auto.leader.rebalance.enable": False})
-    lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [3, 2], 3: [2, 1], 4: [3, 1]})
-    lab.settle()
-    lab.kill(2)
-    lab.settle()
-    lab.start(2)
-    lab.run_for(0.1)
-    return lab
-
-
 def kill_first(lab: Lab) -> None:
     """Kill broker 1, and wait until its session is over and the controller has decided."""
     lab.kill(1)
@@ -166,7 +156,7 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
         "partitions have no leader then?",
         "partition",
-        restarted,
+        lambda: Lab.replay(RESTARTED),
         kill_first,
         without_leader,
         {

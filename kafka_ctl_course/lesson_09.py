@@ -12,7 +12,6 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
@@ -69,11 +68,6 @@ def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None
 def cases() -> Iterator[Case]:
     """Epochs below, equal and above the newest that was seen."""
     yield from ((asked, newest) for newest in range(6) for asked in range(7))
-
-
-def ask(plugins: Plugins, case: Case) -> bool:
-    """One case, through the plug."""
-    return plugins.rule("fence", usual)(*case)
 
 
 def usual(request_epoch: int, newest_seen: int) -> bool:
@@ -171,7 +165,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="fence",
         arguments="request_epoch, newest_seen",
         usual=usual,
-        ask=ask,
+        ask=lambda plugins, case: plugins.rule("fence", usual)(*case),
         cases=cases,
         stories=STORIES,
         outcome=obeyed,

@@ -13,14 +13,13 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
 End = tuple[Partitions, tuple[tuple[str, int], ...], tuple[str, ...]]
 TITLE = "KIP-455: a move that can be changed"
 OPENING = opening(5, "2.4")
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SLOW = OPENING + TOPIC + "slow 4 60\n"
 CHANGED = SLOW + """reassign '{"orders-0":[1,2,4]}'\nrun_for 1\nreassign '{"orders-0":[5,4,2]}'\nrun_for 1\n"""
 CANCEL = """cancel_reassignment '["orders-0"]'\nsettle\n"""

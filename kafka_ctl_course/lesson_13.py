@@ -15,11 +15,10 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.figures.reassignment_znodes import Throttle, settings
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import opening, quiet_lab, write
+from kafka_ctl_course.quiet import TOPIC, opening, quiet_lab, write
 
 TITLE = "The reassignment tool and throttles"
 OPENING = opening(4, "2.4")
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 THROTTLED = (
     OPENING
     + TOPIC

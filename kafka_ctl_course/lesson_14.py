@@ -12,16 +12,14 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl_course.figures.deletion import facts
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
 End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
 TITLE = "Deleting topics"
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 STUCK = opening(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
 """Broker 1 is down, so the deletion of orders cannot end."""
 LEFT = (
@@ -82,11 +80,6 @@ def cases() -> Iterator[Case]:
         found = {(0, broker): state.value for broker, state in zip((1, 2, 3), each, strict=True)}
         for alive in ({1, 2, 3}, {2, 3}):
             yield from ((found, frozenset(alive), halted) for halted in (False, True))
-
-
-def ask(plugins: Plugins, case: Case) -> str:
-    """One case, through the plug."""
-    return plugins.rule("deletion", next_move)(*case)
 
 
 def explain(case: Case, got: str, expected: str) -> str:
@@ -220,7 +213,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="deletion",
         arguments="states, alive, halted",
         usual=next_move,
-        ask=ask,
+        ask=lambda plugins, case: plugins.rule("deletion", next_move)(*case),
         cases=cases,
         stories=STORIES,
         outcome=ended,

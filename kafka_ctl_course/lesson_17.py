@@ -25,7 +25,7 @@ DEAD = (
     "kill 3\nsettle\nkill 2\nrun_for 1\n"
 )
 """alone-0 has no leader, as its only broker is dead; the leader of orders-0 has just died, and no process knows."""
-EDITED = lesson_02.OPENING + lesson_02.ONE + lesson_02.EDIT + lesson_02.TAKEOVER
+EDITED = lesson_02.OPENING + lesson_02.TOPIC + lesson_02.EDIT + lesson_02.TAKEOVER
 """ZooKeeper and all metadata name broker 2 as the leader, and broker 2 has not been made one."""
 ACKNOWLEDGED = (
     """lab brokers=3 generation=0.10 seed=7 config='{"auto.leader.rebalance.enable":false}'\n"""

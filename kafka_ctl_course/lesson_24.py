@@ -14,11 +14,10 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.kraft import KRAFT
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "From ZooKeeper to KRaft"
 OPENING = opening(4)
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "KAFKA-7482")
 STATE = "/brokers/topics/orders/partitions/0/state"
 STEPS = 200
