@@ -2,7 +2,6 @@
 
     lesson_NN.py        exercises of a lesson; `kafka_ctl.exercises` judges the answers
     guesses.txt         questions before a cell is run, which `guesses.py` reads
-    rolling_restart.py  a kind of exercise: may this broker be stopped?
     widgets.py          controls of the notebooks
     quiet.py            the cluster that most lessons begin with, in one call, and clients that write
     figures/            single pictures, each with a text that says the same
