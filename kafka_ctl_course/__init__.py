@@ -1,7 +1,7 @@
 """The course: the exercises and guesses of its lessons, their figures and widgets. The notebooks are in `notebooks/`.
 
-    lesson_NN.py        exercises and guesses of a lesson; `kafka_ctl.exercises` judges the answers
-    rolling_restart.py  a kind of exercise: may this broker be stopped?
+    lesson_NN.py        exercises of a lesson; `kafka_ctl.exercises` judges the answers
+    guesses.txt         questions before a cell is run, which `guesses.py` reads
     widgets.py          controls of the notebooks
     quiet.py            the cluster that most lessons begin with, in one call, and clients that write
     figures/            single pictures, each with a text that says the same

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace, details
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Electing a controller"
@@ -126,15 +127,6 @@ def written(lab: Lab) -> str:
         return f"The number is right again, but there was no election: {asked}"
     return f"There was no election: {asked}"
 
-
-# 5: repair
-
-BROKEN = '''
-def resigns(broker, controller):
-    """True if `broker`, which has a new session, resigns and competes; `controller` is the id in /controller, or -1."""
-    return True
-'''
-"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Operate(
@@ -253,52 +245,13 @@ def who_wins(records):
         ),
         ticket="KAFKA-4229",
         occasion="session",
-        given=BROKEN,
+        given='''
+def resigns(broker, controller):
+    """True if `broker`, which has a new session, resigns and competes; `controller` is the id in /controller, or -1."""
+    return True
+''',
         why="A broker that finds its own id in /controller is the controller, and must not resign.",
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "01.a": Guess(
-        "Three equal brokers start at the same moment. Which one will be the controller?",
-        (
-            ("broker 1: it has the lowest id", "Ids look like ranks. Nothing compares them here."),
-            ("broker 1: it is started first", "All are started at 0.0 ms. What has to come first is a request."),
-            ("the one whose request ZooKeeper applies first", "So it cannot be known from the configuration."),
-            ("the one that the others vote for", "No broker speaks to another one before there is a controller."),
-        ),
-        2,
-    ),
-    "01.b": Guess(
-        "The controller was killed and another one elected. The first broker is started again. Who is the controller?",
-        (
-            ("the first broker again", "Preferred leaders do come back. There is no preferred controller."),
-            ("the second one, as before", "The znode is there, so no broker competes."),
-            ("there is a new election", "Nothing was deleted. What would the brokers compete for?"),
-        ),
-        1,
-    ),
-    "01.c": Guess(
-        "The controller stands still for 3 s, as by a garbage collection. The session timeout is 6 s. What happens?",
-        (
-            (
-                "another broker is elected",
-                "It does not answer. But which process waits for an answer, and for how long?",
-            ),
-            ("nothing", "ZooKeeper heard from it in time, before and after."),
-            ("there are two controllers", "For that a second one must be elected. By what?"),
-        ),
-        1,
-    ),
-    "01.d": Guess(
-        "Broker 2 is the controller. An administrator writes 3 into /controller, "
-        "then creates a topic. Who gives it leaders?",
-        (
-            ("broker 3", "It is named now. Has it been elected?"),
-            ("broker 2, as before", "It reads the znode when it changes, and finds that it is not named any more."),
-            ("no broker", "One has resigned, and no other was elected."),
-            ("none: the tool reports an error", "The tool writes into ZooKeeper, and that works."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("01")

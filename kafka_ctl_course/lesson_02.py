@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import BrokerView
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "How a decision reaches the brokers"
 OPENING = opening(4)
 ORDERS = TopicPartition("orders", 0)
-ONE = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
-SLOW = OPENING + ONE + "delay 4 3 5\nkill 1\nrun_for "
+SLOW = OPENING + TOPIC + "delay 4 3 5\nkill 1\nrun_for "
 EDIT = (
     "write_znode /brokers/topics/orders/partitions/0/state "
     """'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[1,2,3]}'\nsettle\n"""
@@ -31,9 +31,9 @@ MOMENTS = {
     "broker 3 has heard nothing": f"{SLOW}6.5\n",
     "broker 3 follows": f"{SLOW}11.5\n",
     "all requests have been answered": f"{SLOW}16.5\n",
-    "edited, and a new controller": OPENING + ONE + EDIT + TAKEOVER,
-    "edited": OPENING + ONE + EDIT,
-    "a broker has just been added": OPENING + ONE + "add_broker broker=9\n",
+    "edited, and a new controller": OPENING + TOPIC + EDIT + TAKEOVER,
+    "edited": OPENING + TOPIC + EDIT,
+    "a broker has just been added": OPENING + TOPIC + "add_broker broker=9\n",
 }
 
 
@@ -64,11 +64,6 @@ def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None
 
 
 # 2: implement
-
-
-def given(lab: Lab) -> list[tuple[Lab]]:
-    """The lab itself."""
-    return [(lab,)]
 
 
 def named(view: BrokerView) -> int | None:
@@ -146,16 +141,6 @@ def agreed(lab: Lab) -> str:
     )
 
 
-# 4: repair
-
-BROKEN = '''
-def take_over(steps):
-    """The steps of a new controller, in order; `metadata` sends UpdateMetadata to all brokers."""
-    replicas, partitions, unfinished, metadata = steps
-    return [replicas, partitions, unfinished, metadata]
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="02.1",
@@ -193,7 +178,7 @@ def stale(lab):
             "Which brokers cannot be asked? Which brokers know no leader yet?",
         ),
         stories=MOMENTS,
-        give=given,
+        give=lambda lab: [(lab,)],
         truth=stale,
         explain=explain,
         why="What brokers say is compared with ZooKeeper, not with each other, and not with what they do.",
@@ -207,7 +192,7 @@ def stale(lab):
             "Which number would have to be higher?",
             "Who raises this number, and on which occasions?",
         ),
-        begin=OPENING.replace("2.0", "2.4") + ONE + EDIT + TAKEOVER,
+        begin=OPENING.replace("2.0", "2.4") + TOPIC + EDIT + TAKEOVER,
         missing=refused,
         best=1,
         remarks={
@@ -233,51 +218,14 @@ def stale(lab):
         ),
         ticket="KAFKA-4443",
         occasion="takeover",
-        given=BROKEN,
+        given='''
+def take_over(steps):
+    """The steps of a new controller, in order; `metadata` sends UpdateMetadata to all brokers."""
+    replicas, partitions, unfinished, metadata = steps
+    return [replicas, partitions, unfinished, metadata]
+''',
         why="UpdateMetadata comes first: it has the addresses of all live brokers, also that of the leader.",
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "02.a": Guess(
-        "A topic with 100 partitions and 3 replicas each, on 3 brokers. How many requests are sent?",
-        (
-            ("300", "One for each replica. But a request has room for many partitions."),
-            ("600", "Two for each replica. But a request has room for many partitions."),
-            ("6", "Two for each broker. The requests get larger, not more."),
-            ("1", "Each broker has a connection of its own, and there are two kinds of request."),
-        ),
-        2,
-    ),
-    "02.b": Guess(
-        "The connection to broker 3 is slow by 5 s. When does broker 2 learn that it leads?",
-        (
-            ("after 5 s, with broker 3", "A batch looks like one call. It is a request for each broker."),
-            ("at once", "Each broker has a queue and a connection of its own."),
-            (
-                "when broker 3 has answered",
-                "The controller waits for a broker's answer only before sending that broker its next request.",
-            ),
-        ),
-        1,
-    ),
-    "02.c": Guess(
-        "What takes longer on broker 3: to follow the new leader, or to name the new leader to clients?",
-        (
-            ("to follow the new leader", "Which of the two requests is sent first?"),
-            ("to name the new leader to clients", "One request is on its way at a time. Run on and measure."),
-            ("both take the same time", "Both requests were put into the queue at the same moment. Were both sent?"),
-        ),
-        1,
-    ),
-    "02.d": Guess(
-        "An administrator changes the leader in the `state` znode by hand. Which process notices?",
-        (
-            ("the controller", "It reads this znode when it takes over, and when it writes it."),
-            ("the leader", "A leader reads no leadership from ZooKeeper; requests bring it."),
-            ("all brokers", "Brokers read no leadership from ZooKeeper; requests bring it."),
-            ("no process", "ZooKeeper has watches, but no process has set one here."),
-        ),
-        3,
-    ),
-}
+GUESSES = guesses("02")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute, Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import PartitionState
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import without_replica
 from kafka_ctl.trace.record import Record
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.lesson_05 import in_words, leadership
 from kafka_ctl_course.quiet import opening
 
@@ -98,11 +98,6 @@ def cases() -> Iterator[Case]:
             yield from ((leader, isr, gone) for leader in (*isr, -1) for gone in isr)
 
 
-def ask(plugins: Plugins, case: Case) -> Shrunk:
-    """One case, through the plug."""
-    return plugins.rule("shrink", without_replica)(*case)
-
-
 def explain_shrink(case: Case, got: Shrunk, expected: Shrunk) -> str:
     """The fault in leader or ISR, in one sentence."""
     leader, isr, gone = case
@@ -149,6 +144,8 @@ def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, 
     """The fault in the states, in one sentence."""
     if not isinstance(got, dict):
         return f"your function answers {got!r}; a dictionary is expected, such as {{'orders-0': 'OnlinePartition'}}."
+    if pair := next((key for key in got if isinstance(key, tuple)), None):
+        return f"{pair!r} is a pair; name the partition as text, such as 'orders-0'."
     if unknown := sorted(map(str, got.keys() - expected.keys())):
         gone = any(f"{r.topic}-{r.partition}" == unknown[0] for r in given[0])
         why = "it is gone, its last move was to NonExistent" if gone else "no partition has this name"
@@ -181,16 +178,6 @@ def not_online(lab: Lab) -> str | None:
 
 AGAIN = "Every controller, at every change of a broker, tries to bring it Online, and is refused for the same reason."
 
-# 5: repair
-
-BROKEN = '''
-def changed(known, listed, read):
-    """The brokers that are new, and those that are dead, of three sets of ids."""
-    new = read - known
-    dead = known - listed
-    return new, dead
-'''
-"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
@@ -224,7 +211,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="shrink",
         arguments="leader, isr, gone",
         usual=without_replica,
-        ask=ask,
+        ask=lambda plugins, case: plugins.rule("shrink", without_replica)(*case),
         cases=cases,
         stories=SHRINKING,
         outcome=leadership,
@@ -277,7 +264,13 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-3085",
         occasion="brokers",
-        given=BROKEN,
+        given='''
+def changed(known, listed, read):
+    """The brokers that are new, and those that are dead, of three sets of ids."""
+    new = read - known
+    dead = known - listed
+    return new, dead
+''',
         stories={
             "a broker registers and is gone": "kill 4; settle; start 4; run_for 0.0795; expire_session 4; settle",
         },
@@ -285,52 +278,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "03.a": Guess(
-        "A topic with one partition and three replicas. A follower's broker dies. How many moves are there?",
-        (
-            ("1 of the partition, 1 of a replica", "The partition keeps its leader: why should it move?"),
-            (
-                "0 of the partition, 1 of a replica",
-                "The partition has its leader and stays Online; only the replica on broker 3 goes Offline.",
-            ),
-            ("1 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
-            ("0 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
-        ),
-        1,
-    ),
-    "03.b": Guess(
-        "Broker 3 is dead. What does the controller ask it to do?",
-        (
-            (
-                "nothing, it is dead",
-                "Kafka has one rule for each move to Offline: after a failed disk the broker is alive.",
-            ),
-            (
-                "to stop its replica",
-                "The request is put into the batch, and dropped when the batch is sent: the broker is offline.",
-            ),
-            ("to follow the new leader", "LeaderAndIsr goes to the replicas that are left."),
-        ),
-        1,
-    ),
-    "03.c": Guess(
-        "A topic is created whose only broker is down. Its partition is ...",
-        (
-            ("Offline", "Offline sounds like: no leader. But it means: no leader any more."),
-            ("New", "Its replicas are known, and it never had a leader."),
-            ("NonExistent", "The controller has read the topic: it knows the partition."),
-            ("not there: the tool refuses", "The tool writes into ZooKeeper and asks no broker."),
-        ),
-        1,
-    ),
-    "03.d": Guess(
-        "The controller dies; the leader of orders-0 lives. Until there is a new controller, orders-0 is ...",
-        (
-            ("Online", "Clients see it so. But whose memory holds the state?"),
-            ("Offline", "Its leader lives and serves clients all the time."),
-            ("none: there is no record of it", "States are in the controller's memory, and that is gone."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("03")

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[dict[int, int], tuple[int, ...], int]
 Result = tuple[tuple[tuple[str | None, float], ...], tuple[str, ...]]
 TITLE = "Records, high watermark, acks"
 CONFIG = '"auto.leader.rebalance.enable":false'
 OPENING = opening(3, "2.4")
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 STORIES = {
     "all are in sync": OPENING + TOPIC + "produce orders 0 records=2\nsettle\n",
     "broker 3 is slow, then the others die": OPENING
@@ -178,18 +178,6 @@ def asked_again(lab: Lab) -> str:
     return ignored(lab) or "A new controller finds the same ISR, (1), and the same replicas, 1 and 2."
 
 
-# 3: repair
-
-BROKEN = '''
-def cut(high_watermark, end, shared):
-    """The offset at which a new follower cuts its log, which ends at `end`.
-
-    Up to `shared` it has the leader's records, by leader epochs; that is None until the leader has answered.
-    """
-    return high_watermark
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="04.1",
@@ -239,7 +227,14 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-1211",
         occasion="truncate",
-        given=BROKEN,
+        given='''
+def cut(high_watermark, end, shared):
+    """The offset at which a new follower cuts its log, which ends at `end`.
+
+    Up to `shared` it has the leader's records, by leader epochs; that is None until the leader has answered.
+    """
+    return high_watermark
+''',
         stories={
             "only the old leader has a record": "produce orders 0 records=2; run_for 2; pause 2 3; pause 3 3; "
             "produce orders 0 acks=1; run_for 0.2; kill 1; run_for 8; produce orders 0; settle; start 1; settle",
@@ -275,46 +270,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "04.a": Guess(
-        "Two records, acks=all. The producer has its answer. Which high watermark does follower 2 have?",
-        (
-            ("2", "It has both records. How would it know that they are safe?"),
-            ("0", "The leader knows; a follower learns it with a later fetch."),
-            ("1", "That would be one record of two."),
-            ("it depends on acks", "What a producer waits for changes nothing between leader and followers."),
-        ),
-        1,
-    ),
-    "04.b": Guess(
-        "Replication factor 3, ISR (1, 2), min.insync.replicas 1, acks=all. How many copies does an answer prove?",
-        (
-            ("1", "The minimum is not the number that is waited for."),
-            ("2", "All members of the ISR, as it is at that moment."),
-            ("3", "Then a dead replica would stop all producers."),
-        ),
-        1,
-    ),
-    "04.c": Guess(
-        "A follower stops fetching; replica.lag.time.max.ms is 30000 (2.5). How does a write with acks=all end, with "
-        "`retries=0`?",
-        (
-            ("acknowledged after 15 s", "The limit is 30 s, and the leader looks every half of it."),
-            ("acknowledged after 45 s", "The leader could, after 45 s. How long does a producer wait?"),
-            (
-                "with a timeout",
-                "After 30 s. With default `retries` the producer sends the record again: it is there twice.",
-            ),
-        ),
-        2,
-    ),
-    "04.d": Guess(
-        "Broker 1 leads and has lost ZooKeeper. A producer writes to it with acks=1. What happens?",
-        (
-            ("It is answered in 1 ms", "To answer a producer needs no session."),
-            ("It is refused", "A session makes a broker visible to the controller. What tells it not to lead?"),
-            ("It hangs for 30 s", "That happens with acks=all: its follower fetches no more."),
-        ),
-        0,
-    ),
-}
+GUESSES = guesses("04")

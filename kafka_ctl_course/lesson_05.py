@@ -16,9 +16,9 @@ from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.latencies import Costs
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening
 
 Leadership = tuple[tuple[str, int, tuple[int, ...], int], ...]
 Offline = tuple[tuple[int, ...], tuple[int, ...], frozenset[int], bool]
@@ -28,7 +28,6 @@ OPENING = """\
 lab brokers=4 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005}'
 """
 UNCLEAN = OPENING.replace("false", 'false,"unclean.leader.election.enable":true')
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 LATE = "lag 2 orders 0\nsettle\ncatch_up 2\nsettle\n"
 """Broker 2 leaves the ISR and joins it again: the ISR is (1, 3, 2)."""
 ALONE = """\
@@ -167,16 +166,6 @@ def explain_shutdown(case: Shutdown, got: Election | None, expected: Election | 
     return _explain_isr(members, isr, sorted(leaving), "leaving", expected)
 
 
-def ask_offline(plugins: Plugins, case: Offline) -> Election | None:
-    """One case, through the plug."""
-    return plugins.elect("offline", election.offline_leader, *case)
-
-
-def ask_shutdown(plugins: Plugins, case: Shutdown) -> Election | None:
-    """One case, through the plug."""
-    return plugins.elect("controlled-shutdown", election.controlled_shutdown_leader, *case)
-
-
 # 1: predict
 
 
@@ -249,7 +238,8 @@ def configured(lab: Lab) -> str | None:
         return f"/config/topics/orders holds {text}. That is not JSON with a `config`, so no broker can read it."
     value = config.get(KEY) if isinstance(config, dict) else None
     if value is None:
-        return None
+        settings = ", ".join(config or ())
+        return f"The topic has {settings}, and not the setting that allows unclean elections." if settings else None
     if not isinstance(value, str):
         return f'/config/topics/orders holds {text}. Kafka reads each value as text, here "true" with its quotes.'
     allows = value.strip().lower() == "true"
@@ -292,7 +282,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="offline",
         arguments="assignment, isr, live, unclean",
         usual=election.offline_leader,
-        ask=ask_offline,
+        ask=lambda plugins, case: plugins.elect("offline", election.offline_leader, *case),
         cases=offline_cases,
         stories=STORIES,
         outcome=leadership,
@@ -312,7 +302,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="controlled_shutdown",
         arguments="assignment, isr, live, shutting_down",
         usual=election.controlled_shutdown_leader,
-        ask=ask_shutdown,
+        ask=lambda plugins, case: plugins.elect("controlled-shutdown", election.controlled_shutdown_leader, *case),
         cases=shutdown_cases,
         stories={
             "one leaves": OPENING + TOPIC + "shutdown 1\nsettle\n",
@@ -368,18 +358,6 @@ EXERCISES: tuple[Exercise, ...] = (
 )
 
 
-def rejoined() -> Lab:
-    """One partition, whose ISR has another order than its assignment: follower 2 has lagged and caught up."""
-    lab = Lab(4, seed=7, costs=Costs(boot=0.0005, zookeeper_tick=0), config={"auto.leader.rebalance.enable": False})
-    lab.create_topic("orders", assignment={0: [1, 2, 3]})
-    lab.settle()
-    lab.lag(2, "orders", 0)
-    lab.settle()
-    lab.catch_up(2)
-    lab.settle()
-    return lab
-
-
 def kill_first(lab: Lab) -> None:
     """Kill broker 1, and wait for what follows."""
     lab.kill(1)
@@ -390,7 +368,7 @@ GUESSES: dict[str, Guess | PictureGuess] = {
     "05.a": PictureGuess(
         "The assignment of orders-0 is 1, 2, 3; the ISR is 1, 3, 2; broker 1 dies. Who leads?",
         "broker",
-        rejoined,
+        lambda: Lab.replay(opening(4) + TOPIC + LATE),
         kill_first,
         lambda lab: frozenset(f"broker:{p.leader}" for p in lab.partitions() if p.leader != NO_LEADER),
         {
@@ -401,24 +379,5 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         },
         "The walk goes along the assignment, and takes the first that is alive and in the ISR.",
     ),
-    "05.b": Guess(
-        "Unclean election is on. Six records were acknowledged, 5 and 6 with acks=all. How many are left?",
-        (
-            ("6", "Acknowledged sounds safe. But acks=all means all in the ISR, and that was one broker."),
-            ("5", "Which one would be missing? Broker 2 stopped fetching before record 4."),
-            ("4", "Broker 2 stopped fetching before record 4 was written."),
-            ("3", "That is what broker 2 had when it stopped fetching."),
-        ),
-        3,
-    ),
-    "05.c": Guess(
-        "Broker 1, which has all six records, returns. What does it do?",
-        (
-            ("It leads again", "There is a leader already, with a newer epoch; the preferred replica has to ask."),
-            ("Both logs are merged", "A log has one order; offset 3 cannot be two records."),
-            ("It throws records away and follows", "A follower's log has to be its leader's log."),
-            ("It refuses to start", "Nothing is wrong with its disk."),
-        ),
-        2,
-    ),
+    **guesses("05"),
 }

@@ -6,19 +6,18 @@ import json
 from collections.abc import Iterator
 from itertools import product
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "Who changes the ISR"
 OPENING = opening(4)
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 
 
 # 1: predict
@@ -86,11 +85,6 @@ def late_cases() -> Iterator[Case]:
             yield 100_000.0, 100_000.0 - ago, 7000 - behind, 7000, limit
 
 
-def ask_late(plugins: Plugins, case: Case) -> bool:
-    """One follower, through the plug."""
-    return plugins.rule("late", is_late)(*case)
-
-
 def changes(lab: Lab) -> tuple[tuple[int, ...], ...]:
     """Every ISR that the leader has written."""
     return tuple(r.isr or () for r in lab.trace if r.action in ("shrink-isr", "expand-isr"))
@@ -139,16 +133,6 @@ def not_shrunk(lab: Lab) -> str | None:
     return None
 
 
-# 4: repair
-
-BROKEN = '''
-def is_done(wanted, stored):
-    """True if the write of a leader was done although ZooKeeper answered BADVERSION; both are texts of a znode."""
-    return False
-'''
-"""The function that learners get."""
-
-
 def written_before(**other: object) -> str:
     """Commands by which orders-0 has another state, written by hand, when its leader is about to shrink the ISR."""
     state = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1, 2]} | other
@@ -186,7 +170,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="late",
         arguments="now, last_caught_up, follower_end, leader_end, max_lag",
         usual=is_late,
-        ask=ask_late,
+        ask=lambda plugins, case: plugins.rule("late", is_late)(*case),
         cases=late_cases,
         stories=LATE_STORIES,
         outcome=changes,
@@ -226,7 +210,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-1382",
         occasion="own_write",
-        given=BROKEN,
+        given='''
+def is_done(wanted, stored):
+    """True if the write of a leader was done although ZooKeeper answered BADVERSION; both are texts of a znode."""
+    return False
+''',
         stories={
             "another ISR is there": written_before(isr=[1, 3]),
             "the same ISR is there, with another leader epoch": written_before(leader_epoch=5),
@@ -236,52 +224,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "06.a": Guess(
-        "A follower dies; it is not the controller. Which process writes the new ISR?",
-        (
-            ("the leader", "Many books say that the leader keeps the ISR. But which process is notified of the death?"),
-            ("the controller", "It watches the znodes of the brokers. Run on."),
-            ("the next follower", "A follower writes nothing into ZooKeeper."),
-            ("ZooKeeper", "ZooKeeper removes the broker's own znode; it knows nothing of an ISR."),
-        ),
-        1,
-    ),
-    "06.b": Guess(
-        "The follower that dies is the controller as well, in Kafka 2.0. Who takes it out of the ISR, and when?",
-        (
-            ("the new controller, after 6 s", "There is a new controller after 6 s. Does it see a difference?"),
-            ("the leader, after 15 s", "The new controller has never seen this broker alive."),
-            ("no process", "Then acks=all would never be answered."),
-        ),
-        1,
-    ),
-    "06.c": Guess(
-        "Of these two writes, which raised the leader epoch?",
-        (
-            ("both", "The ISR became smaller in both. Who wrote it?"),
-            ("only the controller's", "The leader stays leader when it writes; only the version of the znode rises."),
-            ("neither", "Compare the two znodes above."),
-        ),
-        1,
-    ),
-    "06.d": Guess(
-        "`replica.lag.time.max.ms` is 10 s. A follower stops fetching, and its session goes on. It leaves the ISR ...",
-        (
-            ("after exactly 10 s", "That is the limit. How often does the leader compare?"),
-            ("between 10 and 15 s later", "The leader looks every half of the limit."),
-            ("when it is 4000 records behind", "That was `replica.lag.max.messages`, removed in 0.9."),
-            ("when its session ends", "The session does not end: the broker lives and talks to ZooKeeper."),
-        ),
-        1,
-    ),
-    "06.e": Guess(
-        "The leader has just written a smaller ISR. When does another broker tell it to a client that asks?",
-        (
-            ("at once: brokers read ZooKeeper", "A broker answers from its own metadata, and reads no `state` znode."),
-            ("some seconds later", "The leader collects its changes before it notifies the controller."),
-            ("when a new leader is elected", "The controller also sends UpdateMetadata for an ISR."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("06")

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import NO_LEADER
-from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess
-from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.errors import short
+from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, not_callable
+from kafka_ctl.exercises.operate import WAITS, Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
-from kafka_ctl.latencies import Costs
-from kafka_ctl_course.quiet import opening
-from kafka_ctl_course.rolling_restart import Roll, RollingRestart
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "A broker that is back is not in sync"
 OPENING = opening(4)
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 TWO_COPIES = """create_topic orders assignment='{"0":[1,2]}'\nsettle\n"""
 SECOND = """create_topic payments assignment='{"0":[1,3]}'\nsettle\n"""
 UNREACHED = OPENING + TOPIC + "disconnect 3 1\nrun_for 20\nkill 2\nsettle\n"
 """Broker 3 cannot fetch from the leader, broker 2 is down: the ISR is (1)."""
+RESTARTED = opening(3).replace('"boot"', '"catch_up":5,"boot"') + (
+    """create_topic orders assignment='{"0":[1,2],"1":[1,3],"2":[3,2],"3":[2,1],"4":[3,1]}'\nsettle\n"""
+    "kill 2\nsettle\nstart 2\nrun_for 0.1\n"
+)
+"""Five partitions on three brokers; broker 2 has just been started again, and is in no ISR."""
 
 
 # 1: predict
@@ -47,6 +56,18 @@ def predict_wrong(answer: tuple[int, tuple[int, ...]], truth: tuple[int, tuple[i
 # 2: implement
 
 
+PATIENCE, LATER, SESSION, LOOK = 60.0, 10.0, 7.0, 0.1
+"""Seconds: for one broker, until what happens later, until a session is over, between two calls of the function."""
+
+
+class Roll(NamedTuple):
+    """A rolling restart: how it begins, and what happens ten seconds later."""
+
+    title: str
+    begin: str
+    later: str = ""
+
+
 ROLLS = (
     Roll("two copies", OPENING + TWO_COPIES),
     Roll("two copies, and much was missed", OPENING.replace('"boot"', '"catch_up":5,"boot"') + TWO_COPIES),
@@ -57,6 +78,120 @@ ROLLS = (
         "a second topic, whose follower has just died", OPENING + TWO_COPIES + SECOND + "kill 3\nrun_for 1\n", "start 3"
     ),
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollingRestart(Exercise):
+    """A function of (lab, broker) that says whether a broker may be stopped now; each broker is restarted by it.
+
+    Any function is right that lets each of `ROLLS` come to its end, without a partition that goes Offline.
+    """
+
+    kind: ClassVar[str] = "implement"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """Restart every broker that has a copy; the first partition without a leader is reported."""
+        if not callable(answer):
+            return not_callable(answer)
+        for roll in ROLLS:
+            with Lab.replay(roll.begin) as lab:
+                if (problem := _rolled(lab, roll, answer)) is not None:
+                    return Verdict(False, f'In the roll "{roll.title}": {problem}', _merged(lab.story))
+        return Verdict(True, self.why)
+
+
+def _rolled(lab: Lab, roll: Roll, may_stop: Callable[[Lab, int], object]) -> str | None:
+    """The failure of a rolling restart, in a sentence; None when there was none."""
+    later, began, started = roll.later, lab.now, dict[int, float]()
+    for broker in sorted({replica for found in lab.partitions() for replica in found.replicas}):
+        since = lab.now
+        while True:
+            commands = _changes(lab)
+            allowed = may_stop(lab, broker)
+            if _changes(lab) != commands:
+                return "your function changed the cluster; it only says whether a broker may be stopped."
+            if not isinstance(allowed, bool):
+                return f"safe_to_stop(lab, {broker}) returned {short(allowed)}; True or False is expected."
+            if allowed:
+                break
+            if lab.now - since > PATIENCE:
+                return f"broker {broker} could not be stopped for {PATIENCE:g} s: {_seen(lab, broker)}."
+            lab.run_for(LOOK)
+            if later and lab.now - began > LATER:
+                lab.do(later)
+                later = ""
+        before = [explain(lab, found, broker, started) for found in lab.partitions()]
+        lab.kill(broker)
+        lab.run_for(SESSION)
+        for found, reason in zip(lab.partitions(), before, strict=True):
+            if found.leader < 0:
+                return reason
+        lab.start(broker)
+        started[broker] = lab.now
+    return None
+
+
+def _changes(lab: Lab) -> int:
+    """The number of commands that a lab got, without time that passes."""
+    return sum(each.name not in WAITS for each in lab.commands)
+
+
+def explain(lab: Lab, found: PartitionView, broker: int, started: dict[int, float]) -> str:
+    """The reason why no replica can lead once this broker is stopped, from what can be seen just before."""
+    opening = f"you stopped broker {broker}, and {found.topic}-{found.partition} went Offline"
+    others = [r for r in found.replicas if r != broker]
+    if dead := [r for r in found.isr if r in others and lab.brokers[r].state != "running"]:
+        return (
+            f"{opening}. Broker {dead[0]} was in the ISR {found.isr} but did not run; ZooKeeper learns that only when "
+            "the session ends."
+        )
+    if any(set(metadata) & set(others) for metadata in _metadata(lab, found, broker)):
+        return (
+            f"{opening}. Metadata still had other members in its ISR, ZooKeeper had {found.isr}: metadata may be 7.5 s "
+            "old when the leader has changed the ISR."
+        )
+    up = next((r for r in others if r in started), others[0])
+    seconds = lab.now - started.get(up, lab.now)
+    if seconds > 2 * LOOK:
+        return (
+            f"{opening}. Broker {up} had run for {seconds:.1f} s and was not in the ISR {found.isr}: how long it takes "
+            "depends on what it missed."
+        )
+    runs = "did not run and" if lab.brokers[up].state == DOWN else "ran but"
+    return f"{opening}. Broker {up} {runs} was not in the ISR {found.isr}."
+
+
+def _metadata(lab: Lab, found: PartitionView, broker: int) -> list[tuple[int, ...]]:
+    """The ISR of a partition as the brokers that run have it in their metadata."""
+    return [
+        state.isr
+        for each in lab.brokers.values()
+        if each.state == "running"
+        for tp, state in each.metadata.items()
+        if tp == (found.topic, found.partition) and broker in state.isr
+    ]
+
+
+def _seen(lab: Lab, broker: int) -> str:
+    """The partitions of a broker in a few words."""
+    return "; ".join(
+        f"the assignment of {p.topic}-{p.partition} is {p.replicas}, the ISR {p.isr}, the leader {p.leader}"
+        for p in lab.partitions()
+        if broker in p.replicas
+    )
+
+
+def _merged(text: str) -> str:
+    """A story with waits that follow each other made one."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        word, _, value = line.partition(" ")
+        if word == "run_for" and lines and lines[-1].startswith("run_for "):
+            lines[-1] = f"run_for {round(float(lines[-1].split()[1]) + float(value), 3):g}"
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
 # 3: operate
@@ -107,7 +242,6 @@ def safe_to_stop(lab, broker):
             "Where is the ISR of now, and not the one of seven seconds ago? `lab.partitions()` reads ZooKeeper.",
             "What if the other member of the ISR has just died, or is the one that you have just restarted?",
         ),
-        rolls=ROLLS,
         why="Every partition kept a member of the ISR that runs, in six rolling restarts.",
     ),
     Operate(
@@ -136,19 +270,6 @@ def safe_to_stop(lab, broker):
 )
 
 
-def restarted() -> Lab:
-    """Five partitions on three brokers; broker 2 has just been started again, and is in no ISR."""
-    costs = Costs(boot=0.0005, zookeeper_tick=0, catch_up=5)
-    lab = Lab(brokers=3, seed=7, costs=costs, config={"auto.leader.rebalance.enable": False})
-    lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [3, 2], 3: [2, 1], 4: [3, 1]})
-    lab.settle()
-    lab.kill(2)
-    lab.settle()
-    lab.start(2)
-    lab.run_for(0.1)
-    return lab
-
-
 def kill_first(lab: Lab) -> None:
     """Kill broker 1, and wait until its session is over and the controller has decided."""
     lab.kill(1)
@@ -165,7 +286,7 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
         "partitions have no leader then?",
         "partition",
-        restarted,
+        lambda: Lab.replay(RESTARTED),
         kill_first,
         without_leader,
         {
@@ -176,22 +297,5 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         },
         "A process that runs is not a replica in sync: where broker 1 was alone in the ISR, no replica may lead.",
     ),
-    "07.b": Guess(
-        "One of its brokers is restarted. Which topic refuses writes with acks=all meanwhile?",
-        (
-            ("two copies, min.insync.replicas=2", "One member is left, and two are wanted. And the two other topics?"),
-            ("three copies, min.insync.replicas=2", "Two members are left, and two are wanted."),
-            ("the first, and three copies with 3", "As many copies as the minimum leave no room for a restart."),
-        ),
-        2,
-    ),
-    "07.c": Guess(
-        "A follower has been cut off from its leader for two hours. Nothing was written. Kafka 2.4: is it in the ISR?",
-        (
-            ("no", "It has not fetched for two hours. But what is it missing?"),
-            ("yes", "Its log is as long as the leader's: nothing is missing."),
-            ("it depends on the timeout", "Which timeout? 2.4 asks for something else first."),
-        ),
-        1,
-    ),
+    **guesses("07"),
 }

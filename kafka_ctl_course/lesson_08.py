@@ -5,13 +5,14 @@ from __future__ import annotations
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.display import counted
 from kafka_ctl.election import controlled_shutdown_leader
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Controlled shutdown"
@@ -174,15 +175,6 @@ def asked_in_vain(lab: Lab) -> str | None:
     return "Its answers all said remaining=pair-0. What has to be true of replica 2 before one of them is empty?"
 
 
-# 4: repair
-
-BROKEN = '''
-def receivers(assignment, live, shutting_down):
-    """The brokers that get LeaderAndIsr with the new leader of a partition."""
-    return [broker for broker in assignment if broker in live and broker not in shutting_down]
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="08.1",
@@ -253,7 +245,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-7482",
         occasion="receivers",
-        given=BROKEN,
+        given='''
+def receivers(assignment, live, shutting_down):
+    """The brokers that get LeaderAndIsr with the new leader of a partition."""
+    return [broker for broker in assignment if broker in live and broker not in shutting_down]
+''',
         stories={
             "another replica is down": "kill 3; settle; shutdown 2; settle",
         },
@@ -261,40 +257,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "08.a": Guess(
-        "controlled.shutdown.enable=false, and the process gets SIGTERM. For how long is there no leader?",
-        (
-            ("about 6 s", "Uncontrolled sounds like a crash. But this process still closes its session."),
-            (
-                "1.4 ms",
-                "That is how long the election takes. It begins when the session ends; "
-                "when does the broker stop answering?",
-            ),
-            (
-                "as long as the logs take to close",
-                "It answers nothing any more, and its session is still open. Run on.",
-            ),
-            ("not at all", "Who would have moved the leaders before the end?"),
-        ),
-        2,
-    ),
-    "08.b": Guess(
-        "A controlled shutdown ends at the first attempt: remaining=(). Which partitions may be without a leader now?",
-        (
-            ("none", "The answer names what the controller tried to move. Did it try all?"),
-            ("those with one replica", "They cannot move, so the controller does not wait for them."),
-            ("those whose followers are out of sync", "These are named as remaining."),
-        ),
-        1,
-    ),
-    "08.c": Guess(
-        "Kafka 0.10, 300 partitions on 3 brokers. Which way to stop one has the shortest time without a leader?",
-        (
-            ("kill", "The controller learns of it only when the session ends, whatever the version."),
-            ("SIGTERM without controlled shutdown", "One failure is handled in one go. Run on."),
-            ("controlled shutdown", "That is true of 6 partitions. Count the requests."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("08")

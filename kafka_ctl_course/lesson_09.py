@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[int, int]
@@ -68,11 +68,6 @@ def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None
 def cases() -> Iterator[Case]:
     """Epochs below, equal and above the newest that was seen."""
     yield from ((asked, newest) for newest in range(6) for asked in range(7))
-
-
-def ask(plugins: Plugins, case: Case) -> bool:
-    """One case, through the plug."""
-    return plugins.rule("fence", usual)(*case)
 
 
 def usual(request_epoch: int, newest_seen: int) -> bool:
@@ -142,16 +137,6 @@ def _is_read(data: bytes) -> bool:
     return False
 
 
-# 3: repair
-
-BROKEN = '''
-def at_startup(states):
-    """The replicas that a new controller moves to Online, and those that it moves to Offline."""
-    online = [replica for replica, state in states.items() if state == "OnlineReplica"]
-    return online, []
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="09.1",
@@ -180,7 +165,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="fence",
         arguments="request_epoch, newest_seen",
         usual=usual,
-        ask=ask,
+        ask=lambda plugins, case: plugins.rule("fence", usual)(*case),
         cases=cases,
         stories=STORIES,
         outcome=obeyed,
@@ -197,7 +182,12 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-3143",
         occasion="startup",
-        given=BROKEN,
+        given='''
+def at_startup(states):
+    """The replicas that a new controller moves to Online, and those that it moves to Offline."""
+    online = [replica for replica, state in states.items() if state == "OnlineReplica"]
+    return online, []
+''',
         why="A missing replica goes Offline when a controller begins, as if it had just died: elections follow.",
     ),
     Operate(
@@ -228,36 +218,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "09.a": Guess(
-        "The controller's process stands still for ten seconds, longer than its session. What happens?",
-        (
-            (
-                "Nothing: it is only slow",
-                "ZooKeeper cannot tell slow from dead; it counts the time since the last ping.",
-            ),
-            ("There are two controllers for a while", "One by its own memory, one by `/controller`."),
-            ("Brokers stop until it is back", "Brokers need no controller to serve clients: a leader goes on leading."),
-        ),
-        1,
-    ),
-    "09.b": Guess(
-        "A request of the controller that was replaced arrives late. What does the broker do?",
-        (
-            ("It obeys: that controller was elected", "It was. The broker has heard of another one since."),
-            ("It asks ZooKeeper who is right", "Brokers do not ask ZooKeeper before they obey."),
-            ("It refuses: the epoch is old", "It compares the epoch in the request with the newest that it has seen."),
-        ),
-        2,
-    ),
-    "09.c": Guess(
-        "Three failovers; then an administrator deletes the znodes /controller_epoch and "
-        "/controller. Which controller is obeyed?",
-        (
-            ("the new controller, as usual", "It is elected and healthy. Which epoch does it have?"),
-            ("neither", "The brokers remember a number that ZooKeeper has forgotten."),
-            ("the old controller", "It resigned when /controller was deleted."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("09")

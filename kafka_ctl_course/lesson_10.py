@@ -11,12 +11,13 @@ from typing import ClassVar, NamedTuple
 
 from kafka_ctl.assignment import alternating, assign
 from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, failed, not_callable
+from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable
 from kafka_ctl.exercises.implement import decoded
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.lesson_04 import ignored
 from kafka_ctl_course.quiet import opening
 
@@ -323,44 +324,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "10.a": Guess(
-        "30 partitions on 6 brokers, so each leads 5. Broker 1 dies. How many brokers take over its 5 partitions?",
-        (
-            (
-                "1",
-                "So it looks in the first rows of a topic's description: 1,2,3. Look at the rows of the second round.",
-            ),
-            ("2, as many as there are followers", "Each partition has two followers, but they are not the same two."),
-            ("5", "The distance of the followers grows with each round, so each list is another one."),
-        ),
-        2,
-    ),
-    "10.b": Guess(
-        "Five brokers are in rack a, one is in rack b. 60 partitions, two replicas each. How many has the lone one?",
-        (
-            ("20", "That would be right if 120 replicas were shared by six. But racks come first."),
-            ("36", "Which partition may do without a copy in rack b?"),
-            ("60", "Each partition needs a copy in each rack, and rack b is one broker."),
-        ),
-        2,
-    ),
-    "10.c": Guess(
-        "A fourth broker joins three. The topic has 12 replicas. How many has the new broker after ten minutes?",
-        (
-            ("3", "Databases that rebalance would do so. What would start it here?"),
-            ("0", "No administrator has asked for it."),
-            ("some leaders, no followers", "A leader needs a copy, too."),
-        ),
-        1,
-    ),
-    "10.d": Guess(
-        "A key's partition is its hash modulo the number of partitions. 4 become 8. Which share of the keys stays?",
-        (
-            ("all: only new keys go to new partitions", "The producer knows no old keys, it computes."),
-            ("half", "hash % 8 is hash % 4, or (hash % 4) + 4."),
-            ("a quarter", "That would be 16 partitions."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("10")

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from kafka_ctl.controller.reassignment import moves
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]
 Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 End = tuple[Partitions, tuple[tuple[str, int], ...], bool, tuple[str, ...]]
 TITLE = "A reassignment in twelve steps"
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 FIVE = opening(5) + TOPIC
 DEAD = opening(4) + TOPIC + """kill 4\nsettle\nreassign '{"orders-0":[1,2,4]}'\nsettle\n"""
 """A move to broker 4, which is down; broker 3 is controller since."""
@@ -28,15 +28,11 @@ DEAD = opening(4) + TOPIC + """kill 4\nsettle\nreassign '{"orders-0":[1,2,4]}'\n
 # 1: predict
 
 
-class Ends(Predict[tuple[int, tuple[int, ...], int]]):
-    """A prediction in which the ISR may also be a set."""
-
-    def judge(self, answer: object) -> Verdict:
-        """The same, with lists in the place of sets."""
-        parts = answer if isinstance(answer, list | tuple) else None
-        return super().judge(
-            [sorted(p, key=str) if isinstance(p, set | frozenset) else p for p in parts] if parts else answer
-        )
+def with_rows(answer: object) -> object:
+    """The same answer with a row in the place of a set: the ISR may also be one."""
+    if not isinstance(answer, tuple):
+        return answer
+    return tuple(tuple(sorted(part, key=str)) if isinstance(part, set | frozenset) else part for part in answer)
 
 
 def ends(lab: Lab) -> tuple[int, tuple[int, ...], int]:
@@ -218,17 +214,8 @@ def emptied(lab: Lab) -> str:
     return "The plan was in ZooKeeper and in the controller's memory; both had to be emptied before another counts."
 
 
-# 3: repair
-
-BROKEN = '''
-def remember(cached, written):
-    """The leader epoch in the controller's memory after step 2: `cached` before it, `written` in ZooKeeper."""
-    return cached
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
-    Ends(
+    Predict(
         name="11.1",
         title="After the move",
         core=True,
@@ -239,6 +226,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         story=opening(4) + TOPIC + target([4, 3, 2]) + "settle\n",
         ask=ends,
+        read=with_rows,
         example=(7, (7, 8), 7),
         parts=("the leader", "the ISR", "the leader epoch"),
         wrong=(predict_wrong,),
@@ -283,7 +271,11 @@ def moves(old, new):
         ),
         ticket="KAFKA-9212",
         occasion="bumped",
-        given=BROKEN,
+        given='''
+def remember(cached, written):
+    """The leader epoch in the controller's memory after step 2: `cached` before it, `written` in ZooKeeper."""
+    return cached
+''',
         stories={
             "a leader epoch is written by hand": "write_znode /brokers/topics/orders/partitions/0/state "
             """'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":5,"isr":[1,2,3]}'; """
@@ -317,43 +309,4 @@ def moves(old, new):
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "11.a": Guess(
-        "Four steps after the wait: Elect a leader, Delete the old copy, write AR, Remove the request. In which order?",
-        (
-            ("A, E, D, R", "If the controller dies after A, no process knows of the old copy any more."),
-            ("D, E, A, R", "The old leader would be stopped before there is a new one."),
-            ("E, D, A, R", "What says that something is left to do goes last."),
-            ("E, A, R, D", "If the controller dies before D, no process knows of the old copy any more."),
-        ),
-        2,
-    ),
-    "11.b": Guess(
-        "The partition moves from 1, 2, 3 to 4, 5, 6. How many brokers have a copy at the peak?",
-        (
-            ("3", "A copy is deleted after the new ones are there, not before."),
-            ("4, one after the other", "All new followers are announced at once."),
-            ("6", "Old and new together; the ISR grows to six, too."),
-        ),
-        2,
-    ),
-    "11.c": Guess(
-        "The controller dies while broker 5 copies. The copying ...",
-        (
-            ("stops until there is a new controller", "Does the controller move the data?"),
-            ("begins again from the first record", "What broker 5 has on its disk stays there."),
-            ("goes on", "Broker 5 fetches from the leader, like any follower."),
-        ),
-        2,
-    ),
-    "11.d": Guess(
-        "The target, broker 4, is down. The move ...",
-        (
-            ("fails, and the tool says so", "It did so before 0.10.1. Since then no process looks."),
-            ("waits without a limit", "Step 4 has no end and no limit."),
-            ("goes on without broker 4", "Then one copy less would be left than was asked for."),
-        ),
-        1,
-    ),
-}
-"""The questions before a cell is run, by lesson and letter."""
+GUESSES = guesses("11")

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from kafka_ctl.cluster import ReplicaAssignment
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
 End = tuple[Partitions, tuple[tuple[str, int], ...], tuple[str, ...]]
 TITLE = "KIP-455: a move that can be changed"
 OPENING = opening(5, "2.4")
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SLOW = OPENING + TOPIC + "slow 4 60\n"
 CHANGED = SLOW + """reassign '{"orders-0":[1,2,4]}'\nrun_for 1\nreassign '{"orders-0":[5,4,2]}'\nrun_for 1\n"""
 CANCEL = """cancel_reassignment '["orders-0"]'\nsettle\n"""
@@ -281,42 +281,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "12.a": Guess(
-        "1, 2, 3 grows to 1, 2, 3, 4, and broker 4 is slow. What does the topic's znode say meanwhile?",
-        (
-            ("replicas 1, 2, 3; adding 4", "A replica that is not in `replicas` would get no LeaderAndIsr."),
-            ("replicas 1, 2, 3, 4; adding 4", "All that have a copy, or get one, are in `replicas`."),
-            ("replicas 1, 2, 3, and adding nothing yet", "Then a new controller could not know of the move."),
-        ),
-        1,
-    ),
-    "12.b": Guess(
-        "Broker 5 is down. A move to 1, 2, 5 is asked for, first through ZooKeeper, then through the controller.",
-        (
-            ("both are refused", "What checks a plan in ZooKeeper?"),
-            ("both wait", "The controller's API answers at once, so it can refuse."),
-            ("ZooKeeper: waits; controller: refused", "Only one of the two ways gives an answer."),
-        ),
-        2,
-    ),
-    "12.c": Guess(
-        "Kafka 2.4. 1, 2, 3 moves to 3, 4, 2, and is cancelled after a second. What is AR then?",
-        (
-            ("1, 2, 3", "The set is right. But was its order kept anywhere?"),
-            ("3, 2, 1", "The lists in the znode say who was added, and no order of before."),
-            ("3, 4, 2, 1", "That is AR while it moves."),
-        ),
-        1,
-    ),
-    "12.d": Guess(
-        "Broker 4 has copied 199 of 400 records; you cancel. Later the same move is asked for. Where does it begin?",
-        (
-            ("at record 199", "Is there still a log on broker 4?"),
-            ("at the first record", "The cancellation had the copy on broker 4 deleted."),
-            ("at the end of the log", "A follower without a log needs all records."),
-        ),
-        1,
-    ),
-}
-"""The questions before a cell is run, by lesson and letter."""
+GUESSES = guesses("12")

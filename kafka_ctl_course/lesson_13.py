@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import ClassVar, NamedTuple
 
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain, returned_none, unsuited
+from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable, plain, returned_none, unsuited
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.figures.reassignment_znodes import Throttle, settings
-from kafka_ctl_course.quiet import opening, quiet_lab, write
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening, quiet_lab, write
 
 TITLE = "The reassignment tool and throttles"
 OPENING = opening(4, "2.4")
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 THROTTLED = (
     OPENING
     + TOPIC
@@ -87,13 +88,13 @@ class Deadline(Exercise):
             rate = plain(answer(move.megabytes, move.writes, move.seconds, move.in_sync, move.added))
             if rate is None:
                 return Verdict(False, returned_none(answer))
-            if (problem := unsuited(rate, 1.0)) is not None:
+            if not isinstance(rate, Fraction) and (problem := unsuited(rate, 1.0)) is not None:
                 return Verdict(False, f"{problem}. A number of MB a second is asked for.")
             if not RATES[0] <= rate <= RATES[1]:
                 return Verdict(
                     False, f"{short(rate)} is no rate in MB a second: {RATES[0]:g} to {RATES[1]:,} are tried."
                 )
-            if (problem := wrong(move, rate)) is not None:
+            if (problem := wrong(move, float(rate))) is not None:
                 return Verdict(False, problem)
         return Verdict(True, self.why)
 
@@ -263,37 +264,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "13.a": Guess(
-        "Kafka 2.0. A plan for orders-0 is running. You execute a plan for orders-1. It ...",
-        (
-            ("waits until the first is done", "There is no queue: there is one znode."),
-            ("runs beside the first", "Both would have to be in the same znode."),
-            ("is not written at all", "The tool looks whether the znode is there, and gives up."),
-        ),
-        2,
-    ),
-    "13.b": Guess(
-        "A throttled move is done; verify was not run. A week later broker 4 was down for an hour. Its fetches are ...",
-        (
-            ("unlimited, the move is over", "The settings say nothing of a move."),
-            (
-                "throttled, where it is in a list",
-                "A replica in a list and out of the ISR is throttled, whatever the reason.",
-            ),
-            ("refused", "A throttle slows, it refuses nothing."),
-        ),
-        1,
-    ),
-    "13.c": Guess(
-        "orders-0 has 100 MB and moves to 1, 2, 4; clients write 2 MB/s. With a throttle of 8 MB/s, it takes about ...",
-        (
-            ("12 s: 100 / 8", "Without writes. What does the leader send while records are written?"),
-            ("17 s: 100 / (8 - 2)", "Broker 4 is not the only follower that fetches from the leader."),
-            ("50 s: 100 / (8 - 6)", "Three followers take 2 MB/s each, and the leader counts all of it."),
-            ("it never ends", "With 6 MB/s or less, it does not."),
-        ),
-        2,
-    ),
-}
-"""The questions before a cell is run, by lesson and letter."""
+GUESSES = guesses("13")

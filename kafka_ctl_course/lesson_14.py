@@ -6,21 +6,20 @@ from collections.abc import Iterator
 from itertools import product
 
 from kafka_ctl.controller.deletion import next_move
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl_course.figures.deletion import facts
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.guesses import guesses
+from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
 End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
 TITLE = "Deleting topics"
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 STUCK = opening(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
 """Broker 1 is down, so the deletion of orders cannot end."""
 LEFT = (
@@ -81,11 +80,6 @@ def cases() -> Iterator[Case]:
         found = {(0, broker): state.value for broker, state in zip((1, 2, 3), each, strict=True)}
         for alive in ({1, 2, 3}, {2, 3}):
             yield from ((found, frozenset(alive), halted) for halted in (False, True))
-
-
-def ask(plugins: Plugins, case: Case) -> str:
-    """One case, through the plug."""
-    return plugins.rule("deletion", next_move)(*case)
 
 
 def explain(case: Case, got: str, expected: str) -> str:
@@ -190,15 +184,6 @@ def again(lab: Lab) -> str:
     return "The next controller finds no mark, so it deletes nothing."
 
 
-# 5: repair
-
-BROKEN = '''
-def waits(asked, queued, moving):
-    """The topics whose deletion waits for their move; `asked` are to be deleted now, `queued` were so before."""
-    return [topic for topic in queued if topic in moving]
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="14.1",
@@ -228,7 +213,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="deletion",
         arguments="states, alive, halted",
         usual=next_move,
-        ask=ask,
+        ask=lambda plugins, case: plugins.rule("deletion", next_move)(*case),
         cases=cases,
         stories=STORIES,
         outcome=ended,
@@ -292,7 +277,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="LINKEDIN-14",
         occasion="waiting",
-        given=BROKEN,
+        given='''
+def waits(asked, queued, moving):
+    """The topics whose deletion waits for their move; `asked` are to be deleted now, `queued` were so before."""
+    return [topic for topic in queued if topic in moving]
+''',
         stories={
             "one topic moves, another is deleted": """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; """
             """reassign '{"orders-0":[1,4]}'; run_for 0.1; delete_topic audit; settle; heal; settle""",
@@ -301,50 +290,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "14.a": Guess(
-        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
-        (
-            (
-                "3: it waits until all can delete",
-                "The controller does not ask all brokers first: each live one deletes its copy as soon as it is asked.",
-            ),
-            ("1", "Live brokers delete at once; the controller waits for the others."),
-            ("0", "Broker 1 is down. Which process should have deleted its copy?"),
-        ),
-        1,
-    ),
-    "14.b": Guess(
-        "The deletion is stuck. An administrator removes the mark. Later broker 1 returns. The topic is ...",
-        (
-            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
-            ("deleted", "The controller has had it in memory all the time."),
-            ("stuck as before", "The deletion waited for broker 1, and broker 1 is back."),
-        ),
-        1,
-    ),
-    "14.c": Guess(
-        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
-        (
-            (
-                "5: broker 1 has them",
-                "Broker 1 has them when it starts. Which broker does it follow then, and what does that one have?",
-            ),
-            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
-            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
-        ),
-        2,
-    ),
-    "14.d": Guess(
-        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
-        (
-            (
-                "waits until the move has ended",
-                "A comment in the source says so. But the check comes before the topic is in `topicsToBeDeleted`.",
-            ),
-            ("is refused", "The tool does not look at reassignments."),
-            ("goes through at once", "The check comes before the topic is in `topicsToBeDeleted`."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("14")

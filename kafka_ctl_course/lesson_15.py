@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 from kafka_ctl.balance import Candidate, by_preferred, candidates
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl_course.guesses import guesses
 
 Case = tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]
 TITLE = "Preferred leaders and the automatic rebalance"
@@ -203,17 +204,6 @@ def unequal(lab: Lab) -> str | None:
     return None
 
 
-# 3: repair
-
-BROKEN = '''
-def may_be_elected(partition, live, moving):
-    """True if a check elects the preferred replica of a partition that another broker leads."""
-    if partition.deleting or moving:
-        return False
-    return partition.preferred in live
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="15.1",
@@ -277,7 +267,13 @@ def chosen(partitions, live, moving, percentage):
         ),
         ticket="KAFKA-9866",
         occasion="electable",
-        given=BROKEN,
+        given='''
+def may_be_elected(partition, live, moving):
+    """True if a check elects the preferred replica of a partition that another broker leads."""
+    if partition.deleting or moving:
+        return False
+    return partition.preferred in live
+''',
         stories={
             "a move hangs": """create_topic audit assignment='{"0":[2]}'; settle; reassign '{"audit-0":[4]}'; """
             "kill 4; settle; kill 1; settle; start 1; settle; run_for 310",
@@ -311,46 +307,4 @@ def chosen(partitions, live, moving, percentage):
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "15.a": Guess(
-        "12 partitions, leaders 4 4 4. Brokers 1, 2, 3 are restarted in turn, rebalance off. Leaders then?",
-        (
-            ("4 4 4", "Each came back. But as what?"),
-            ("8 4 0", "The broker that was restarted last has had no occasion to get a leadership back."),
-            ("0 6 6", "That is true after the first restart. Then brokers 2 and 3 leave, too."),
-            (
-                "6 6 0",
-                "The leaderships of broker 3 are not spread: the next live replica of each assignment takes over.",
-            ),
-        ),
-        1,
-    ),
-    "15.b": Guess(
-        "Kafka 2.0, all is balanced; a cron job asks for a preferred election every minute. What does that cost?",
-        (
-            ("nothing", "That is true of 0.10 and 2.4, not of 2.0: run the next cell."),
-            ("an election of every partition", "2.0 also elects the leaders that lead already."),
-            ("it is refused", "The znode is created, and the controller takes it."),
-        ),
-        1,
-    ),
-    "15.c": Guess(
-        "10 partitions prefer broker 1; it leads 9 of them. How many does it lead after the check, at 10 percent?",
-        (
-            ("9", "One of ten is ten percent, and only more than that is too much."),
-            ("10", "Is 10 percent more than 10 percent?"),
-            ("10, after two checks", "The second check finds what the first one found."),
-        ),
-        0,
-    ),
-    "15.d": Guess(
-        "A topic of one partition is stuck on its way to a dead broker. What does the rebalance of other topics do?",
-        (
-            ("It works as usual", "The move is about another topic. Which test does the check make?"),
-            ("It leaves out that broker", "The check holds no election for any broker, not only for that one."),
-            ("Nothing", "One unfinished move, of any partition, and no election is held."),
-            ("It fails with an error", "Nothing is logged but the ratio."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("15")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -12,6 +12,7 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.timing import timing
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[list[str], int]
@@ -118,15 +119,6 @@ def not_in_time(lab: Lab) -> str | None:
     return f"{waiting} partitions have no leader that runs." if waiting else None
 
 
-# 3: repair
-
-BROKEN = '''
-def next_round(asked, refused):
-    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
-    return asked
-'''
-"""The function that learners get."""
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="16.1",
@@ -172,7 +164,11 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         ticket="KAFKA-8286",
         occasion="retry",
-        given=BROKEN,
+        given='''
+def next_round(asked, refused):
+    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
+    return asked
+''',
         stories={
             "several writes are refused": """create_topic bills assignment='{"0":[1,2,3],"1":[1,2,3]}'; settle; """
             "lag 3 bills 0; lag 3 bills 1; settle; catch_up 3; run_for 0.1991; shutdown 1 wait=false; settle",
@@ -208,44 +204,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "16.a": Guess(
-        "Kafka 0.10 needs 13.5 ms until the new leaders know. How long with the event queue, without pipelining?",
-        (
-            ("about half", "A queue saves no work. Does the controller still wait for each operation of ZooKeeper?"),
-            ("13.5 ms", "One thread or several: each waits for one operation of ZooKeeper after the other."),
-            ("20 ms", "One thread instead of several sounds slower. Did the several work at the same time?"),
-            ("2.3 ms", "That is 2.0. Which of its two changes is this?"),
-        ),
-        1,
-    ),
-    "16.b": Guess(
-        "How many operations of ZooKeeper does pipelining save?",
-        (
-            ("9 of 10", "Ten share a round trip, but all ten are sent."),
-            ("half", "Each state is still read once and written once."),
-            ("none", "The same operations, fewer waits."),
-        ),
-        2,
-    ),
-    "16.c": Guess(
-        "0.10 answers the leaving broker after 37 ms: all moved. How many of 30 new leaders know that they lead?",
-        (
-            ("all 30", "All are moved in ZooKeeper. Have the brokers been notified?"),
-            ("all but a few", "Each broker gets one request at a time, and each partition needs its own: they queue."),
-            ("about a third", "The others have their request in a queue."),
-            ("none", "The first requests left with the first election."),
-        ),
-        2,
-    ),
-    "16.d": Guess(
-        "A broker with 60 leaders leaves; meanwhile an administrator creates a "
-        "topic. With which of these three do brokers learn its leader last?",
-        (
-            ("0.10, with the lock", "The lock is given back after each partition."),
-            ("the queue without pipelining", "The new topic waits until the whole shutdown is done."),
-            ("2.0, queue and pipelining", "It waits for the whole shutdown, too. How long does that take?"),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("16")

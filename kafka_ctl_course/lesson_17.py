@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import WAITS, Operate, down
 from kafka_ctl.exercises.repair import Repair
@@ -15,6 +15,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import find
 from kafka_ctl_course import lesson_02
+from kafka_ctl_course.guesses import guesses
 
 TITLE = "The bug museum"
 OPENING = """lab brokers=3 generation=2.4 seed=1 changes='{"resets_dead_leader":false}'\n"""
@@ -24,7 +25,7 @@ DEAD = (
     "kill 3\nsettle\nkill 2\nrun_for 1\n"
 )
 """alone-0 has no leader, as its only broker is dead; the leader of orders-0 has just died, and no process knows."""
-EDITED = lesson_02.OPENING + lesson_02.ONE + lesson_02.EDIT + lesson_02.TAKEOVER
+EDITED = lesson_02.OPENING + lesson_02.TOPIC + lesson_02.EDIT + lesson_02.TAKEOVER
 """ZooKeeper and all metadata name broker 2 as the leader, and broker 2 has not been made one."""
 ACKNOWLEDGED = (
     """lab brokers=3 generation=0.10 seed=7 config='{"auto.leader.rebalance.enable":false}'\n"""
@@ -98,25 +99,23 @@ def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int
 
 @dataclass(frozen=True, kw_only=True)
 class OwnStory(Exercise):
-    """Commands after `opening` that break an invariant with its generation, and none with `sound`."""
+    """Commands after `OPENING` that break an invariant with its generation, and none with 2.4 as it was."""
 
     kind: ClassVar[str] = "operate"
-    opening: str
-    sound: str
     why: str
 
     def judge(self, answer: object) -> Verdict:
         """Play the story twice."""
         if not isinstance(answer, str) or not answer.strip():
             return Verdict(False, f"{short(answer)} is not a story; give its commands as text, one a line.")
-        text = f"{self.opening}{answer}\n"
+        text = f"{OPENING}{answer}\n"
         try:
             given = [each for each in story.parse(answer) if each.name not in WAITS]
             if len(given) > MOST:
                 return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
             with Lab.replay(text) as broken:
                 broken.settle()
-                with broken.fork(generation=self.sound) as sound:
+                with broken.fork(generation="2.4") as sound:
                     return self._compared(broken, sound, text)
         except KafkaCtlError as error:
             return Verdict(False, f"The story cannot be played: {error}")
@@ -142,17 +141,6 @@ def _not_reached(lab: Lab) -> str:
         return f"{led.topic}-{led.partition} is led by {led.leader}: another member of its ISR was alive."
     return "Which replicas were in the ISR when the last one died?"
 
-
-# 2: repair
-
-BROKEN = '''
-def next_leader(assignment, isr, live, shutting_down):
-    """Leader and ISR when a broker is about to stop; None if there is no leader."""
-    staying = [broker for broker in isr if broker not in shutting_down]
-    fit = [broker for broker in staying if broker in live]
-    return (fit[0], staying) if fit else None
-'''
-"""The function that learners get."""
 
 EXERCISES: tuple[Exercise, ...] = (
     Operate(
@@ -196,7 +184,13 @@ EXERCISES: tuple[Exercise, ...] = (
         ticket="KAFKA-3670",
         what="elections",
         occasion="controlled_shutdown",
-        given=BROKEN,
+        given='''
+def next_leader(assignment, isr, live, shutting_down):
+    """Leader and ISR when a broker is about to stop; None if there is no leader."""
+    staying = [broker for broker in isr if broker not in shutting_down]
+    fit = [broker for broker in staying if broker in live]
+    return (fit[0], staying) if fit else None
+''',
         stories={
             "the next replica lags": "lag 3 orders 1; settle; shutdown 2; settle",
             "a member of the ISR has no session": "disconnect 3 zookeeper; run_for 30; shutdown 2; settle",
@@ -231,44 +225,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "When does the last member of an ISR leave it?",
             "A topic with one replica makes it short.",
         ),
-        opening=OPENING,
-        sound="2.4",
         why="A story of this length is what the next person wants to find in a bug report.",
     ),
 )
-GUESSES: dict[str, Guess] = {
-    "17.a": Guess(
-        "Broker 2 has been elected, broker 1 is leaving. What does broker 1 believe, and for how long?",
-        (
-            ("that broker 2 leads, at once", "What would have informed it? It was left out of the request."),
-            (
-                "that it leads, until it closes its connections",
-                "No request reaches it, and it goes on answering clients.",
-            ),
-            ("nothing: it forgets what it leads", "It has no reason to: no request has made it stop."),
-            ("that it leads, until its session expires", "It closes its connections before its session."),
-        ),
-        1,
-    ),
-    "17.b": Guess(
-        "How long must the controller stand still, so that it misses the restart of broker 3?",
-        (
-            ("about 1 ms", "The time between two children lists of `/brokers/ids`: one without 3, one with it."),
-            ("50 ms, as long as a process takes to start", "`bounce` starts it at once; the rest is two round trips."),
-            ("6 s, the session timeout", "No session expires here: the broker closes its session and opens another."),
-        ),
-        0,
-    ),
-    "17.c": Guess(
-        "Kafka 2.0 sends ten writes at once. With that, and no fence, are late writes still possible?",
-        (
-            (
-                "no, all writes are out before another controller is elected",
-                "With twelve partitions. And with many more?",
-            ),
-            ("yes, with more partitions", "A window moves the limit; the next run shows where to."),
-            ("no, brokers refuse what an old controller sends", "Brokers do. These writes go to ZooKeeper."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("17")

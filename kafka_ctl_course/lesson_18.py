@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Header = tuple[str | int, int, int, int]
@@ -315,45 +316,4 @@ def frame(api_key, version, correlation_id, client_id, body):
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "18.a": Guess(
-        "A broker logs: Invalid receive (size = 1195725856 larger than 104857600). What has it received?",
-        (
-            ("a message of 1.2 GB", "Then raising the limit would help. Write the number as four bytes first."),
-            ("a damaged file", "These four bytes are the same in many people's logs."),
-            ("the letters GET and a space", "A browser asked a broker for a page."),
-            ("a request of another version", "The version comes later; the length comes first."),
-        ),
-        2,
-    ),
-    "18.b": Guess(
-        "LeaderAndIsr version 4 has every field of version 3. Which has more bytes for the same partition?",
-        (
-            ("version 4: versions only add", "They do add. But how is a length written?"),
-            ("version 3", "Version 4 writes lengths in one byte where they are small."),
-            ("both have the same", "Count the bytes of the lengths of arrays and texts."),
-        ),
-        1,
-    ),
-    "18.c": Guess(
-        "Broker 3 asks to leave. The request comes late, when broker 3 runs again. What does a controller of 2.0 do?",
-        (
-            ("it drops it: the request is older than the process", "How can it know? Look for a number in the bytes."),
-            (
-                "it takes broker 3 out of every ISR",
-                "Version 1 says `3` and no more: it fits every process of broker 3.",
-            ),
-            ("it answers with an error, and broker 3 asks again", "The process that had asked is gone."),
-        ),
-        1,
-    ),
-    "18.d": Guess(
-        "A record with a header is on a broker of 2.4. A client of 0.10, which knows no headers, reads it. What comes?",
-        (
-            ("the record without its header", "The broker converts it to the old format for this client."),
-            ("an error: the client is too old", "Fetch version 3 is still among the broker's versions."),
-            ("the batch as it is on the disk", "The client could not read it, and the broker knows that."),
-        ),
-        0,
-    ),
-}
+GUESSES = guesses("18")

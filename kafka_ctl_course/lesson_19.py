@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 from kafka_ctl_course.script_options import BROKERS, LIST, ZOOKEEPER, options
 
@@ -310,46 +311,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "19.a": Guess(
-        "The only server in bootstrap.servers is stopped while a producer writes. What happens to its records?",
-        (
-            ("they wait until it is back", "That would be so if it passed them on. Does it?"),
-            ("they are written", "The producer has asked it once, and knows the leaders since."),
-            ("the producer ends with an error", "It does, if it is started after the server has gone."),
-        ),
-        1,
-    ),
-    "19.b": Guess(
-        "A client reaches the address in `bootstrap.servers`. The broker there advertises another address, which the "
-        "client cannot reach. What does the client report?",
-        (
-            (
-                "connection refused, at once",
-                "The first connection worked. The next ones fail, and the client tries on.",
-            ),
-            ("it cannot get metadata, after a time-out", "It had the metadata, and went to the address in there."),
-            ("nothing: it goes on with the bootstrap address", "That address is for the first question only."),
-        ),
-        1,
-    ),
-    "19.c": Guess(
-        "Brokers 1, 2, 3; a broker without an id got 1001; one was configured as 7. Two more come without ids. Theirs?",
-        (
-            ("1002 and 1003", "ZooKeeper counts what it has given out; 7 was not given out by it."),
-            ("8 and 9", "Nothing looks for the highest id."),
-            ("4 and 5", "Nothing looks for gaps."),
-            ("1001 again, then 1002", "The counter does not know which brokers are alive."),
-        ),
-        0,
-    ),
-    "19.d": Guess(
-        "A broker's disks are moved to a machine whose configuration has another broker.id. Which id wins?",
-        (
-            ("the configuration's", "Then the replicas on the disks would belong to a broker that does not exist."),
-            ("the disks'", "So it is where the configuration says nothing."),
-            ("none: the broker does not start", "Two sources disagree, so it stops and says which."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("19")

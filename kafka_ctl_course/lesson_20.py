@@ -5,11 +5,12 @@ from __future__ import annotations
 from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.hand_requests import fetch_body
 from kafka_ctl_course.quiet import opening
 
@@ -196,45 +197,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "20.a": Guess(
-        "A leader appends your batch and later gives it to a consumer. Which of its bytes has the leader changed?",
-        (
-            ("none", "Two batches cannot both have offset 0."),
-            ("base offset and leader epoch", "The checksum does not cover these two, so it stays right."),
-            ("these two, and the checksum", "The checksum begins behind them: it would cost time to compute it again."),
-            ("all: it is written again", "The broker would have to unpack every record. It reads the header only."),
-        ),
-        1,
-    ),
-    "20.b": Guess(
-        "A follower fetches 1,000 partitions in a fetch session, and nothing happens. How long is its next request?",
-        (
-            ("about 24,000 bytes", "So it was before 1.1.0: 24 bytes for each partition, again and again."),
-            ("about 4,000 bytes: only the numbers", "Both sides know the numbers, too."),
-            ("less than 100 bytes", "It names nothing: the session has all of it."),
-        ),
-        2,
-    ),
-    "20.c": Guess(
-        "A follower, a consumer and a `read_committed` consumer wait for records. A producer writes one in a "
-        "transaction. Who is answered at once?",
-        (
-            ("all three", "Two of them must not see a record that might be lost."),
-            ("the follower", "It waits for an append. Without its copy the high watermark cannot rise."),
-            ("follower and consumer", "The consumer waits for the high watermark: the follower has no copy yet."),
-            ("none of them before the commit", "Then the record would have no copy before the commit."),
-        ),
-        1,
-    ),
-    "20.d": Guess(
-        "A transaction is open since offset 0. Another producer, without transactions, writes record 1. Does a "
-        "`read_committed` consumer get record 1?",
-        (
-            ("yes: it belongs to no transaction", "Order matters: it would get record 0 after record 1."),
-            ("no", "It reads up to the last stable offset, and that is 0."),
-            ("yes, and record 0 later", "A consumer reads a partition in order."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("20")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.operate import Operate, Remark, down
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import LogDirView
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Crashes and disks"
@@ -179,45 +180,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "21.a": Guess(
-        "A broker with 1 GiB that was not flushed is killed with `kill -9` and started again. What does it do first?",
-        (
-            ("it fetches the gigabyte from the new leaders", "Its own disk has it: only its end is uncertain."),
-            ("it reads the gigabyte on its own disk again", "It checks each batch, and cuts off what is damaged."),
-            ("nothing: the records are in the log", "It cannot know that without the marker of a clean shutdown."),
-        ),
-        1,
-    ),
-    "21.b": Guess(
-        "The script is repaired: it looks for `kafka` instead of `kafka.Kafka`. What can go wrong?",
-        (
-            (
-                "nothing: that name comes early in the line",
-                "The broker is found. What else has that folder in its line?",
-            ),
-            ("it still does not find the broker", "The class path begins early, with the folder of Kafka."),
-            ("it also stops ZooKeeper, if that runs from Kafka's folder", "Its class path is the same."),
-        ),
-        2,
-    ),
-    "21.c": Guess(
-        "The disk of /d0 fails on a broker of Kafka 2.0; /d1 is well. What stops?",
-        (
-            ("the broker", "So it was before 1.0. Then a broker with ten disks ended with the first."),
-            ("the copies in /d0", "They go offline, and other brokers lead. The copies in /d1 stay."),
-            ("every partition that this broker leads", "Those in /d1 can be read and written as before."),
-            ("nothing, until a client reads /d0", "The first failed write or read marks the directory."),
-        ),
-        1,
-    ),
-    "21.d": Guess(
-        "A copy moves from /d0 to /d1 within its broker, which leads it. Who is asked, and what does the ISR do?",
-        (
-            ("the controller; the copy leaves the ISR for a time", "The controller learns nothing of it."),
-            ("the broker itself; the ISR does not change", "The old copy serves until the new one has caught up."),
-            ("the broker itself; another replica leads meanwhile", "No leader changes: the old copy is still there."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("21")

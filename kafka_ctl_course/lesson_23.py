@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import product
 
 from kafka_ctl.brokers.states import RUNNING
-from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.before_the_controller import EarlyCluster, can_become_leader
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Counts = tuple[int, int, int]
@@ -171,32 +172,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "23.a": Guess(
-        "The leader of a partition with three replicas dies. How many brokers try to become its leader?",
-        (
-            ("one: the next in the ISR", "No other process decides it: both replicas that are left see the same."),
-            ("two", "Both have a watch on the leader's znode, and both are in the ISR."),
-            ("all brokers of the cluster", "Brokers without a replica do not watch this znode."),
-        ),
-        1,
-    ),
-    "23.b": Guess(
-        "100 brokers, one new partition on three of them. How many brokers are notified?",
-        (
-            ("3", "How would ZooKeeper know which three? The watch is on the list of all partitions."),
-            ("1", "That is true with a controller."),
-            ("100", "Each watches the list, reads it again, and reads the assignment."),
-        ),
-        2,
-    ),
-    "23.c": Guess(
-        "A leader is cut off from ZooKeeper, and from nothing else. What does it do?",
-        (
-            ("it stops leading when its session times out", "ZooKeeper ends the session. Who would inform the broker?"),
-            ("it goes on", "It cannot know that its znode is gone."),
-            ("it asks the other brokers", "There was no request for that."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("23")

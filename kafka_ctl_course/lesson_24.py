@@ -7,17 +7,17 @@ from typing import ClassVar
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
+from kafka_ctl.exercises.exercise import Exercise, Verdict, plain
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.kraft import KRAFT
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "From ZooKeeper to KRaft"
 OPENING = opening(4)
-TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 SIX = ("KAFKA-6082", "KAFKA-1211", "KAFKA-7235a", "KAFKA-3670", "KAFKA-9089", "KAFKA-7482")
 STATE = "/brokers/topics/orders/partitions/0/state"
 STEPS = 200
@@ -269,34 +269,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "24.a": Guess(
-        "KRaft with its defaults: a broker is killed. After how long do its partitions have leaders again?",
-        (
-            ("about 1 s", "That is the election of a controller. Here a broker has died."),
-            ("about 9 s", "The session timeout of brokers: no process knows earlier that it is dead."),
-            ("at once", "Its death has to be noticed. By what?"),
-            ("about 18 s", "That is ZooKeeper's session timeout since 2.5."),
-        ),
-        1,
-    ),
-    "24.b": Guess(
-        "The museum has 27 bugs. How many cannot happen with KRaft, because their mechanism is gone?",
-        (
-            ("all: ZooKeeper is gone", "Some of them never touched ZooKeeper."),
-            ("about two thirds", "Those that needed a second copy, or a request of the controller."),
-            ("about a quarter", "Count the bugs that need two copies of one fact."),
-            ("none: bugs are bugs", "A bug needs a mechanism that can go wrong."),
-        ),
-        1,
-    ),
-    "24.c": Guess(
-        "For a minute the active controller of KRaft is too busy to read heartbeats. What happens to healthy brokers?",
-        (
-            ("nothing", "They send in time. But who reads it?"),
-            ("they elect another controller", "Brokers elect no controller; the quorum of controllers does."),
-            ("they may be fenced", "A heartbeat that was not read counts as none; KAFKA-15019 is about that."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("24")

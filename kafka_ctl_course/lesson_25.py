@@ -14,10 +14,11 @@ from typing import ClassVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.answers import SECONDS
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl_course.guesses import guesses
 
 Row = tuple[str | int, ...]
 TITLE = "Large histories"
@@ -263,36 +264,4 @@ def without_leader(changes, end):
         why="The open interval is the one that hurts now, and the one that a query forgets first.",
     ),
 )
-GUESSES: dict[str, Guess] = {
-    "25.a": Guess(
-        "Intervals without a leader that were over within ten seconds are ...",
-        (
-            ("nine in ten, and most of the time is in them", "Many of them, and each is short."),
-            ("nine in ten, and a small part of the time is in them", "The rest of the time is in a few long ones."),
-            (
-                "half, and half of the time is in them",
-                "The session timeout is six seconds: more than half are shorter.",
-            ),
-        ),
-        1,
-    ),
-    "25.b": Guess(
-        "Every topic has three replicas, the rest is as before. What changes?",
-        (
-            ("the median, hardly the minutes", "Most intervals wait for the session timeout, with three replicas too."),
-            ("the minutes, hardly the median", "The long intervals are gone, and they were few."),
-            ("both", "The middle one of all intervals is a session timeout. Does it depend on replicas?"),
-            ("neither", "Which partitions wait until their only broker returns?"),
-        ),
-        1,
-    ),
-    "25.c": Guess(
-        "From twelve clusters, which number is known more exactly?",
-        (
-            ("the median interval", "Most intervals are alike, so the middle one hardly moves."),
-            ("the minutes that a cluster loses", "One long interval more or less changes it much."),
-            ("both alike", "One of them depends on a few rare events."),
-        ),
-        0,
-    ),
-}
+GUESSES = guesses("25")

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 from kafka_ctl.brokers.purgatory import PURGE_INTERVAL
 from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable, plain
+from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable, plain
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Timing wheel and purgatory"
@@ -269,44 +270,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "26.a": Guess(
-        "A request may wait 30 s and is answered after 3 ms. How often is its timer touched?",
-        (
-            ("twice", "Put in, and taken out."),
-            ("3 times, once a millisecond", "No thread looks at every millisecond."),
-            ("4 times, once a level", "It would be, if it stayed to the end."),
-            ("30,000 times", "That is a clock that asks each timer. A wheel asks only buckets that expire."),
-        ),
-        0,
-    ),
-    "26.b": Guess(
-        "A wheel of 20 buckets, 1 ms each; the clock shows 0. Where does a timer of 20 ms go?",
-        (
-            ("bucket 0 of this wheel", "20 modulo 20 is 0. But that is the bucket of now."),
-            ("bucket 20 of this wheel", "The buckets are 0 to 19."),
-            ("bucket 1 of a second wheel", "This wheel reaches 19 ms; the next one has buckets of 20 ms."),
-            ("bucket 0 of a second wheel", "That one begins at 0, and its time is the whole first wheel."),
-        ),
-        2,
-    ),
-    "26.c": Guess(
-        "With buckets of 100 ms instead of 1 ms, when do timers run?",
-        (
-            ("late, by up to 99 ms", "Other timers are late. When does a bucket expire, at its end?"),
-            ("early, by up to 99 ms", "A bucket expires at its beginning, with all that is in it."),
-            ("in time", "A bucket has one moment of expiration for all its tasks."),
-        ),
-        1,
-    ),
-    "26.d": Guess(
-        "PurgatorySize is 8,964 and no request waits. What is it?",
-        (
-            ("a leak", "So people report it. Does the number stay below some limit?"),
-            ("8,964 clients that wait", "That is what the name suggests. There is another gauge for those."),
-            ("completed requests on other lists", "Each list is cleaned when a thread goes through it."),
-            ("a broken gauge", "It counts what it says: the length of all watch lists."),
-        ),
-        2,
-    ),
-}
+GUESSES = guesses("26")

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, failed, not_callable, returned_none
+from kafka_ctl.exercises.answers import UnknownObject
+from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable, returned_none
 from kafka_ctl.incidents.incident import Incident, Score, on_call
+from kafka_ctl_course.guesses import guesses
 
 TITLE = "On call"
 LIVING, FROM_LOGS = 19, 14
@@ -47,7 +49,9 @@ class Solve(Exercise):
         if not isinstance(found, tuple | list) or len(found) != 2:
             return Verdict(False, f"{short(found)} is not a cause and a component, such as ('broker-down', 3).")
         try:
-            score = incident.answer(*found)
+            score = incident.answer(
+                *(str(each if isinstance(each, str | int) else UnknownObject(each)) for each in found)
+            )
         except KafkaCtlError as error:
             return Verdict(False, f"Your answer cannot be scored: {error}")
         if problem := _problem(score):
@@ -118,32 +122,4 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "27.a": Guess(
-        "A colleague says: a broker was restarted this evening. Is that the cause?",
-        (
-            ("yes: something changed, and then it broke", "Other things changed, too. Did the symptom begin then?"),
-            ("no: restarts do no harm", "Some do; lesson 15 has one."),
-            ("it depends on when the symptom began", "Compare the times in the logs before you follow a story."),
-        ),
-        2,
-    ),
-    "27.b": Guess(
-        "The broker is missing in /brokers/ids, its process runs, and its log has no line since then. What is it?",
-        (
-            ("it is cut off from ZooKeeper", "Then its ZooKeeper client would write that the session timed out."),
-            ("it stands still", "It cannot write that it does nothing; its session expired meanwhile."),
-            ("it was killed", "Then there would be no process."),
-        ),
-        1,
-    ),
-    "27.c": Guess(
-        "The session timeout is 6 s. A process stands still for 3 s. What do clients notice?",
-        (
-            ("another leader is elected", "The session has not expired, so no broker learns of the pause."),
-            ("answers come late, and nothing else", "ZooKeeper hears from the process again before the timeout."),
-            ("nothing", "The leader cannot answer while it stands still."),
-        ),
-        1,
-    ),
-}
+GUESSES = guesses("27")

@@ -550,14 +550,10 @@ class WheelDrawing:
 
     def text(self, now: WheelState) -> str:
         """The picture for who cannot see it."""
-        text = f"{_count(len(now.where), 'task')} in {_count(now.levels, 'level')}; delay queue: "
+        text = f"{_many(len(now.where), 'task', 'tasks')} in {_many(now.levels, 'level', 'levels')}; delay queue: "
         queued = [f"{where.expires:,} (level {where.level})" for where in sorted(now.queue, key=_soonest)]
         text += (", ".join(queued[:4]) or "empty") + (f" and {len(queued) - 4} more" if len(queued) > 4 else "") + "."
         return f"{text} Watched {now.watched:,}, delayed {len(now.where):,}." if self.keys else text
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _short_name(operation: DelayedOperation) -> str:

@@ -79,6 +79,10 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (with_the_gone, "it is gone, its last move was to NonExistent"),
         (by_leader, "the last that happened to it is"),
         (lambda records: {}, "your answer does not have alone-0"),
+        (
+            lambda records: {(r.topic, 0): r.target for r in records},
+            "('alone', 0) is a pair; name the partition as text",
+        ),
         (lambda records: [], "a dictionary is expected"),
         (lambda records: records["orders"], "raised TypeError"),
     ],

@@ -131,6 +131,10 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (configured("true")[:1], 'Kafka reads each value as text, here "true" with its quotes.'),
         (configured('"false"'), "it does not allow unclean elections"),
         (
+            [each.replace("enable", "enabled") for each in configured('"true"')],
+            "The topic has unclean.leader.election.enabled, and not the setting that allows unclean elections.",
+        ),
+        (
             lambda lab: lab.alter_config("topics", "orders", {KEY: "true"}),
             "The topic now allows unclean elections, and",
         ),

@@ -45,6 +45,12 @@ def in_sync(lab: Any, broker: int, partition: Any) -> bool:
     return any(r != broker and lab.brokers[r].state == "running" for r in partition.isr)
 
 
+def whole_or_reduced(lab: Any, broker: int) -> bool:
+    """Two members of the ISR, or the one that is left while the other is down."""
+    downs = any(lab.brokers[r].state == "down" for p in lab.partitions() for r in p.replicas)
+    return all(lab.brokers[r].state == "running" and (downs or len(p.isr) > 1) for p in lab.partitions() for r in p.isr)
+
+
 def first_partition(lab: Any, broker: int) -> bool:
     return in_sync(lab, broker, lab.partitions()[0])
 
@@ -81,6 +87,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (others_run_for_a_second, "depends on what it missed"),
         (in_metadata, "metadata may be 7.5 s old"),
         (two_in_isr, "ZooKeeper learns that only when the session ends"),
+        (whole_or_reduced, "Broker 2 did not run and was not in the ISR (1,)"),
         (first_partition, 'follower has just died": you stopped broker 1, and payments-0 went Offline'),
         (some_partition, "payments-0 went Offline. Broker 3 was in the ISR (1, 3) but did not run"),
         (returns_too_early, "Broker 3 was in the ISR (1, 3) but did not run"),

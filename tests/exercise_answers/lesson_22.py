@@ -37,7 +37,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (falsy, "('orders', 1)"),
         (lambda records: set(), "found no leader: theirs is None"),
         (lambda records: {("netflow", 0)}, "netflow-1 is missing"),
-        (lambda records: never_led(records) | {("other", 9)}, "has a leader by its last line"),
-        (lambda records: "netflow", "A set of pairs is asked for, such as"),
+        (lambda records: never_led(records) | {("other", 9)}, "No election of ('other', 9) is among the records"),
+        (lambda records: {("netflow", str(n)) for n in range(3)}, "such as {('orders', 0)}: a name and a number"),
+        (lambda records: "netflow", "you return 'netflow'. A set of pairs is asked for, such as"),
     ]
 }

@@ -47,6 +47,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda incident: ("cut-connection", 101), "You say cut-connection, 101. The cause is right"),
         (lambda incident: ("cut-connection", "users"), "You say cut-connection, users. The cause is right"),
         (lambda incident: (incident.lab.heal(), ("cut-connection", 102))[1], "logs and tables only"),
+        (lambda incident: ("cut-connection", incident.lab), "unknown component 'an object of the type Console'"),
     ],
     "27.3": [
         (on_call(7), "has no answer yet"),

@@ -15,10 +15,10 @@ from tools import notebooks
 NUMBER = re.compile(r"(?<![\w.,/#-])(\d+(?:,\d{3})*(?:\.\d+)?)(?![\w.,]*\d)")
 NO_QUANTITY = re.compile(
     r"`[^`]*`|\]\([^)]*\)|^## .*|KAFKA-\d+|Kafka \**\d\S*|lessons? [\d, and]+|\*\*\d\."
-    r"|\b0\.\d+\.\d+\b|\b(0\.10|0\.9|[123]\.\d)\b",
+    r"|\b\d+ min\.\*|\b0\.\d+\.\d+\b|\b(0\.10|0\.9|[123]\.\d)\b",
     re.MULTILINE,
 )
-"""Code, links, headings, tickets, releases, and numbers of exercises and lessons."""
+"""Code, links, headings, tickets, releases, numbers of exercises and lessons, and the minutes of an exercise."""
 SMALL = 6
 """Below it numbers are ids and counts of a few things, which are in every story."""
 STORY = re.compile(r"^lab |\n|config=|run_for|create_topic|produce ")
@@ -54,11 +54,10 @@ def texts(number: str) -> Iterator[tuple[str, str]]:
 def computed(number: str) -> set[float]:
     """Every number in the code and the stories of the exercises, and in what the lesson runs and shows."""
     found: list[str] = []
-    for path in (ROOT / "kafka_ctl_course").glob("*.py"):
-        if path.stem in (f"lesson_{number}", "rolling_restart"):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.Constant) and (not isinstance(node.value, str) or STORY.search(node.value)):
-                    found.append(str(node.value))
+    code = (ROOT / f"kafka_ctl_course/lesson_{number}.py").read_text("utf-8")
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Constant) and (not isinstance(node.value, str) or STORY.search(node.value)):
+            found.append(str(node.value))
     (path,) = notebooks.NOTEBOOKS.glob(f"{number}-*.ipynb")
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":

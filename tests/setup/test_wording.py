@@ -14,7 +14,9 @@ import pytest
 from tables import pairs, tabled, text
 from tree import texts
 
+from kafka_ctl.exercises.exercise import Guess
 from kafka_ctl.paths import ROOT
+from kafka_ctl_course import GUESSES
 
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
@@ -139,6 +141,9 @@ def course_texts() -> Iterator[tuple[str, str]]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield f"{path.stem}:{node.lineno}", CODE.sub("`", node.value)
+    for name, guess in GUESSES.items():
+        options = [text for option in guess.options for text in option] if isinstance(guess, Guess) else []
+        yield from ((name, CODE.sub("`", text)) for text in (guess.question, *options))
 
 
 @pytest.mark.parametrize(("pattern", "instead"), PLAIN)
