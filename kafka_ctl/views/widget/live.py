@@ -331,10 +331,10 @@ class Live(Widget):
     def _explain(self, frame: int) -> None:
         """Answer "why?", and once more when it is known which lines ran: that takes a replay."""
         from kafka_ctl.views.explain.source import lines_of
-        from kafka_ctl.views.explain.why import explanations
+        from kafka_ctl.views.explain.why import Explainer
 
-        seqs = self.live_film.frames[frame]["seqs"]
-        for answer in explanations(self.lab.trace, seqs, self.lab.generation, lines_of(self.lab)):
+        explainer = Explainer(self.lab.trace, self.lab.generation, lines_of(self.lab))
+        for answer in explainer.explanations(self.live_film.frames[frame]["seqs"]):
             self.send({"do": "why", "frame": frame, "why": answer})
 
     # What is sent to the browser

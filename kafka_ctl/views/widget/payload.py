@@ -19,7 +19,7 @@ from kafka_ctl.kafka_log.write import KafkaLogs
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.dot import FAMILY, printable
 from kafka_ctl.views.explain.source import Lines
-from kafka_ctl.views.explain.why import is_offered, whys
+from kafka_ctl.views.explain.why import Explainer, is_offered
 from kafka_ctl.views.frames import Film, Frame, PartState, Token
 from kafka_ctl.views.legend import PREFIX
 from kafka_ctl.views.palette import GLYPHS, css
@@ -303,21 +303,18 @@ def with_log(films: Sequence[Film], records: Sequence[Record], options: Data) ->
 
 
 def answered(films: Sequence[Film], records: Sequence[Record], options: Data, lines: Lines | None = None) -> Data:
-    """The data of `with_log` with all answers in it, for a page without a program that could be asked.
-
-    The answers are `whys` by frame, and each of the `sources` once.
-    """
+    """The data of `with_log` with all answers in it, for a page without a program that could be asked."""
     data = with_log(films, records, options)
     if not data.get("asks") or not isinstance(records, Recorder):
         return data
+    return data | all_answers(films, [Explainer(records, Generation(options["generation"]), lines)])
+
+
+def all_answers(films: Sequence[Film], runs: Sequence[Explainer]) -> Data:
+    """The answers as `whys` by frame, of two runs by frame and run; each of the `sources` once."""
     sources: dict[str, int] = {}
-    steps = [frame.seqs for frame in films[0].frames]
-    found = numbered(whys(records, steps, Generation(options["generation"]), lines), sources)
-    return data | {"whys": found, "sources": [json.loads(text) for text in sources]}
-
-
-def numbered(answers: list[Data | None], sources: dict[str, int]) -> list[Data | None]:
-    """These answers with the numbers of their sources, each of which is kept once."""
-    for answer in filter(None, answers):
+    found = [run.whys([frame.seqs for frame in film.frames]) for run, film in zip(runs, films, strict=False)]
+    for answer in (answer for own in found for answer in own if answer):
         answer["sources"] = [sources.setdefault(json.dumps(one), len(sources)) for one in answer["sources"]]
-    return answers
+    every = found[0] if len(found) == 1 else [list(pair) for pair in zip(*found, strict=True)]
+    return {"whys": every, "sources": [json.loads(text) for text in sources]}
