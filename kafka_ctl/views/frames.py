@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.scene import Point, Scene, point_at
-from kafka_ctl.views.steps import Step, lesson, steps, supergraph
+from kafka_ctl.views.steps import Step, lesson, newsworthy, steps, supergraph
 
 THEMES = ("auto", "light", "dark")
 GIVEN = 3
@@ -163,7 +163,7 @@ class Frame:
         return " ".join(filter(None, (self.caption, self.picture.differs, self.picture.summary)))
 
 
-class View(Protocol):
+class View:
     """One way to draw a cluster, made from the union model of all records, the records and the steps.
 
     A picture may leave out looks that are as in the last picture of the same model.
@@ -171,10 +171,19 @@ class View(Protocol):
 
     title: str
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool: ...
-    def scene(self) -> Scene: ...
-    def picture(self, model: ClusterModel, step: Step | None) -> Picture: ...
+    @classmethod
+    def is_relevant(cls, record: Record) -> bool:
+        """True if a record makes a step of this view."""
+        return newsworthy(record)
+
+    @cached_property
+    def scene(self) -> Scene:
+        """All that is ever drawn."""
+        raise NotImplementedError
+
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
+        """The looks after a step, or before the first one."""
+        raise NotImplementedError
 
 
 VIEWS = {
@@ -283,7 +292,7 @@ class FilmBuilder:
         of_logs = bool(records) and not any(record.kind == "zk" for record in records)
         self.model, self.shown = ClusterModel(of_logs=of_logs).apply_all(records[:first]), dict[str, PartState]()
         self.detail: Mapping[tuple[int, str], str] = {}
-        self.film = Film(view, drawing.title, drawing.scene())
+        self.film = Film(view, drawing.title, drawing.scene)
         opening = "The state before the first step." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
         self.film.frames.append(Frame(0, "start", time, opening, self.changed(None)))
@@ -349,11 +358,6 @@ def view_class(view: str) -> Any:
         raise UnknownName("view", view, VIEWS)
     module, _, name = VIEWS[view].partition(":")
     return getattr(import_module(module), name)
-
-
-def frames(records: Sequence[Record], view: str = "cluster", limit: int = 400) -> list[Frame]:
-    """The frames of these records in one view: see `film`."""
-    return film(records, view, limit=limit).frames
 
 
 Where = str | int | Callable[[Record], bool]

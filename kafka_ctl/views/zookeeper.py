@@ -8,6 +8,7 @@ states of its partitions are left out; many states of one topic become one node.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.trace import details
@@ -15,7 +16,7 @@ from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import ZNode
 from kafka_ctl.views.captions import READS
-from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
+from kafka_ctl.views.frames import PartState, Picture, Token, View, pill_width
 from kafka_ctl.views.gauges import Leaderless, seconds
 from kafka_ctl.views.legend import ZOOKEEPER, add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Text, box, shorten, stroke
@@ -33,7 +34,7 @@ QUIET = ("/cluster", "/config", "/latest_producer_id_block")
 """Trees that hold no news for the controller."""
 
 
-class ZooKeeperView:
+class ZooKeeperView(View):
     """Draws the tree and, at its right, the brokers whose sessions hold the ephemeral znodes."""
 
     title = "ZooKeeper"
@@ -53,11 +54,10 @@ class ZooKeeperView:
         self.nodes = self._nodes()
         self.brokers = sorted(supergraph.brokers)
         self.leaderless = Leaderless()
-        self._scene: Scene | None = None
         self._boxes: dict[str, Box] = {}
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool:
+    @classmethod
+    def is_relevant(cls, record: Record) -> bool:
         if record.kind == "zk":
             return record.action not in READS and record.error in (None, "BADVERSION")
         return record.kind in ("watch", "fault", "violation")
@@ -97,24 +97,21 @@ class ZooKeeperView:
     def _depth(self, name: str) -> int:
         return 0 if name == "/" else 1 + self._depth(self.nodes[name])
 
+    @cached_property
     def scene(self) -> Scene:
         """The tree as indented lines, and at its right the brokers, spread over the same height."""
-        if self._scene is None:
-            apart = max(BROKER + 28, ROW * len(self.nodes) / max(len(self.brokers), 1))
-            height = 8 + max(ROW * len(self.nodes), apart * len(self.brokers))
-            self._scene = Scene(WIDTH, height)
-            for row, name in enumerate(self.nodes):
-                self._boxes[name] = self._box(row, name)
-            self._scene.add(*(self._guide(name, above) for name, above in self.nodes.items() if above))
-            sides = {
-                broker: Box(SESSIONS, 6 + apart * n, WIDTH - SESSIONS - 4, BROKER)
-                for n, broker in enumerate(self.brokers)
-            }
-            self._scene.add(*(self._held(name, sides[broker], broker) for name, broker in self._owned()))
-            self._scene.add(*(self._znode(name) for name in self.nodes))
-            self._scene.add(*(_session(broker, where) for broker, where in sides.items()))
-            add_legend(self._scene, ZOOKEEPER)
-        return self._scene
+        apart = max(BROKER + 28, ROW * len(self.nodes) / max(len(self.brokers), 1))
+        scene = Scene(WIDTH, 8 + max(ROW * len(self.nodes), apart * len(self.brokers)))
+        for row, name in enumerate(self.nodes):
+            self._boxes[name] = self._box(row, name)
+        scene.add(*(self._guide(name, above) for name, above in self.nodes.items() if above))
+        places = (Box(SESSIONS, 6 + apart * n, WIDTH - SESSIONS - 4, BROKER) for n in range(len(self.brokers)))
+        sides = dict(zip(self.brokers, places, strict=True))
+        scene.add(*(self._held(name, sides[broker], broker) for name, broker in self._owned()))
+        scene.add(*(self._znode(name) for name in self.nodes))
+        scene.add(*(_session(broker, where) for broker, where in sides.items()))
+        add_legend(scene, ZOOKEEPER)
+        return scene
 
     def _box(self, row: int, name: str) -> Box:
         left = 4 + INDENT * self._depth(name)
@@ -201,11 +198,11 @@ class ZooKeeperView:
             broker, name = number_of(record.actor), self.node(record.path or "")
             if name not in self.nodes:
                 name = parent_of(name)
-            if broker is None or f"znode:{name}" not in self.scene().parts or not record.path:
+            if broker is None or f"znode:{name}" not in self.scene.parts or not record.path:
                 continue
             away = record.kind == "watch"
             styles = "parcel " + ("watch" if away else "write" if record.error is None else "refused")
-            side = self.scene().parts.get(f"session:{broker}")
+            side = self.scene.parts.get(f"session:{broker}")
             if side is None:
                 continue
             ends = (

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
+from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.cluster.travel import (
     STREET,
@@ -28,13 +29,22 @@ from kafka_ctl.views.cluster.travel import (
     znode_of,
 )
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
-from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.frames import PartState, Picture, View
 from kafka_ctl.views.gauges import Leaderless, seconds
 from kafka_ctl.views.legend import COUNTED, MARKS, REPLICAS, add_legend
 from kafka_ctl.views.palette import graph_attributes
 from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Text, box, shorten
-from kafka_ctl.views.status import GLYPHS, Differences, broker_state, replica_state, role, session_state, summary
-from kafka_ctl.views.steps import Step, newsworthy
+from kafka_ctl.views.status import (
+    GLYPHS,
+    Differences,
+    broker_state,
+    named_controller,
+    replica_state,
+    role,
+    session_state,
+    summary,
+)
+from kafka_ctl.views.steps import Step
 
 NOT_KNOWN = "(not in the logs)"
 ZNODES = {
@@ -152,8 +162,8 @@ class Layout:
             if part:
                 yield from _chip(part, chip, text, self.has_roles)
 
-    def digraph(self, looks: Mapping[str, PartState] | None = None) -> Digraph:
-        """The union of all frames as a graph; with a frame's looks, its texts and colours instead of placeholders."""
+    def digraph(self, looks: Mapping[str, PartState]) -> Digraph:
+        """The parts as a graph, with the texts and colours of a picture."""
         graph = Digraph(
             "cluster",
             graph_attr=GRAPH | {"nodesep": "0.14", "ranksep": "0.09", "fontname": FONT},
@@ -162,8 +172,8 @@ class Layout:
         )
         with graph.subgraph(name="cluster_zookeeper") as ensemble:
             ensemble.attr(id="zookeeper", label="ZooKeeper", labeljust="l", fontsize="12", margin="10")
-            for number, (path, name) in enumerate(ZNODES.items()):
-                look = _node(f"znode:{path}", f"{name}\nx", looks)
+            for number, path in enumerate(ZNODES):
+                look = _node(f"znode:{path}", looks)
                 ensemble.node(f"zk{number}", id=encode_id(f"znode:{path}"), width="2.0", height="0.5", **look)
             with ensemble.subgraph(graph_attr={"rank": "same"}) as row:
                 for number in range(1, len(ZNODES)):
@@ -174,15 +184,15 @@ class Layout:
         self._sessions(graph, looks)
         return graph
 
-    def _broker(self, box: Digraph, broker: int, looks: Mapping[str, PartState] | None) -> None:
+    def _broker(self, box: Digraph, broker: int, looks: Mapping[str, PartState]) -> None:
         cell = self.cell / 72
         width = max(self.columns * (cell + 0.14), 1.95)
         box.attr(id=f"broker:{broker}", margin="8")
-        head = _node(f"head:{broker}", f"Broker {broker}\nx\nx\nx", looks)
+        head = _node(f"head:{broker}", looks)
         box.node(f"b{broker}", id=f"head:{broker}", width=f"{width:.2f}", height="0.86", **head)
         above = [f"b{broker}"] * self.columns
-        for place, (name, part, text) in enumerate(self._cells(broker)):
-            look = {"id": encode_id(part), **_node(part, text, looks)} if part else {"style": "invis"}
+        for place, (name, part, _) in enumerate(self._cells(broker)):
+            look = {"id": encode_id(part), **_node(part, looks)} if part else {"style": "invis"}
             box.node(name, width=f"{cell:.2f}", height=f"{(self.pitch - APART) / 72:.2f}", **look)
             box.edge(above[place % self.columns], name, style="invis", weight="100")
             above[place % self.columns] = name
@@ -199,13 +209,13 @@ class Layout:
                 cells.append((f"r{place}_{broker}", "", ""))
         return cells
 
-    def _sessions(self, graph: Digraph, looks: Mapping[str, PartState] | None) -> None:
+    def _sessions(self, graph: Digraph, looks: Mapping[str, PartState]) -> None:
         """Lines from ZooKeeper to the first row of brokers; unseen edges hold the rest in place."""
         first, last = self.brokers[:ROW], len(ZNODES) - 1
         above = [round(place * last / max(len(first) - 1, 1)) for place in range(len(first))]
         for znode, broker in zip(above, first, strict=True):
             ends = {"ltail": "cluster_zookeeper", "lhead": f"cluster_{broker}"}
-            if looks is not None and "gone" in looks[f"session:{broker}"].styles:
+            if "gone" in looks[f"session:{broker}"].styles:
                 ends["style"] = "invis"
             graph.edge(f"zk{znode}", f"b{broker}", id=f"session:{broker}", minlen="9", **ends)
         for znode in range(len(ZNODES)):
@@ -216,14 +226,13 @@ class Layout:
             graph.edge(f"b{self.brokers[place]}", f"b{broker}", style="invis", minlen=str(self.rows + 3))
 
 
-def _node(part: str, placeholder: str, looks: Mapping[str, PartState] | None) -> dict[str, str]:
-    """Label and colours of a part in a frame; without a frame, a label of the same size."""
-    look = (looks or {}).get(part)
-    if look is None:
-        return {"label": label(placeholder)} if looks is None else {"style": "invis"}
-    below = (looks or {}).get(f"role:{part.removeprefix('replica:')}")
+def _node(part: str, looks: Mapping[str, PartState]) -> dict[str, str]:
+    """Label and colours of a part in a picture."""
+    if (look := looks.get(part)) is None:
+        return {"style": "invis"}
+    below = looks.get(f"role:{part.removeprefix('replica:')}")
     texts = [*look.texts, *(below.texts if below is not None else ())]
-    return {"label": label("\n".join(filter(None, texts)) or placeholder), **graph_attributes(look.styles)}
+    return {"label": label("\n".join(filter(None, texts))), **graph_attributes(look.styles)}
 
 
 ENSEMBLE, LABELLED = Box(EDGE, 4.0, 0.0, 52.0), 84.0
@@ -244,7 +253,7 @@ class Chip(NamedTuple):
     preferred: Point
 
 
-class ClusterView:
+class ClusterView(View):
     """Draws models; with more than `counted_above` partitions it counts them per broker."""
 
     title = "The cluster"
@@ -259,7 +268,6 @@ class ClusterView:
     ) -> None:
         self.supergraph = supergraph
         self.layout = Layout(supergraph, counted=len(supergraph.partitions) > counted_above)
-        self.drawn = self._scene()
         self.differences = Differences()
         self.waits, self.late = Waits(records), LateReplicas(generation)
         self._chips = {key: self._chip_parts(key) for key in self.layout.partitions}
@@ -281,20 +289,14 @@ class ClusterView:
         found: dict[int, Chip] = {}
         for broker in self.supergraph.members(key):
             name = replica_id(key, broker)
-            if (part := self.drawn.parts.get(name)) is not None:
+            if (part := self.scene.parts.get(name)) is not None:
                 (left, middle), width = (part.box.x, part.box.middle[1]), part.box.width
                 mark, line = (name.replace("replica:", other, 1) for other in ("differs:", "role:"))
                 found[broker] = Chip(name, mark, line, (left + 11, middle), (left + width - 9, middle + CHIP / 2))
         return found
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool:
-        return newsworthy(record)
-
+    @cached_property
     def scene(self) -> Scene:
-        return self.drawn
-
-    def _scene(self) -> Scene:
         layout = self.layout
         scene = Scene(*layout.size)
         scene.add(*layout.parts())
@@ -329,9 +331,9 @@ class ClusterView:
         else:
             self._partitions(model, records, now, lags, looks)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
-        travels = tokens(self.drawn, records, deposed)
-        travels = with_waits(self.drawn, travels, self.waits.at(model.seq), model.seq, now, records)
-        return Picture(looks, arranged(self.drawn, travels), summary(model), self.differences.text(), (), detail)
+        travels = tokens(self.scene, records, deposed)
+        travels = with_waits(self.scene, travels, self.waits.at(model.seq), model.seq, now, records)
+        return Picture(looks, arranged(self.scene, travels), summary(model), self.differences.text(), (), detail)
 
     def _partitions(
         self,
@@ -387,7 +389,7 @@ class ClusterView:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
                 line = "wire session" if whole and not model.zookeeper_down else "wire session broken"
             looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""))
-        head = self.drawn.parts.get(f"head:{model.controller}")
+        head = self.scene.parts.get(f"head:{model.controller}")
         at = (head.box.x + head.box.width - 15, head.box.y + 44) if head else None
         looks["crown"] = PartState("crown" if at else "crown gone", at=at)
 
@@ -397,8 +399,7 @@ class ClusterView:
         last = next((r for r in reversed(touched) if r.kind == "zk" and znode_of(r.path) == "state"), None)
         states = 0 if last else len([path for path in model.znodes if path.endswith("/state")])
         here = sorted(b.id for b in model.brokers.values() if b.registered)
-        there = model.znodes.get("/controller")
-        named = controller_of(there.data) if there else None
+        named = named_controller(model)
         acts = "" if named == model.controller else ", not acting"
         texts = {
             "/controller": f"broker {named}{acts}" if named is not None else "(no broker)",

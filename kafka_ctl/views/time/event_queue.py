@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from kafka_ctl.table import short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.frames import PartState, Picture, View
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, halves, shorten
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import Step, newsworthy
@@ -73,7 +74,7 @@ LINE = 33.0
 """Pixels of a line of the context, below the queues."""
 
 
-class EventQueueView:
+class EventQueueView(View):
     """Draws one row for each controller; events glide through it."""
 
     title = "Event queues"
@@ -83,12 +84,13 @@ class EventQueueView:
         self.events = {r.seq: r for r in records if _is(r, "queued")}
         self.place = {f"controller-{broker}": HEAD + ROW * row for row, broker in enumerate(self.brokers)}
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool:
+    @classmethod
+    def is_relevant(cls, record: Record) -> bool:
         if record.kind == "event":
             return record.target in ("queued", "started", "dropped") or newsworthy(record)
         return record.kind in ("fault", "violation") or (record.kind == "controller" and newsworthy(record))
 
+    @cached_property
     def scene(self) -> Scene:
         """Names, places and every event that ever waits."""
         width = NAME + PLACES * (SLOT + GAP) + 8

@@ -216,13 +216,10 @@ class Watching(Widget):
     def __init__(self, trace: Recorder, first: int, views: tuple[str, ...] = ("cluster",)) -> None:
         self._lock = Lock()
         self.live_film, self.views = LiveFilm(trace, trace.generation, first), list(views)
-        super().__init__(film=self._all(), index=self._length() - 1)
+        super().__init__(film=self._all(), index=len(self.live_film.frames) - 1)
 
     def _all(self) -> dict[str, object]:
         return self.live_film.film_data(self.views) | {"asks": False}
-
-    def _length(self) -> int:
-        return len(self.live_film.frames)
 
     @property
     def builder(self) -> Film:
@@ -235,14 +232,14 @@ class Watching(Widget):
             self._refresh()
 
     def _refresh(self) -> None:
-        last, before = self._length() - 1, self.live_film.place
+        last, before = len(self) - 1, self.live_film.place
         self.live_film.read(MOST_STEPS)
         if self.live_film.place == before:
             return
         if self.live_film.too_long:
             self.live_film.forget()
-        if self._length() - 1 != last:
-            at = self._length() - 1 if self.index == last else min(self.index, self._length() - 1)
+        end = len(self.live_film.frames) - 1
+        if end != last:
             with self.hold_trait_notifications():
                 self.film = self._all()
-                self.index = at
+                self.index = end if self.index == last else min(self.index, end)

@@ -50,21 +50,21 @@ class Widget(anywidget.AnyWidget):
         super().__init__(**options)
         self.own = self.model_id or ""
 
-    def _length(self) -> int:
-        raise NotImplementedError
+    def __len__(self) -> int:
+        return len(self.film["frames"])
 
     def set_state(self, sync_data: Mapping[str, object]) -> None:
         """Set the traits that the page has changed; a step that is no longer there becomes the last one."""
         index = sync_data.get("index")
         if isinstance(index, int):
-            sync_data = {**sync_data, "index": min(index, self._length() - 1)}
+            sync_data = {**sync_data, "index": min(index, len(self) - 1)}
         super().set_state(sync_data)
 
     @traitlets.validate("index")
     def _in_range(self, proposal: Mapping[str, int]) -> int:
-        if not -self._length() <= proposal["value"] < self._length():
-            raise BadInput(f"step {short(proposal['value'])} does not exist; the steps are 0 to {self._length() - 1}")
-        return proposal["value"] % self._length()
+        if not -len(self) <= proposal["value"] < len(self):
+            raise BadInput(f"step {short(proposal['value'])} does not exist; the steps are 0 to {len(self) - 1}")
+        return proposal["value"] % len(self)
 
 
 class Player(Widget):
@@ -99,12 +99,6 @@ class Player(Widget):
             return
         for found in self.runs[side].explanations(seqs) if seqs else ():
             self.send({**asked, "why": found})
-
-    def __len__(self) -> int:
-        return len(self.films[0])
-
-    def _length(self) -> int:
-        return len(self)
 
     def __repr__(self) -> str:
         return self.films[0].text()

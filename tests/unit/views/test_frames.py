@@ -9,7 +9,7 @@ from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.trace.model import ClusterModel
-from kafka_ctl.views.frames import VIEWS, Film, film, frames, pill_width, relevant_to
+from kafka_ctl.views.frames import VIEWS, Film, film, pill_width, relevant_to
 from kafka_ctl.views.steps import Supergraph, newsworthy, steps, supergraph
 from kafka_ctl.views.time.event_queue import context, slot_label
 
@@ -209,7 +209,7 @@ def test_wrong_calls_are_reported(prose: Prose) -> None:
     with pytest.raises(BadInput, match="no records"):
         film(Trace())
     with pytest.raises(BadInput, match="limit"):
-        frames(failover(), limit=0)
+        film(failover(), limit=0)
 
 
 def test_a_union_keeps_what_has_gone() -> None:
