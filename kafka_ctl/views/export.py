@@ -114,7 +114,7 @@ def png(films: Sequence[Film], step: int | None = None) -> bytes:
     return _draw([filmstrips([*map(explained, films)])])[0]
 
 
-def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
+def gif(films: Sequence[Film]) -> bytes:
     """All frames as an animated GIF, those of several films below one another.
 
     Unavailable without Playwright, a Chromium and Pillow.
@@ -131,7 +131,7 @@ def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
     colours = _palette(images)
     shown = [image.quantize(palette=colours, dither=Image.Dither.NONE) for image in images]
     out = io.BytesIO()
-    shown[0].save(out, "GIF", save_all=True, append_images=shown[1:], duration=int(seconds * 1000), loop=0)
+    shown[0].save(out, "GIF", save_all=True, append_images=shown[1:], duration=1600, loop=0)
     return out.getvalue()
 
 
@@ -188,8 +188,7 @@ def export(
     """
     path = checked(path, step)
     views = views_of(view)
-    if len(views) > 1:
-        options.setdefault("is_relevant", relevant_to(views))
+    options.setdefault("is_relevant", relevant_to(views))
     lines, marks, prose = (options.pop(name, None) for name in ("lines", "marks", "prose"))
     if (marks or prose) and path.suffix != ".html":
         raise BadInput(f"marks and prose are for a .html page, not for {short(path.name)}")

@@ -374,28 +374,20 @@ def find_marks(film: Film, records: Sequence[Record], marks: Mapping[str, Where]
     for name, where in marks.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadInput(f"a mark's name cannot be {short(name)}; it has only a to z, 0 to 9, -: 'race-lost'")
-        frame = next((frame for frame in film.frames if _fits(frame, where, by_seq)), None)
+        fits, wanted = _question(where, by_seq)
+        frame = next(filter(fits, film.frames), None)
         if frame is None:
-            raise BadInput(f"the mark {name!r} fits no step: {_wanted(where)} is in none of the {len(film)} steps")
+            raise BadInput(f"the mark {name!r} fits no step: {wanted} is in none of the {len(film)} steps")
         found[name] = frame.index
     return found
 
 
-def _fits(frame: Frame, where: Where, by_seq: Mapping[int, Record]) -> bool:
+def _question(where: Where, by_seq: Mapping[int, Record]) -> tuple[Callable[[Frame], bool], str]:
+    """The test of a frame for a place, and the place in words."""
     if isinstance(where, str) and where:
-        return where in frame.caption
+        return lambda frame: where in frame.caption, short(where)
     if isinstance(where, int) and not isinstance(where, bool):
-        return where in frame.seqs
+        return lambda frame: where in frame.seqs, f"record {short(where)}"
     if callable(where):
-        return any(where(by_seq[seq]) for seq in frame.seqs)
+        return lambda frame: any(where(by_seq[seq]) for seq in frame.seqs), f"what {short(where)} asks for"
     raise BadInput(f"a mark cannot stand at {short(where)}; give words of a caption, a record's seq, or a function")
-
-
-def _wanted(where: Where) -> str:
-    return (
-        f"what {short(where)} asks for"
-        if callable(where)
-        else f"record {short(where)}"
-        if isinstance(where, int)
-        else short(where)
-    )

@@ -209,13 +209,13 @@ class MachineView(View):
         return f"{record.topic}-{record.partition}"
 
 
-def few(names: Sequence[str], room: int = NAMES) -> str:
-    """Both names if they fit, or the first and the number of others, in at most `room` characters."""
+def few(names: Sequence[str]) -> str:
+    """Both names if they fit, or the first and the number of others, in at most `NAMES` characters."""
     whole = ", ".join(names)
-    if len(whole) <= room:
+    if len(whole) <= NAMES:
         return whole
     more = f", +{len(names) - 1}" if len(names) > 1 else ""
-    return shorten(names[0], room - len(more)) + more
+    return shorten(names[0], NAMES - len(more)) + more
 
 
 class PartitionView(MachineView):

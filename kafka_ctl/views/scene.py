@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from kafka_ctl.views.dot import FAMILY, printable, read_id, to_svg
@@ -127,9 +127,6 @@ class Scene:
 
     def add(self, *parts: Part) -> None:
         self.parts.update((part.id, part) for part in parts)
-
-    def change(self, name: str, **changes: Any) -> None:
-        self.parts[name] = replace(self.parts[name], **changes)
 
 
 def box(x: float, y: float, width: float, height: float, radius: float = 7, slot: str = "body") -> Shape:
@@ -275,8 +272,9 @@ def point_at(line: str, share: float) -> Point:
     return curve[0]
 
 
-def svg_head(width: float, height: float, more: str = "") -> str:
+def svg_head(width: float, height: float, alt: str) -> str:
+    """The tag that opens a picture; `alt` is the picture in words."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" font-family="{FAMILY}"{more}>'
+        f'height="{height:g}" font-family="{FAMILY}" role="img" aria-label="{escape(printable(alt))}">'
     )

@@ -50,9 +50,8 @@ def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool 
     """One frame of a film as SVG; the last one by default."""
     frame = film.frames[index]
     height = film.scene.height - (0 if legend else film.scene.legend) + (caption_height(film) if caption else 0)
-    head = svg_head(film.scene.width, height, f' role="img" aria-label="{escape(printable(frame.alt))}"')
     return (
-        head
+        svg_head(film.scene.width, height, frame.alt)
         + f"<title>{escape(printable(frame.caption))}</title>"
         + panel(film, frame, theme, caption, legend)
         + "</svg>\n"
@@ -184,7 +183,7 @@ def filmstrip(film: Film, most: int | None = None) -> str:
     whole = (columns * (width + gap) + gap, bottom + scene.legend)
     alt = f"{film.title} in {len(shown)} pictures. " + " ".join(f"{f.index}: {f.alt}" for f in shown)
     out = [
-        svg_head(*whole, f' role="img" aria-label="{escape(printable(alt))}"'),
+        svg_head(*whole, alt),
         f"<title>{escape(film.title)}</title>",
         f'<rect width="{whole[0]:g}" height="{whole[1]:g}" fill="{LIGHT["panel"]}"/>',
     ]
@@ -210,8 +209,10 @@ def stacked(films: Sequence[Film], pictures: Sequence[str]) -> str:
     sizes = [tuple(map(float, SIZE.findall(picture)[0])) for picture in pictures]
     width, height = max(w for w, _ in sizes), sum(h + HEAD for _, h in sizes)
     alt = f"{', '.join(film.title for film in films)}: the same steps in {len(films)} pictures."
-    out = [svg_head(width, height, f' role="img" aria-label="{escape(printable(alt))}"')]
-    out.append(f'<rect width="{width:g}" height="{height:g}" fill="{LIGHT["panel"]}"/>')
+    out = [
+        svg_head(width, height, alt),
+        f'<rect width="{width:g}" height="{height:g}" fill="{LIGHT["panel"]}"/>',
+    ]
     top = 0.0
     for film, picture, (_, high) in zip(films, pictures, sizes, strict=True):
         title = f'<text x="14" y="{top + 26:g}" font-size="14" font-weight="700" fill="{LIGHT["ink"]}">'
@@ -249,14 +250,15 @@ class _Movie:
         height = scene.height + caption_height(film) + 4
         loose = "".join(self.part(part) for part in scene.parts.values() if not part.pinned)
         pinned = "".join(self.part(part) for part in scene.parts.values() if part.pinned)
+        tokens, camera = self.tokens(), film.tracks.get("camera")
+        moved = f' class="{self.moved(camera)}"' if camera else ""
         body = (
             f'<rect width="{scene.width:g}" height="{height:g}" fill="{LIGHT["page"]}"/>'
-            f'<g transform="translate({x:g} {y:g})">{self.camera(loose + self.tokens())}{pinned}</g>'
+            f'<g transform="translate({x:g} {y:g})"><g{moved}>{loose}{tokens}</g>{pinned}</g>'
             f"{self.captions()}{self.progress(height)}"
         )
-        alt = escape(printable(f"{film.title}, {len(film)} steps. {film.frames[-1].alt}"))
+        head = svg_head(scene.width, height, f"{film.title}, {len(film)} steps. {film.frames[-1].alt}")
         reduced_motion = "@media (prefers-reduced-motion:reduce){*{animation:none!important}}"
-        head = svg_head(scene.width, height, f' role="img" aria-label="{alt}"')
         return f"{head}<style>{''.join(self.rules)}{reduced_motion}</style>{body}</svg>\n"
 
     def at(self, frame: float) -> float:
@@ -328,10 +330,6 @@ class _Movie:
         points.append((100, last))
         frames = "".join(f"{p:.4g}%{{transform:{value}}}" for p, value in points)
         return self.rule(frames, f"transform:{last};")
-
-    def camera(self, inside: str) -> str:
-        track = self.film.tracks.get("camera")
-        return f'<g class="{self.moved(track)}">{inside}</g>' if track else f"<g>{inside}</g>"
 
     def tokens(self) -> str:
         drawn = []

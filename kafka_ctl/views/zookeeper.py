@@ -103,7 +103,8 @@ class ZooKeeperView(View):
         apart = max(BROKER + 28, ROW * len(self.nodes) / max(len(self.brokers), 1))
         scene = Scene(WIDTH, 8 + max(ROW * len(self.nodes), apart * len(self.brokers)))
         for row, name in enumerate(self.nodes):
-            self._boxes[name] = self._box(row, name)
+            left = 4 + INDENT * self._depth(name)
+            self._boxes[name] = Box(left, 4 + ROW * row, 30 if name == "/" else TREE - left, ROW - 4)
         scene.add(*(self._guide(name, above) for name, above in self.nodes.items() if above))
         places = (Box(SESSIONS, 6 + apart * n, WIDTH - SESSIONS - 4, BROKER) for n in range(len(self.brokers)))
         sides = dict(zip(self.brokers, places, strict=True))
@@ -112,10 +113,6 @@ class ZooKeeperView(View):
         scene.add(*(_session(broker, where) for broker, where in sides.items()))
         add_legend(scene, ZOOKEEPER)
         return scene
-
-    def _box(self, row: int, name: str) -> Box:
-        left = 4 + INDENT * self._depth(name)
-        return Box(left, 4 + ROW * row, 30 if name == "/" else TREE - left, ROW - 4)
 
     def _znode(self, name: str) -> Part:
         where, line = self._boxes[name], self._boxes[name].y + 15.5
@@ -171,10 +168,10 @@ class ZooKeeperView(View):
             gone = ("down", "down") if seen and seen.is_gone else ("absent", "not seen yet")
             style, state = ("up", "alive") if alive else gone
             looks[f"session:{broker}"] = PartState(f"plate {style}", (f"Broker {broker}", silent or state))
-        touched = [
-            f" {shorten(name, 60)}: {_node_text(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
-        ]
-        text = f"{len(model.znodes)} znodes.{''.join(touched[:4])}"
+        text = f"{len(model.znodes)} znodes."
+        for name in sorted(hot & set(self.nodes))[:4]:
+            there, data = self._text(model, name)
+            text += f" {shorten(name, 60)}: {data or ('there' if there else 'gone')}."
         return Picture(looks, tuple(self._tokens(records)), text)
 
     def _text(self, model: ClusterModel, name: str) -> tuple[bool, str]:
@@ -271,7 +268,3 @@ def meaning(path: str, znode: ZNode) -> str:
         number = len(fields["partitions"])
         return f"{number} partition{'s' * (number != 1)}, {version}"
     return f"{znode.data}, {version}" if znode.data else ""
-
-
-def _node_text(there: bool, text: str) -> str:
-    return text or ("there" if there else "gone")

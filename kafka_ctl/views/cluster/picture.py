@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
@@ -243,16 +242,6 @@ UNSENT = PartState("sent gone", ("",))
 NO_STAR, NO_PREFERRED = PartState("star gone", (), "star"), PartState("preferred gone", (), "star")
 
 
-class Chip(NamedTuple):
-    """A replica: the ids of its part, of its mark and of the line below it; where its stars stand."""
-
-    id: str
-    mark: str
-    line: str
-    star: Point
-    preferred: Point
-
-
 class ClusterView(View):
     """Draws models; with more than `counted_above` partitions it counts them per broker."""
 
@@ -270,8 +259,6 @@ class ClusterView(View):
         self.layout = Layout(supergraph, counted=len(supergraph.partitions) > counted_above)
         self.differences = Differences()
         self.waits, self.late = Waits(records), LateReplicas(generation)
-        self._chips = {key: self._chip_parts(key) for key in self.layout.partitions}
-        self._movers = {key: (f"star:{key[0]}-{key[1]}", f"preferred:{key[0]}-{key[1]}") for key in self._chips}
         self._drawn: set[Key] = set()
         """Partitions that were drawn; those of `_touched` were marked as what the step is about."""
         self._touched: set[Key] = set()
@@ -283,17 +270,6 @@ class ClusterView(View):
         self._stands: dict[Key, dict[tuple[int, str], str]] = {}
         """The states of each partition's replicas in the last picture, where they are counted."""
         self._of: ClusterModel | None = None
-
-    def _chip_parts(self, key: Key) -> dict[int, Chip]:
-        """The drawing of a partition's replica, by broker."""
-        found: dict[int, Chip] = {}
-        for broker in self.supergraph.members(key):
-            name = replica_id(key, broker)
-            if (part := self.scene.parts.get(name)) is not None:
-                (left, middle), width = (part.box.x, part.box.middle[1]), part.box.width
-                mark, line = (name.replace("replica:", other, 1) for other in ("differs:", "role:"))
-                found[broker] = Chip(name, mark, line, (left + 11, middle), (left + width - 9, middle + CHIP / 2))
-        return found
 
     @cached_property
     def scene(self) -> Scene:
@@ -417,7 +393,8 @@ class ClusterView(View):
     def _partition(
         self, model: ClusterModel, key: Key, touched: bool, late: dict[int, str], looks: dict[str, PartState]
     ) -> None:
-        seen, name, chips = model.partitions.get(key), (self.layout.names[key],), self._chips[key]
+        seen, name = model.partitions.get(key), (self.layout.names[key],)
+        chips = {broker: self.scene.parts.get(replica_id(key, broker)) for broker in self.supergraph.members(key)}
         leader_at = preferred_at = None
         shade, differs, has_roles = "", self.differences.partitions.get(key), self.layout.has_roles
         there = model.members(key) if seen else ()
@@ -429,19 +406,21 @@ class ClusterView(View):
             styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
             styles += " leaderless" * (key in self.leaderless.since)
             looks[chip.id] = PartState(styles, name, "none" if leads else GLYPHS[style])
-            looks[chip.mark] = MARKED if other else UNMARKED
+            looks[_other("differs", chip)] = MARKED if other else UNMARKED
             if has_roles:
-                looks[chip.line] = _role(model, key, broker, other, late.get(broker, ""))
+                looks[_other("role", chip)] = _role(model, key, broker, other, late.get(broker, ""))
+            left, middle = chip.box.x, chip.box.middle[1]
             if leads:
-                leader_at = chip.star
+                leader_at = left + 11, middle
             if seen.replicas[:1] == (broker,):
-                preferred_at, shade = chip.preferred, " on_leader" if style == "leader" else ""
+                preferred_at = left + chip.box.width - 9, middle + CHIP / 2
+                shade = " on_leader" if style == "leader" else ""
         for broker in chips.keys() - there:
-            chip = chips[broker]
-            looks[chip.id], looks[chip.mark] = PartState("plate gone", name, "none"), UNMARKED
-            if has_roles:
-                looks[chip.line] = UNSENT
-        star, preferred = self._movers[key]
+            if (chip := chips[broker]) is not None:
+                looks[chip.id], looks[_other("differs", chip)] = PartState("plate gone", name, "none"), UNMARKED
+                if has_roles:
+                    looks[_other("role", chip)] = UNSENT
+        star, preferred = (f"{kind}:{key[0]}-{key[1]}" for kind in ("star", "preferred"))
         looks[star] = PartState("star", (), "star", leader_at) if leader_at else NO_STAR
         looks[preferred] = PartState("preferred" + shade, (), "star", preferred_at) if preferred_at else NO_PREFERRED
 
@@ -471,8 +450,12 @@ class ClusterView(View):
         return detail
 
 
+def _other(kind: str, chip: Part) -> str:
+    """The id of a replica's mark, or of the line below it."""
+    return chip.id.replace("replica", kind, 1)
+
+
 def _partitions_of(records: Sequence[Record]) -> set[Key]:
-    """The partitions that records name."""
     return {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
 
 

@@ -81,7 +81,8 @@ class EventQueueView(View):
 
     def __init__(self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.brokers = sorted(supergraph.brokers)
-        self.events = {r.seq: r for r in records if _is(r, "queued")}
+        queued = (r for r in records if r.kind == "event" and r.target == "queued")
+        self.events = {r.seq: r for r in queued if r.actor.startswith("controller")}
         self.place = {f"controller-{broker}": HEAD + ROW * row for row, broker in enumerate(self.brokers)}
 
     @classmethod
@@ -160,7 +161,3 @@ def slot_label(text: str) -> tuple[Text, ...]:
     return tuple(
         Text(SLOT / 2, 14 + 13 * row, shorten(half, LABEL), 12) for row, half in enumerate((text[:at], text[at:]))
     )
-
-
-def _is(record: Record, target: str) -> bool:
-    return record.kind == "event" and record.target == target and record.actor.startswith("controller")

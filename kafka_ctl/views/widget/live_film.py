@@ -18,7 +18,7 @@ from kafka_ctl.trace.seen import Key
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.why import is_offered
-from kafka_ctl.views.frames import DIFFERING, MACHINES, VIEWS, Film, FilmBuilder, interpolate_positions, view_class
+from kafka_ctl.views.frames import DIFFERING, MACHINES, VIEWS, FilmBuilder, interpolate_positions, view_class
 from kafka_ctl.views.gauges import Gauge, Gauges
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.status import Differences, summary
@@ -221,25 +221,15 @@ class Watching(Widget):
     def _all(self) -> dict[str, object]:
         return self.live_film.film_data(self.views) | {"asks": False}
 
-    @property
-    def builder(self) -> Film:
-        """The film of the first view."""
-        return self.live_film.builders[self.views[0]][0].film
-
     def refresh(self) -> None:
         """Show all records since the last time; any thread may ask for it."""
         with self._lock:
-            self._refresh()
-
-    def _refresh(self) -> None:
-        last, before = len(self) - 1, self.live_film.place
-        self.live_film.read(MOST_STEPS)
-        if self.live_film.place == before:
-            return
-        if self.live_film.too_long:
-            self.live_film.forget()
-        end = len(self.live_film.frames) - 1
-        if end != last:
-            with self.hold_trait_notifications():
-                self.film = self._all()
-                self.index = end if self.index == last else min(self.index, end)
+            last, live_film = len(self) - 1, self.live_film
+            live_film.read(MOST_STEPS)
+            if live_film.too_long:
+                live_film.forget()
+            end = len(live_film.frames) - 1
+            if end != last:
+                with self.hold_trait_notifications():
+                    self.film = self._all()
+                    self.index = end if self.index == last else min(self.index, end)

@@ -211,7 +211,7 @@ def drawing(film: Film) -> str:
     loose = "".join(part_svg(part, within.get(part.id, "")) for part in parts if not part.pinned)
     pinned = "".join(part_svg(part) for part in parts if part.pinned)
     inside = f'<g class="part" data-id="camera">{loose}<g class="travel"></g></g>{pinned}'
-    head = svg_head(scene.width, scene.height - scene.legend, f' role="img" aria-label="{escape(film.title)}"')
+    head = svg_head(scene.width, scene.height - scene.legend, film.title)
     return f'{head}<g transform="translate({x:g} {y:g})">{inside}</g></svg>'
 
 

@@ -137,8 +137,7 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
         own["index"] = 0
     check_player(own)
     views = views_of(view)
-    if len(views) > 1:
-        options.setdefault("is_relevant", relevant_to(views))
+    options.setdefault("is_relevant", relevant_to(views))
     films = [film(records, name, **options) for name in views]
     data = with_log(films, records, options)
     if marks:
