@@ -213,16 +213,9 @@ def _part(group: ElementTree.Element) -> tuple[str, Part]:
     for child in group.iter():
         tag = child.tag.removeprefix(_SVG)
         if tag == "text":
-            texts.append(
-                Text(
-                    float(child.get("x", 0)),
-                    float(child.get("y", 0)),
-                    child.text or "",
-                    float(child.get("font-size", 11)),
-                    child.get("text-anchor", "middle"),
-                    child.get("font-weight") == "bold",
-                )
-            )
+            x, y, size = (float(child.get(name, "")) for name in ("x", "y", "font-size"))
+            bold = child.get("font-weight") == "bold"
+            texts.append(Text(x, y, child.text or "", size, child.get("text-anchor", "middle"), bold))
         elif tag in ("path", "polygon", "polyline", "ellipse"):
             geometry = {k: v for k, v in child.attrib.items() if k in ("d", "points", "cx", "cy", "rx", "ry")}
             slot = "head" if kind == "edge" and tag != "path" else "body"
@@ -233,14 +226,8 @@ def _part(group: ElementTree.Element) -> tuple[str, Part]:
             shapes.append(box(*_bounds(mine)) if rounded else Shape(slot, tag, tuple(geometry.items())))
     corners = corners or [(t.x, t.y) for t in texts] or [(0.0, 0.0)]
     styles = {"cluster": "frame", "edge": "wire"}.get(kind, "plate")
-    return kind, Part(
-        read_id(group.get("id", "")),
-        _bounds(corners),
-        tuple(shapes),
-        tuple(texts),
-        styles,
-        line=line if kind == "edge" else "",
-    )
+    name, line = read_id(group.get("id", "")), line if kind == "edge" else ""
+    return kind, Part(name, _bounds(corners), tuple(shapes), tuple(texts), styles, line=line)
 
 
 def _bounds(corners: list[Point]) -> Box:

@@ -126,13 +126,7 @@ class ZooKeeperView(View):
         where, over = self._boxes[name], self._boxes[above]
         x, y = over.x + 7, where.middle[1]
         line = f"M{x:g},{over.y + over.height:g}V{y:g}H{where.x:g}"
-        return Part(
-            f"child:{name}",
-            Box(x, over.y, where.x - x, y - over.y),
-            (stroke(line),),
-            (),
-            "wire",
-        )
+        return Part(f"child:{name}", Box(x, over.y, where.x - x, y - over.y), (stroke(line),), (), "wire")
 
     def _held(self, name: str, side: Box, broker: int) -> Part:
         line = curve((TREE, self._boxes[name].middle[1]), (side.x, side.middle[1]))
@@ -227,14 +221,8 @@ def curve(start: Point, end: Point) -> str:
 def _session(broker: int, where: Box) -> Part:
     middle = where.middle[0]
     texts = Text(middle, where.y + 15, f"Broker {broker}", 12, bold=True), Text(middle, where.y + 29, "x", 12)
-    return Part(
-        f"session:{broker}",
-        where,
-        (box(*where),),
-        texts,
-        title=f"The session of broker {broker}",
-        of=f"broker:{broker}",
-    )
+    name, title, of = f"session:{broker}", f"The session of broker {broker}", f"broker:{broker}"
+    return Part(name, where, (box(*where),), texts, title=title, of=of)
 
 
 def _order(path: str) -> tuple[int, list[tuple[int, str]]]:

@@ -43,17 +43,8 @@ def session(broker: Box, number: int) -> Part:
     """The line of a broker's session."""
     x, top = broker.x + SESSION, broker.y - STREET
     line = f"M{x:.1f},{top:.1f}L{x:.1f},{broker.y:.1f}"
-    where, of = Box(x, top, 0, STREET), f"broker:{number}"
-    return Part(
-        f"session:{number}",
-        where,
-        (stroke(line),),
-        (),
-        "wire session",
-        title=f"session of broker {number}",
-        line=line,
-        of=of,
-    )
+    name, title, of = f"session:{number}", f"session of broker {number}", f"broker:{number}"
+    return Part(name, Box(x, top, 0, STREET), (stroke(line),), (), "wire session", title=title, line=line, of=of)
 
 
 def route(scene: Scene, source: str, target: str) -> str:

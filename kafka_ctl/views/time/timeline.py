@@ -108,22 +108,12 @@ class TimelineView(View):
         yield Part(f"name:{name}", Box(0, top, LEFT, ROW), (), (text,), "bare", of=name)
         for number, span in enumerate(found):
             x, width = self.x(span.begin), max(self.x(span.end) - self.x(span.begin), 1.2)
-            style = (
-                "plate offline" if span.leader is None else "plate active" if name == "controller" else "plate leader"
-            )
-            missing = "no controller" if name == "controller" else "no leader"
-            title = missing if span.leader is None else str(span.leader)
+            style, title = "plate active" if name == "controller" else "plate leader", str(span.leader)
+            if span.leader is None:
+                style, title = "plate offline", "no controller" if name == "controller" else "no leader"
             label = (Text(x + 6, top + 15, title, 12, "start"),) if width > 8 * len(title) + 8 else ()
-            seconds = f"{(span.end - span.begin) / 1000:.3f} s"
-            yield Part(
-                f"span:{row}:{number}",
-                Box(x, top + 2, width, ROW - 4),
-                (box(x, top + 2, width, ROW - 4, 3),),
-                label,
-                style,
-                title=f"{title} for {seconds}",
-                of=name,
-            )
+            where, title = Box(x, top + 2, width, ROW - 4), f"{title} for {(span.end - span.begin) / 1000:.3f} s"
+            yield Part(f"span:{row}:{number}", where, (box(*where, 3),), label, style, title=title, of=name)
 
     def _scale(self, top: float) -> Iterator[Part]:
         """The axis: ticks where something changes, as many as have room, and how long the long intervals are."""

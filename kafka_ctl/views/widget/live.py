@@ -32,14 +32,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.steps import newsworthy
 from kafka_ctl.views.widget.live_film import LiveFilm, shared
-from kafka_ctl.views.widget.payload import (
-    LIVE,
-    Data,
-    number_in,
-    read_message,
-    text_in,
-    texts_in,
-)
+from kafka_ctl.views.widget.payload import LIVE, Data, number_in, read_message, text_in, texts_in
 from kafka_ctl.views.widget.player import Widget
 
 MOST_KEPT = 20

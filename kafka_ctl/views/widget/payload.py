@@ -191,16 +191,9 @@ def _row(index: int, look: PartState, before: PartState) -> list[object]:
 
 
 def _token(token: Token) -> list[object]:
-    x, y = token.place
-    return [
-        token.line,
-        printable(token.label),
-        token.styles,
-        round(x, 1),
-        round(y, 1),
-        round(token.wide, 1),
-        *([token.ends] if any(token.ends) else []),
-    ]
+    places = (round(v, 1) for v in (*token.place, token.wide))
+    row = [token.line, printable(token.label), token.styles, *places]
+    return [*row, token.ends] if any(token.ends) else row
 
 
 def drawing(film: Film) -> str:

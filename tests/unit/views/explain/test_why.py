@@ -73,12 +73,9 @@ def test_no_lines_of_an_election_that_the_record_does_not_determine() -> None:
 def test_the_target_of_a_move_is_that_of_the_last_request() -> None:
     """The topic's znode has it where the controller was asked; an older request through ZooKeeper is over."""
     with Lab(brokers=4, seed=3, generation="2.4") as lab:
-        lab.create_topic("a", assignment={0: [1, 2]})
-        lab.settle()
-        lab.reassign({("a", 0): [3, 4]}, through="zookeeper")
-        lab.settle()
-        lab.reassign({("a", 0): [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2]})
+        until_quiet(lab.reassign, {("a", 0): [3, 4]}, through="zookeeper")
+        until_quiet(lab.reassign, {("a", 0): [1, 2]})
         votes = [record for record in lab.trace if record.kind == "election" and record.action == "reassign"]
         assert [Inputs(lab.trace, vote).target for vote in votes] == [(3, 4), (1, 2)]
 
@@ -110,19 +107,8 @@ def test_an_illegal_move_names_the_ways_there_and_on(prose: Prose) -> None:
         ("partition", "OnlinePartition", "NewPartition"),
         ("replica", "NewReplica", "ReplicaDeletionStarted"),
     ):
-        moved = Record(
-            seq=0,
-            time_ms=0.0,
-            actor="controller-1",
-            kind=kind,
-            action="move",
-            topic="a",
-            partition=0,
-            broker=1,
-            source=source,
-            target=target,
-            error="InvalidTransition",
-        )
+        ends = {"source": source, "target": target, "error": "InvalidTransition"}
+        moved = Record(0, 0.0, "controller-1", kind, "move", "a", 0, broker=1, **ends)
         answer = why(Trace(records=[moved]), 0)
         prose(answer.rule, answer.decided, *(f"{name}: {then}" for name, then in answer.otherwise))
 
