@@ -273,14 +273,17 @@ def film(
     records = list(records)
     if not records:
         raise BadInput("nothing to show: the trace has no records yet")
-    first = 0
-    if start is not None:
-        first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
+    first = place_of(records, start)
     found = steps(records, is_relevant or kind.is_relevant, limit, first)
     builder = FilmBuilder(view, kind(supergraph(records), records, found, **options), records, first, gauged=True)
     builder.add(records, found)
     interpolate_positions(builder.film.frames)
     return builder.film
+
+
+def place_of(records: Sequence[Record], start: int | None) -> int:
+    """The place of the first record from this seq on."""
+    return 0 if start is None else next((n for n, r in enumerate(records) if r.seq >= start), len(records))
 
 
 class FilmBuilder:

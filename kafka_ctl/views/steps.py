@@ -251,8 +251,7 @@ class Supergraph:
             self.in_sync.setdefault(key, {}).update(dict.fromkeys(record.isr))
 
     def _held(self, key: tuple[str, int], brokers: Iterable[int]) -> None:
-        if (held := self.members.get(key)) is None:
-            held = self.members[key] = {}
+        held = self.members.setdefault(key, {})
         for broker in brokers:
             if broker not in held:
                 held[broker] = self.brokers[broker] = None

@@ -185,21 +185,17 @@ class ZooKeeperView(View):
         found: dict[str, Token] = {}
         right: dict[int, float] = {}
         """The right end of the next pill below a broker: pills of one step lie side by side, if there is room."""
+        parts = self.scene.parts
         for record in records:
             broker, name = number_of(record.actor), self.node(record.path or "")
             if name not in self.nodes:
                 name = parent_of(name)
-            if broker is None or f"znode:{name}" not in self.scene.parts or not record.path:
+            side = parts.get(f"session:{broker}")
+            if broker is None or side is None or f"znode:{name}" not in parts or not record.path:
                 continue
-            away = record.kind == "watch"
+            away, where = record.kind == "watch", self._boxes[name]
             styles = "parcel " + ("watch" if away else "write" if record.error is None else "refused")
-            side = self.scene.parts.get(f"session:{broker}")
-            if side is None:
-                continue
-            ends = (
-                (self._boxes[name].x + self._boxes[name].width, self._boxes[name].middle[1]),
-                (side.box.x, side.box.middle[1]),
-            )
+            ends = (where.x + where.width, where.middle[1]), (side.box.x, side.box.middle[1])
             label = shorten((record.target or "watch") if away else record.error or record.action, 26)
             line = curve(*(ends if away else ends[::-1]))
             end = right.get(broker, WIDTH - 4)

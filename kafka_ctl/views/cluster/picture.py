@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
@@ -434,19 +435,14 @@ class ClusterView(View):
                 name = f"{key[0]}-{key[1]}"
                 self._stands[key] = {(b, name): replica_state(model, key, b) for b in model.members(key)}
         detail = {place: style for own in self._stands.values() for place, style in own.items()}
-        counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
-        for (broker, style), count in Counter((broker, style) for (broker, _), style in detail.items()).items():
-            if style in COUNTS:
-                counts[broker][style] = count
+        counts = Counter((broker, style) for (broker, _), style in detail.items())
         for differs in self.differences.partitions.values():
-            for broker in {*differs.roles, *differs.metadata} & counts.keys():
-                counts[broker]["differs"] += 1
-        for broker, found in counts.items():
-            for style, text in COUNTS.items():
-                faded = "" if found[style] else " faded"
-                sign = "star" if style == "leader" else GLYPHS.get(style, style)
-                look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
-                looks[f"count:{broker}:{style}"] = look
+            counts.update((broker, "differs") for broker in {*differs.roles, *differs.metadata})
+        for broker, (style, text) in product(self.layout.brokers, COUNTS.items()):
+            count = counts[broker, style]
+            sign = "star" if style == "leader" else GLYPHS.get(style, style)
+            look = PartState(f"plate {style}{'' if count else ' faded'}", (f"{text} {count:,}",), sign)
+            looks[f"count:{broker}:{style}"] = look
         return detail
 
 

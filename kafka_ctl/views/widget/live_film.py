@@ -7,6 +7,7 @@ states, which decide what is offered for them.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from itertools import takewhile
 from threading import Lock
 from typing import Any
 
@@ -66,8 +67,7 @@ def together(frames: Sequence[Data]) -> Things:
 
 def shared(one: Sequence[Record], other: Sequence[Record]) -> int:
     """The number of records with which both begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 class LiveFilm:

@@ -155,16 +155,12 @@ class Rows:
         `details` are broker -> partition -> changes of how its replica stands; empty when there is none any more.
         """
         tracks: dict[str, list[list[object]]] = {}
-        before, own = self.before, dict[str, list[list[object]]]()
-        for frame in frames:
-            index = frame.index
-            for name, look in frame.picture.looks.items():
-                if name not in own:
-                    own[name] = tracks.setdefault(printable(name), [])
-                own[name].append(_row(index, look, before.get(name, UNSEEN)))
-                before[name] = look
         details: dict[str, dict[str, list[list[object]]]] = {}
         for frame in frames:
+            for name, look in frame.picture.looks.items():
+                row = _row(frame.index, look, self.before.get(name, UNSEEN))
+                tracks.setdefault(printable(name), []).append(row)
+                self.before[name] = look
             for (broker, name), style in frame.picture.detail.items():
                 details.setdefault(str(broker), {}).setdefault(printable(name), []).append([frame.index, style])
         tokens = [[_token(t) for t in frame.picture.tokens] for frame in frames]
@@ -176,17 +172,11 @@ def _row(index: int, look: PartState, before: PartState) -> list[object]:
     """Frame, styles, words, sign and place of a change; 0 stands for what stays as it was."""
     styles, texts, glyph, at = look
     _, words, sign, place = before
-    row: list[object] = [index, styles]
+    row: list[object] = [index, styles, list(texts) if texts != words else 0, glyph if glyph != sign else 0]
     if at is not None and at != place:
-        row += 0, 0, [round(at[0], 1), round(at[1], 1)]
-    elif glyph != sign:
-        row += 0, 0
-    elif texts != words:
-        row.append(0)
-    if texts != words:
-        row[2] = list(texts)
-    if glyph != sign:
-        row[3] = glyph
+        return [*row, [round(at[0], 1), round(at[1], 1)]]
+    while row[-1] == 0:
+        row.pop()
     return row
 
 

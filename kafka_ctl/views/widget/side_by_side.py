@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from heapq import merge
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from kafka_ctl.views.frames import (
     check_film,
     check_player,
     interpolate_positions,
+    place_of,
     view_class,
 )
 from kafka_ctl.views.steps import Step, Supergraph, join, steps
@@ -95,7 +97,7 @@ def side_by_side(
     traces = [_trace(one) for one in (left, right)]
     kind = view_class(view)
     _check(titles, start, limit, options)
-    first = [_place(trace, at) for trace, at in zip(traces, start or (None, None), strict=True)]
+    first = [place_of(trace.records, at) for trace, at in zip(traces, start or (None, None), strict=True)]
     found = [steps(trace.records, kind.is_relevant, limit, at) for trace, at in zip(traces, first, strict=True)]
     supergraph = join(*(Supergraph().add(trace.records).model() for trace in traces))
     names = titles or _titles(left, right)
@@ -151,12 +153,6 @@ def _titles(left: object, right: object) -> tuple[str, str]:
     return (f"Kafka {names[0]}", f"Kafka {names[1]}") if names[0] != names[1] else ("Left", "Right")
 
 
-def _place(trace: Recorder, seq: int | None) -> int:
-    """The place of the first record that is shown."""
-    records = trace.records
-    return 0 if seq is None else next((n for n, record in enumerate(records) if record.seq >= seq), len(records))
-
-
 def _aligned(found: Sequence[Sequence[Step]], traces: Sequence[Recorder]) -> Iterator[Pair]:
     """The steps of both, those that say the same at about the same time in pairs."""
     says = [
@@ -177,14 +173,8 @@ def _aligned(found: Sequence[Sequence[Step]], traces: Sequence[Recorder]) -> Ite
 
 def _merged(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
     """Steps that only one of the runs takes, in the order of their times."""
-    i = j = 0
-    while i < len(left) or j < len(right):
-        if j == len(right) or (i < len(left) and left[i].time_ms <= right[j].time_ms):
-            yield left[i], None
-            i += 1
-        else:
-            yield None, right[j]
-            j += 1
+    runs: tuple[Iterator[Pair], Iterator[Pair]] = ((step, None) for step in left), ((None, step) for step in right)
+    return merge(*runs, key=lambda pair: next(step for step in pair if step is not None).time_ms)
 
 
 def _frames(builders: Sequence[FilmBuilder], pairs: Sequence[Pair]) -> int | None:
