@@ -85,22 +85,19 @@ def election_text(choice: Election | None) -> str:
 
 
 def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
-    rows = [
-        ("Assigned", format_ids(inputs.assigned)),
-        ("ISR", format_ids(inputs.isr)),
-        ("Live", format_ids(inputs.live)),
-    ]
+    shown = {"Assigned": inputs.assigned, "Target": inputs.target, "ISR": inputs.isr, "Live": inputs.live}
+    if inputs.target == inputs.assigned:
+        del shown["Target"]
     if inputs.shutting_down:
-        rows.append(("Shutting down", format_ids(inputs.shutting_down)))
-    if inputs.target != inputs.assigned:
-        rows.insert(1, ("Target", format_ids(inputs.target)))
+        shown["Shutting down"] = inputs.shutting_down
+    rows = [(name, format_ids(brokers)) for name, brokers in shown.items()]
     rows.append(("Leader before", "no broker" if inputs.leader == "-1" else f"broker {inputs.leader}"))
     if inputs.strategy == "offline":
         fit = [b for b in inputs.assigned if b in inputs.isr and b in inputs.live]
         asked = "not asked for: a replica in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
-        rows.append(
-            ("Unclean election", "would not help: no assigned replica is live" if inputs.election_blocked_by else asked)
-        )
+        if inputs.election_blocked_by:
+            asked = "would not help: no assigned replica is live"
+        rows.append(("Unclean election", asked))
     return tuple(rows)
 
 

@@ -120,9 +120,10 @@ def flow(scene: Scene) -> Data:
     def place(name: str) -> list[object]:
         return [name, *(round(v, 1) for v in scene.parts[name].box)]
 
-    frames = [place(row.frame) if row.frame else None for row in scene.rows]
-    rows = [row._asdict() | {"blocks": [place(b) for b in row.blocks]} for row in scene.rows]
-    rows = [row | {"frame": frame} for row, frame in zip(rows, frames, strict=True)]
+    rows: list[Data] = []
+    for row in scene.rows:
+        frame = place(row.frame) if row.frame else None
+        rows.append(row._asdict() | {"blocks": [place(name) for name in row.blocks], "frame": frame})
     return {"rows": rows, "size": [scene.width, scene.height - scene.legend]}
 
 
@@ -213,12 +214,9 @@ def part_svg(part: Part, block: str = "") -> str:
     return f'<g class="part {classes}" data-id="{escape(printable(part.id))}"{of}>{title}{"".join(pieces)}</g>'
 
 
-_HERE = Path(__file__).parent
-
-
 def read_files(*names: str) -> str:
     """The text of these files of this folder, one after another."""
-    return "".join((_HERE / name).read_text(encoding="utf-8") for name in names)
+    return "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
 
 
 PLAYER = read_files("flow.js", "player.js")
