@@ -77,6 +77,9 @@ GAP, EDGE = 8.0, 6.0
 GRAPH = {"rankdir": "TB", "newrank": "true", "compound": "true", "splines": "line"}
 
 Key = tuple[str, int]
+Looks = dict[str, PartState]
+Lags = Mapping[Key, Mapping[int, float]]
+"""Partition -> follower -> since when, in milliseconds."""
 
 
 def replica_id(key: Key, broker: int) -> str:
@@ -266,7 +269,7 @@ class ClusterView(View):
         self.leaderless = Leaderless()
         self._lost: dict[Key, float] = {}
         """Since when partitions were without a leader in the last picture."""
-        self._lagged: dict[Key, dict[int, float]] = {}
+        self._lagged: Lags = {}
         """Since when followers were behind in the last picture."""
         self._stands: dict[Key, dict[tuple[int, str], str]] = {}
         """The states of each partition's replicas in the last picture, where they are counted."""
@@ -294,34 +297,25 @@ class ClusterView(View):
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
-        looks: dict[str, PartState] = {}
         now = step.time_ms if step else model.time_ms
         self.differences.update(model)
         lags = self.late.at(model, model is not self._of or bool(self.differences.compared))
         if model is not self._of:
             self._of, self._drawn, self._stands = model, set(), {}
-        self._brokers(model, records, now, lags, looks)
-        self._zookeeper(model, records, looks)
+        looks = self._brokers(model, records, now, lags) | self._zookeeper(model, records)
         detail: dict[tuple[int, str], str] = {}
         if self.layout.counted:
             detail = self._counts(model, records, looks)
         else:
-            self._partitions(model, records, now, lags, looks)
+            looks |= self._partitions(model, records, now, lags)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
         travels = tokens(self.scene, records, deposed)
         travels = with_waits(self.scene, travels, self.waits.at(model.seq), model.seq, now, records)
         return Picture(looks, arranged(self.scene, travels), summary(model), self.differences.text(), (), detail)
 
-    def _partitions(
-        self,
-        model: ClusterModel,
-        records: Sequence[Record],
-        now: float,
-        lags: dict[Key, dict[int, float]],
-        looks: dict[str, PartState],
-    ) -> None:
+    def _partitions(self, model: ClusterModel, records: Sequence[Record], now: float, lags: Lags) -> Looks:
         """Every partition that may have changed since the last picture of this model."""
-        touched = _partitions_of(records)
+        looks, touched = Looks(), _partitions_of(records)
         lost = self.leaderless.at(model, now)
         again = self.differences.compared | touched | self._touched | lags.keys() | self._lagged.keys()
         again |= lost.keys() | self._lost.keys()
@@ -331,18 +325,12 @@ class ClusterView(View):
                 late = {b: lag_text(since, now, model.lags.limit) for b, since in lags.get(key, {}).items()}
                 if key in lost:
                     late = dict.fromkeys(model.members(key), f"no leader {seconds(lost[key], now)}")
-                self._partition(model, key, key in touched, late, looks)
+                looks |= self._partition(model, key, key in touched, late)
         self._touched, self._lagged, self._lost = touched, lags, lost
+        return looks
 
-    def _brokers(
-        self,
-        model: ClusterModel,
-        records: Sequence[Record],
-        time_ms: float,
-        lags: dict[Key, dict[int, float]],
-        looks: dict[str, PartState],
-    ) -> None:
-        busy = ("controller", "event", "broker")
+    def _brokers(self, model: ClusterModel, records: Sequence[Record], time_ms: float, lags: Lags) -> Looks:
+        looks, busy = Looks(), ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
         counts, longest = self.differences.counts(), dict[int, float]()
@@ -368,9 +356,9 @@ class ClusterView(View):
             looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""))
         head = self.scene.parts.get(f"head:{model.controller}")
         at = (head.box.x + head.box.width - 15, head.box.y + 44) if head else None
-        looks["crown"] = PartState("crown" if at else "crown gone", at=at)
+        return looks | {"crown": PartState("crown" if at else "crown gone", at=at)}
 
-    def _zookeeper(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+    def _zookeeper(self, model: ClusterModel, records: Sequence[Record]) -> Looks:
         touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
         hot = {znode_of(r.path) for r in touched}
         last = next((r for r in reversed(touched) if r.kind == "zk" and znode_of(r.path) == "state"), None)
@@ -386,15 +374,14 @@ class ClusterView(View):
         }
         if model.of_logs:  # which name brokers and epochs, and nothing else that is stored
             texts = dict.fromkeys(texts, NOT_KNOWN) | {"/controller_epoch": str(model.controller_epoch or NOT_KNOWN)}
-        looks["zookeeper"] = PartState("frame doubtful" if model.zookeeper_down else "frame")
+        looks = {"zookeeper": PartState("frame doubtful" if model.zookeeper_down else "frame")}
         for path, name in ZNODES.items():
             styles = "zoo" + (" ephemeral" if path == "/controller" else "") + (" hot" if path in hot else "")
             looks[f"znode:{path}"] = PartState(styles, (name, texts[path]))
+        return looks
 
-    def _partition(
-        self, model: ClusterModel, key: Key, touched: bool, late: dict[int, str], looks: dict[str, PartState]
-    ) -> None:
-        seen, name = model.partitions.get(key), (self.layout.names[key],)
+    def _partition(self, model: ClusterModel, key: Key, touched: bool, late: Mapping[int, str]) -> Looks:
+        looks, seen, name = Looks(), model.partitions.get(key), (self.layout.names[key],)
         chips = {broker: self.scene.parts.get(replica_id(key, broker)) for broker in self.supergraph.members(key)}
         leader_at = preferred_at = None
         shade, differs, has_roles = "", self.differences.partitions.get(key), self.layout.has_roles
@@ -424,10 +411,9 @@ class ClusterView(View):
         star, preferred = (f"{kind}:{key[0]}-{key[1]}" for kind in ("star", "preferred"))
         looks[star] = PartState("star", (), "star", leader_at) if leader_at else NO_STAR
         looks[preferred] = PartState("preferred" + shade, (), "star", preferred_at) if preferred_at else NO_PREFERRED
+        return looks
 
-    def _counts(
-        self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]
-    ) -> dict[tuple[int, str], str]:
+    def _counts(self, model: ClusterModel, records: Sequence[Record], looks: Looks) -> dict[tuple[int, str], str]:
         """Count the replicas of each broker; how each of them stands is the answer."""
         changed = self.differences.compared | _partitions_of(records)
         for key in model.partitions:
