@@ -17,10 +17,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
-from itertools import takewhile
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, cast
@@ -63,6 +62,7 @@ def _draw(pictures: list[str]) -> list[bytes]:
 
 
 def _drawn(program: str, pictures: list[str], stopped: Event) -> list[bytes]:
+    """The pictures as PNG; of several, standard error says how many are drawn."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -72,12 +72,18 @@ def _drawn(program: str, pictures: list[str], stopped: Event) -> list[bytes]:
         try:
             page, drawn = browser.new_page(), []
             chromium = page.context.new_cdp_session(page)
-            for picture in takewhile(lambda _: not stopped.is_set(), _counted(pictures)):
+            countdown, total = Countdown(SOON), len(pictures)
+            if total > 1:
+                print(f"picture 0 of {total} drawn", file=sys.stderr, flush=True)
+            for number, picture in enumerate(pictures):
+                countdown(f"picture {number} of {total} drawn", number, total)
+                if stopped.is_set():
+                    break
                 width, height = (math.ceil(float(size)) for size in SIZE.findall(picture)[0])
                 size = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": False}
                 chromium.send("Emulation.setDeviceMetricsOverride", size)
                 page.set_content(f"<style>body{{margin:0}}svg{{display:block}}</style>{picture}")
-                drawn.append(_shot(page, chromium, len(pictures) > 1))
+                drawn.append(_shot(page, chromium, total > 1))
             return drawn
         finally:
             browser.close()
@@ -96,16 +102,6 @@ def _shot(page: Page, chromium: CDPSession, is_fast: bool) -> bytes:
     return base64.b64decode(taken["data"])
 
 
-def _counted(pictures: list[str]) -> Iterator[str]:
-    """The pictures one by one; of several, standard error says how many are drawn."""
-    countdown, total = Countdown(SOON), len(pictures)
-    if total > 1:
-        print(f"picture 0 of {total} drawn", file=sys.stderr, flush=True)
-    for number, picture in enumerate(pictures):
-        countdown(f"picture {number} of {total} drawn", number, total)
-        yield picture
-
-
 def png(films: Sequence[Film], step: int | None = None) -> bytes:
     """The filmstrips, or one step, as PNG. Raises Unavailable without Playwright and a Chromium."""
     if step is not None:
@@ -114,7 +110,7 @@ def png(films: Sequence[Film], step: int | None = None) -> bytes:
     return _draw([filmstrips([*map(explained, films)])])[0]
 
 
-def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
+def gif(films: Sequence[Film]) -> bytes:
     """All frames as an animated GIF, those of several films below one another.
 
     Unavailable without Playwright, a Chromium and Pillow.
@@ -131,7 +127,7 @@ def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
     colours = _palette(images)
     shown = [image.quantize(palette=colours, dither=Image.Dither.NONE) for image in images]
     out = io.BytesIO()
-    shown[0].save(out, "GIF", save_all=True, append_images=shown[1:], duration=int(seconds * 1000), loop=0)
+    shown[0].save(out, "GIF", save_all=True, append_images=shown[1:], duration=1600, loop=0)
     return out.getvalue()
 
 
@@ -188,8 +184,7 @@ def export(
     """
     path = checked(path, step)
     views = views_of(view)
-    if len(views) > 1:
-        options.setdefault("is_relevant", relevant_to(views))
+    options.setdefault("is_relevant", relevant_to(views))
     lines, marks, prose = (options.pop(name, None) for name in ("lines", "marks", "prose"))
     if (marks or prose) and path.suffix != ".html":
         raise BadInput(f"marks and prose are for a .html page, not for {short(path.name)}")

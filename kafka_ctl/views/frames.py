@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.scene import Point, Scene, point_at
-from kafka_ctl.views.steps import Step, lesson, steps, supergraph
+from kafka_ctl.views.steps import Step, lesson, newsworthy, steps, supergraph
 
 THEMES = ("auto", "light", "dark")
 GIVEN = 3
@@ -163,7 +163,7 @@ class Frame:
         return " ".join(filter(None, (self.caption, self.picture.differs, self.picture.summary)))
 
 
-class View(Protocol):
+class View:
     """One way to draw a cluster, made from the union model of all records, the records and the steps.
 
     A picture may leave out looks that are as in the last picture of the same model.
@@ -171,10 +171,19 @@ class View(Protocol):
 
     title: str
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool: ...
-    def scene(self) -> Scene: ...
-    def picture(self, model: ClusterModel, step: Step | None) -> Picture: ...
+    @classmethod
+    def is_relevant(cls, record: Record) -> bool:
+        """True if a record makes a step of this view."""
+        return newsworthy(record)
+
+    @cached_property
+    def scene(self) -> Scene:
+        """All that is ever drawn."""
+        raise NotImplementedError
+
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
+        """The looks after a step, or before the first one."""
+        raise NotImplementedError
 
 
 VIEWS = {
@@ -264,14 +273,17 @@ def film(
     records = list(records)
     if not records:
         raise BadInput("nothing to show: the trace has no records yet")
-    first = 0
-    if start is not None:
-        first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
+    first = place_of(records, start)
     found = steps(records, is_relevant or kind.is_relevant, limit, first)
     builder = FilmBuilder(view, kind(supergraph(records), records, found, **options), records, first, gauged=True)
     builder.add(records, found)
     interpolate_positions(builder.film.frames)
     return builder.film
+
+
+def place_of(records: Sequence[Record], start: int | None) -> int:
+    """The place of the first record from this seq on."""
+    return 0 if start is None else next((n for n, r in enumerate(records) if r.seq >= start), len(records))
 
 
 class FilmBuilder:
@@ -283,7 +295,7 @@ class FilmBuilder:
         of_logs = bool(records) and not any(record.kind == "zk" for record in records)
         self.model, self.shown = ClusterModel(of_logs=of_logs).apply_all(records[:first]), dict[str, PartState]()
         self.detail: Mapping[tuple[int, str], str] = {}
-        self.film = Film(view, drawing.title, drawing.scene())
+        self.film = Film(view, drawing.title, drawing.scene)
         opening = "The state before the first step." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
         self.film.frames.append(Frame(0, "start", time, opening, self.changed(None)))
@@ -351,11 +363,6 @@ def view_class(view: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def frames(records: Sequence[Record], view: str = "cluster", limit: int = 400) -> list[Frame]:
-    """The frames of these records in one view: see `film`."""
-    return film(records, view, limit=limit).frames
-
-
 Where = str | int | Callable[[Record], bool]
 """A step: words of its caption, the `seq` of one of its records, or a question that one of its records answers."""
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -370,28 +377,20 @@ def find_marks(film: Film, records: Sequence[Record], marks: Mapping[str, Where]
     for name, where in marks.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise BadInput(f"a mark's name cannot be {short(name)}; it has only a to z, 0 to 9, -: 'race-lost'")
-        frame = next((frame for frame in film.frames if _fits(frame, where, by_seq)), None)
+        fits, wanted = _question(where, by_seq)
+        frame = next(filter(fits, film.frames), None)
         if frame is None:
-            raise BadInput(f"the mark {name!r} fits no step: {_wanted(where)} is in none of the {len(film)} steps")
+            raise BadInput(f"the mark {name!r} fits no step: {wanted} is in none of the {len(film)} steps")
         found[name] = frame.index
     return found
 
 
-def _fits(frame: Frame, where: Where, by_seq: Mapping[int, Record]) -> bool:
+def _question(where: Where, by_seq: Mapping[int, Record]) -> tuple[Callable[[Frame], bool], str]:
+    """The test of a frame for a place, and the place in words."""
     if isinstance(where, str) and where:
-        return where in frame.caption
+        return lambda frame: where in frame.caption, short(where)
     if isinstance(where, int) and not isinstance(where, bool):
-        return where in frame.seqs
+        return lambda frame: where in frame.seqs, f"record {short(where)}"
     if callable(where):
-        return any(where(by_seq[seq]) for seq in frame.seqs)
+        return lambda frame: any(where(by_seq[seq]) for seq in frame.seqs), f"what {short(where)} asks for"
     raise BadInput(f"a mark cannot stand at {short(where)}; give words of a caption, a record's seq, or a function")
-
-
-def _wanted(where: Where) -> str:
-    return (
-        f"what {short(where)} asks for"
-        if callable(where)
-        else f"record {short(where)}"
-        if isinstance(where, int)
-        else short(where)
-    )

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER
-from kafka_ctl.trace.model import ClusterModel, controller_of
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import Key
 from kafka_ctl.views.cluster.travel import Waits
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.status import controller_epoch
+from kafka_ctl.views.status import controller_epoch, named_controller
 
 NAMED = 2
 """The most partitions without a leader that are named."""
@@ -84,8 +84,7 @@ def _controller(model: ClusterModel) -> Gauge:
     """The broker that acts as controller, and its epoch."""
     number, context = model.controller, model.context_of(model.controller)
     if number is None or (context is not None and not context.acts):
-        there = model.znodes.get("/controller")
-        named = controller_of(there.data) if there else None
+        named = named_controller(model)
         return Gauge("controller" + (f": /controller names {named}" if named is not None else ""), "no", "bad")
     epoch = controller_epoch(model)
     return Gauge("" if epoch is None else f"at epoch {epoch}", f"controller {number}")

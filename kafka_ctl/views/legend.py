@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from kafka_ctl.views.scene import Box, Entry, Part, Scene, Shape, Text, box, stroke
@@ -106,11 +106,12 @@ def add_legend(scene: Scene, entries: Iterable[Entry], pinned: bool = False) -> 
     right, x, y = scene.width - scene.offset[0] - 8, left, top
     parts: list[Part] = []
     for number, entry in enumerate(scene.entries):
-        wide = _width(entry)
-        if x > left and x + wide > right:
+        part = _part(f"{PREFIX}{number}", entry, x, y)
+        if x > left and x + part.box.width > right:
             x, y = left, y + HIGH + 6
-        parts.append(replace(_part(f"{PREFIX}{number}", entry, Box(x, y, wide, HIGH)), pinned=pinned))
-        x += wide + APART
+            part = _part(part.id, entry, x, y)
+        parts.append(replace(part, pinned=pinned))
+        x += part.box.width + APART
     if pinned:
         under = Box(left - 8, top - 6, scene.width, y - top + 34)
         scene.add(Part(f"{PREFIX}ground", under, (box(*under, 0),), styles="heading", pinned=True))
@@ -129,31 +130,17 @@ def is_shown(entry: Entry, looks: Iterable[frozenset[str]], words: Iterable[str]
     return any(own <= look and (not exact or len(look - {"parked"}) == len(all_styles)) for look in looks)
 
 
-def _width(entry: Entry) -> float:
-    return (
-        _before(entry) + {"chip": 10, "pill": 7}.get(entry.kind, 4) + len(entry.text) * (6.7 if _boxed(entry) else 6.4)
-    )
-
-
-def _before(entry: Entry) -> float:
-    """Pixels before the words."""
-    return {"chip": 20 if entry.glyph != "none" else 7, "pill": 8, "sign": 20, "line": 32, "words": 2}[entry.kind]
-
-
-def _boxed(entry: Entry) -> bool:
-    return entry.kind in ("chip", "pill")
-
-
-def _part(name: str, entry: Entry, where: Box) -> Part:
-    x, y = where.x, where.y
-    text = Text(x + _before(entry), y + 12.5, entry.text, 12, "start")
-    sign = (x + (11 if entry.kind == "chip" else 9), y + 9, 0.9 if entry.kind == "chip" else 0.8)
-    glyph = sign if entry.glyph != "none" else None
-    return Part(name, where, tuple(_shapes(entry, where)), (text,), entry.styles, glyph, entry.glyph)
-
-
-def _shapes(entry: Entry, where: Box) -> Iterator[Shape]:
-    if _boxed(entry):
-        yield box(*where, 5 if entry.kind == "chip" else 9)
+def _part(name: str, entry: Entry, x: float, y: float) -> Part:
+    """A mark and its words, as wide as these need."""
+    is_chip, boxed, has_sign = entry.kind == "chip", entry.kind in ("chip", "pill"), entry.glyph != "none"
+    before = {"chip": 20 if has_sign else 7, "pill": 8, "sign": 20, "line": 32, "words": 2}[entry.kind]
+    after = {"chip": 10, "pill": 7}.get(entry.kind, 4)
+    where = Box(x, y, before + after + len(entry.text) * (6.7 if boxed else 6.4), HIGH)
+    shapes: tuple[Shape, ...] = ()
+    if boxed:
+        shapes = (box(*where, 5 if is_chip else 9),)
     elif entry.kind == "line":
-        yield stroke(f"M{where.x:g},{where.y + 9:g}h28")
+        shapes = (stroke(f"M{x:g},{y + 9:g}h28"),)
+    text = Text(x + before, y + 12.5, entry.text, 12, "start")
+    sign = (x + (11 if is_chip else 9), y + 9, 0.9 if is_chip else 0.8)
+    return Part(name, where, shapes, (text,), entry.styles, sign if has_sign else None, entry.glyph)

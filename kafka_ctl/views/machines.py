@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from kafka_ctl.errors import BadInput
@@ -22,7 +23,7 @@ from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.cluster.picture import ClusterView
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
 from kafka_ctl.views.explain.elections import RULES, Inputs
-from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
+from kafka_ctl.views.frames import PartState, Picture, Token, View, pill_width
 from kafka_ctl.views.gauges import Leaderless, seconds
 from kafka_ctl.views.legend import MACHINE, add_legend
 from kafka_ctl.views.palette import THEMES
@@ -98,11 +99,10 @@ def _colours(state: str) -> dict[str, str]:
     return {}
 
 
-class MachineView:
+class MachineView(View):
     """The parts that both machines' views share; a subclass names its kind of record, its tables, places of states."""
 
     kind = ""
-    title = ""
     tables: ClassVar[Tables]
     """The legal transitions in each generation."""
 
@@ -110,7 +110,6 @@ class MachineView:
         self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
     ) -> None:
         self.table, self.leaderless = self.tables[generation], Leaderless()
-        self._scene: Scene | None = None
 
     @staticmethod
     def states(model: ClusterModel) -> dict[str, str]:
@@ -123,13 +122,13 @@ class MachineView:
             return record.action == "elected"
         return record.kind in (cls.kind, "fault", "violation") or (record.kind == "zk" and record.action == "expired")
 
+    @cached_property
     def scene(self) -> Scene:
-        if self._scene is None:
-            width, height, offset, parts = parse(machine_digraph(self.table, roomy=True).source)
-            self._scene = Scene(width, height, offset)
-            self._scene.add(*(self._dressed(part) for part in parts))
-            add_legend(self._scene, MACHINE)
-        return self._scene
+        width, height, offset, parts = parse(machine_digraph(self.table, roomy=True).source)
+        scene = Scene(width, height, offset)
+        scene.add(*(self._dressed(part) for part in parts))
+        add_legend(scene, MACHINE)
+        return scene
 
     def _dressed(self, part: Part) -> Part:
         kind, _, name = part.id.partition(":")
@@ -192,7 +191,7 @@ class MachineView:
             groups.setdefault(f"move:{record.source}>{record.target}", []).append(self.name(record))
         found = []
         for move, names in groups.items():
-            if part := self.scene().parts.get(move):
+            if part := self.scene.parts.get(move):
                 subject = names[0] if len(set(names)) == 1 else str(len(names))
                 name = part.texts[0]  # it takes the place of this name, so that the arrow is seen
                 label = shorten(f"{name.text}: {subject}", 24)
@@ -201,7 +200,7 @@ class MachineView:
 
     def _inside(self, label: str, x: float, y: float) -> Point:
         """The place for a label nearest to x, y at which none of it is cut off."""
-        scene, half = self.scene(), pill_width(label) / 2 + 2
+        scene, half = self.scene, pill_width(label) / 2 + 2
         least = half - scene.offset[0]
         return max(least, min(x, least + scene.width - 2 * half)), y
 
@@ -210,13 +209,13 @@ class MachineView:
         return f"{record.topic}-{record.partition}"
 
 
-def few(names: Sequence[str], room: int = NAMES) -> str:
-    """Both names if they fit, or the first and the number of others, in at most `room` characters."""
+def few(names: Sequence[str]) -> str:
+    """Both names if they fit, or the first and the number of others, in at most `NAMES` characters."""
     whole = ", ".join(names)
-    if len(whole) <= room:
+    if len(whole) <= NAMES:
         return whole
     more = f", +{len(names) - 1}" if len(names) > 1 else ""
-    return shorten(names[0], room - len(more)) + more
+    return shorten(names[0], NAMES - len(more)) + more
 
 
 class PartitionView(MachineView):

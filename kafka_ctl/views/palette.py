@@ -62,15 +62,15 @@ def inline(styles: str, slot: str, theme: str = "light") -> str:
     return "".join(f' {k}="{v}"' for k, v in values.items() if (k, v) != ("stroke-dasharray", "none"))
 
 
-def graph_attributes(styles: str, theme: str = "light") -> dict[str, str]:
+def graph_attributes(styles: str) -> dict[str, str]:
     """The same for a node of Graphviz: fill, line, dashes and colour of the text."""
-    body, text = attributes(styles, "body", theme), attributes(styles, "label", theme)
+    body, text = attributes(styles, "body", "light"), attributes(styles, "label", "light")
     dashed = ",dashed" if body.get("stroke-dasharray", "none") != "none" else ""
     return {
         "style": f"rounded,filled{dashed}",
         "fillcolor": body.get("fill", "none").replace("none", "transparent"),
         "color": body.get("stroke", "none").replace("none", "transparent"),
-        "fontcolor": text.get("fill", THEMES[theme]["ink"]),
+        "fontcolor": text.get("fill", THEMES["light"]["ink"]),
         "penwidth": body.get("stroke-width", "1"),
     }
 
@@ -85,7 +85,6 @@ def attributes(styles: str, slot: str, theme: str) -> dict[str, str]:
     return {k: colours[v[1:]] if v.startswith("$") else v for k, v in merged.items()}
 
 
-def css(root: str = ".kc") -> str:
+def css() -> str:
     """The style sheet of both themes: `.kc` is a picture, `.kc[data-theme=dark]` one on dark ground."""
-    rules = ((selector, ";".join(map(":".join, declarations.items()))) for selector, declarations in RULES)
-    return "".join(f"{selector.replace('.kc', root, 1)}{{{text}}}\n" for selector, text in rules)
+    return "".join(f"{selector}{{{';'.join(map(':'.join, values.items()))}}}\n" for selector, values in RULES)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from kafka_ctl.views.dot import FAMILY, printable, read_id, to_svg
@@ -128,9 +128,6 @@ class Scene:
     def add(self, *parts: Part) -> None:
         self.parts.update((part.id, part) for part in parts)
 
-    def change(self, name: str, **changes: Any) -> None:
-        self.parts[name] = replace(self.parts[name], **changes)
-
 
 def box(x: float, y: float, width: float, height: float, radius: float = 7, slot: str = "body") -> Shape:
     """A rounded rectangle."""
@@ -216,16 +213,9 @@ def _part(group: ElementTree.Element) -> tuple[str, Part]:
     for child in group.iter():
         tag = child.tag.removeprefix(_SVG)
         if tag == "text":
-            texts.append(
-                Text(
-                    float(child.get("x", 0)),
-                    float(child.get("y", 0)),
-                    child.text or "",
-                    float(child.get("font-size", 11)),
-                    child.get("text-anchor", "middle"),
-                    child.get("font-weight") == "bold",
-                )
-            )
+            x, y, size = (float(child.get(name, "")) for name in ("x", "y", "font-size"))
+            bold = child.get("font-weight") == "bold"
+            texts.append(Text(x, y, child.text or "", size, child.get("text-anchor", "middle"), bold))
         elif tag in ("path", "polygon", "polyline", "ellipse"):
             geometry = {k: v for k, v in child.attrib.items() if k in ("d", "points", "cx", "cy", "rx", "ry")}
             slot = "head" if kind == "edge" and tag != "path" else "body"
@@ -236,14 +226,8 @@ def _part(group: ElementTree.Element) -> tuple[str, Part]:
             shapes.append(box(*_bounds(mine)) if rounded else Shape(slot, tag, tuple(geometry.items())))
     corners = corners or [(t.x, t.y) for t in texts] or [(0.0, 0.0)]
     styles = {"cluster": "frame", "edge": "wire"}.get(kind, "plate")
-    return kind, Part(
-        read_id(group.get("id", "")),
-        _bounds(corners),
-        tuple(shapes),
-        tuple(texts),
-        styles,
-        line=line if kind == "edge" else "",
-    )
+    name, line = read_id(group.get("id", "")), line if kind == "edge" else ""
+    return kind, Part(name, _bounds(corners), tuple(shapes), tuple(texts), styles, line=line)
 
 
 def _bounds(corners: list[Point]) -> Box:
@@ -275,8 +259,9 @@ def point_at(line: str, share: float) -> Point:
     return curve[0]
 
 
-def svg_head(width: float, height: float, more: str = "") -> str:
+def svg_head(width: float, height: float, alt: str) -> str:
+    """The tag that opens a picture; `alt` is the picture in words."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" font-family="{FAMILY}"{more}>'
+        f'height="{height:g}" font-family="{FAMILY}" role="img" aria-label="{escape(printable(alt))}">'
     )

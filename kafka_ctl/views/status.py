@@ -262,15 +262,17 @@ def _ids(numbers: Iterable[int]) -> str:
 
 def is_stale(model: ClusterModel, context: ControllerSeen | None) -> bool:
     """True if a controller acts though ZooKeeper names another broker, or none."""
-    if context is None or not context.acts or not model.znodes:
-        return False
+    return context is not None and context.acts and bool(model.znodes) and named_controller(model) != context.id
+
+
+def named_controller(model: ClusterModel) -> int | None:
+    """The broker that `/controller` names."""
     there = model.znodes.get("/controller")
-    return there is None or controller_of(there.data) != context.id
+    return controller_of(there.data) if there else None
 
 
 def _controllership(model: ClusterModel) -> Iterator[str]:
-    there = model.znodes.get("/controller")
-    named = controller_of(there.data) if there else None
+    named = named_controller(model)
     for context in filter(partial(is_stale, model), model.acting()):
         epoch = f", epoch {context.epoch}" if context.epoch is not None else ""
         names = "no broker" if named is None else f"broker {named}"
@@ -393,8 +395,7 @@ def _some(keys: list[tuple[str, int]], most: int = 6) -> str:
 
 def idle_controller(model: ClusterModel) -> str | None:
     """The warning that `/controller` names a broker that does not act; None if there is none."""
-    stored = model.znodes.get("/controller")
-    named = controller_of(stored.data) if stored else None
+    named = named_controller(model)
     if named is None or (named == model.controller and model.broker(named).alive and not _has_ended(model, named)):
         return None
     return f"/controller names broker {named}, which does not act"

@@ -118,13 +118,7 @@ def _family(path: str | None) -> str:
     path = path or ""
     if "/brokers/topics" in path:
         return "state" if path.endswith("/state") else "partitions" if "/partitions" in path else path
-    own = (
-        "/brokers/ids/",
-        "/admin/reassign",
-        "/admin/preferred",
-        "/admin/delete_topics/",
-        "/isr_change_notification/",
-    )
+    own = ("/brokers/ids/", "/admin/reassign", "/admin/preferred", "/admin/delete_topics/", "/isr_change_notification/")
     return path if path in ("/controller", "/controller_epoch") or path.startswith(own) else "other"
 
 
@@ -178,12 +172,8 @@ def _weight(run: Run) -> int:
 
 def _kind(record: Record) -> str:
     """The kind a step is counted under: a mere note of a controller is not a change of controller."""
-    noted = record.kind == "controller" and record.action not in (
-        "elected",
-        "resigned",
-        "elected_and_resigned",
-    )
-    return "event" if noted else record.kind
+    changes = record.kind != "controller" or record.action in ("elected", "resigned", "elected_and_resigned")
+    return record.kind if changes else "event"
 
 
 def _with_causes(records: Sequence[Record], runs: list[Run]) -> list[Step]:
@@ -261,8 +251,7 @@ class Supergraph:
             self.in_sync.setdefault(key, {}).update(dict.fromkeys(record.isr))
 
     def _held(self, key: tuple[str, int], brokers: Iterable[int]) -> None:
-        if (held := self.members.get(key)) is None:
-            held = self.members[key] = {}
+        held = self.members.setdefault(key, {})
         for broker in brokers:
             if broker not in held:
                 held[broker] = self.brokers[broker] = None

@@ -22,6 +22,7 @@ from kafka_ctl.views.palette import THEMES, inline
 from kafka_ctl.views.scene import Part, Point, glyph_svg, point_at, shape_svg, shorten, svg_head, text_svg
 from kafka_ctl.views.steps import LESSONS
 
+LIGHT = THEMES["light"]
 CAPTION, DIFFERS = 46, 30
 HEAD = 34.0
 """Pixels of the caption below a picture, of its line about differences, and of the title above a filmstrip."""
@@ -49,9 +50,8 @@ def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool 
     """One frame of a film as SVG; the last one by default."""
     frame = film.frames[index]
     height = film.scene.height - (0 if legend else film.scene.legend) + (caption_height(film) if caption else 0)
-    head = svg_head(film.scene.width, height, f' role="img" aria-label="{escape(printable(frame.alt))}"')
     return (
-        head
+        svg_head(film.scene.width, height, frame.alt)
         + f"<title>{escape(printable(frame.caption))}</title>"
         + panel(film, frame, theme, caption, legend)
         + "</svg>\n"
@@ -83,7 +83,7 @@ def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True, 
         f'<g transform="translate({x:g} {y:g})">{parts[True]}</g></svg>',
     ]
     if caption:
-        inside.append(caption_svg(film, frame, theme, high))
+        inside.append(caption_svg(film, frame, high, theme))
     return "".join(inside)
 
 
@@ -100,7 +100,7 @@ def caption_height(film: Film) -> int:
     return CAPTION + DIFFERS * any(frame.picture.differs for frame in film.frames)
 
 
-def caption_svg(film: Film, frame: Frame, theme: str, top: float) -> str:
+def caption_svg(film: Film, frame: Frame, top: float, theme: str = "light") -> str:
     """Below the picture: the step's number and its sentence, and the differences from ZooKeeper."""
     colours, width = THEMES[theme], film.scene.width
     number = f"{frame.index}/{len(film) - 1}"
@@ -122,7 +122,7 @@ def _lines(text: str, top: float, letters: float, size: float, colour: str) -> s
     )
 
 
-def part_svg(part: Part, look: PartState | None, theme: str) -> str:
+def part_svg(part: Part, look: PartState | None, theme: str = "light") -> str:
     """One part with its colours inline; a part that is gone is left out."""
     styles = look.styles if look else part.styles
     if "gone" in styles.split():
@@ -131,18 +131,14 @@ def part_svg(part: Part, look: PartState | None, theme: str) -> str:
     sign = look.glyph if look and look.glyph else part.sign
     if part.glyph and sign != "none":
         pieces.append(glyph_svg(part.glyph, sign, inline(styles, "glyph", theme)))
-    pieces += texts_svg(part, look, inline(styles, "label", theme))
+    words, dress = (look and look.texts) or [text.text for text in part.texts], inline(styles, "label", theme)
+    pieces += [text_svg(text, word, dress) for text, word in zip(part.texts, words, strict=False) if word]
     moved = f' transform="translate({look.at[0]:g} {look.at[1]:g})"' if look and look.at and part.id != "camera" else ""
     title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""
     return f"<g{moved}{inline(styles, 'all', theme)}>{title}{''.join(pieces)}</g>" if pieces else ""
 
 
-def texts_svg(part: Part, look: PartState | None, attributes: str = "") -> list[str]:
-    texts = look.texts if look and look.texts else tuple(t.text for t in part.texts)
-    return [text_svg(text, content, attributes) for text, content in zip(part.texts, texts, strict=False) if content]
-
-
-def token_svg(token: Token, theme: str) -> str:
+def token_svg(token: Token, theme: str = "light") -> str:
     """Something under way: its line and, at its place of rest, a label in a pill."""
     x, y = token.place
     width, label = token.wide, shorten(token.label, int((token.wide - 10) / 6))
@@ -176,11 +172,10 @@ def key_frames(film: Film, most: int = 6) -> list[Frame]:
     return [film.frames[i] for i in sorted(picked)]
 
 
-def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str = "light") -> str:
+def filmstrip(film: Film, most: int | None = None) -> str:
     """Small multiples of the key frames, as one SVG: six, or four of large pictures; below them one legend for all."""
-    most = most or (6 if len(film.scene.parts) < 150 else 4)
-    shown = key_frames(film, most)
-    columns = max(1, min(columns, len(shown)))
+    shown = key_frames(film, most or (6 if len(film.scene.parts) < 150 else 4))
+    columns = min(2, len(shown))
     scene, gap = film.scene, 14
     width, height = scene.width, scene.height - scene.legend + caption_height(film)
     rows = -(-len(shown) // columns)
@@ -188,37 +183,39 @@ def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str 
     whole = (columns * (width + gap) + gap, bottom + scene.legend)
     alt = f"{film.title} in {len(shown)} pictures. " + " ".join(f"{f.index}: {f.alt}" for f in shown)
     out = [
-        svg_head(*whole, f' role="img" aria-label="{escape(printable(alt))}"'),
+        svg_head(*whole, alt),
         f"<title>{escape(film.title)}</title>",
-        f'<rect width="{whole[0]:g}" height="{whole[1]:g}" fill="{THEMES[theme]["panel"]}"/>',
+        f'<rect width="{whole[0]:g}" height="{whole[1]:g}" fill="{LIGHT["panel"]}"/>',
     ]
     for place, frame in enumerate(shown):
         x, y = gap + place % columns * (width + gap), gap + place // columns * (height + gap)
-        inside = panel(film, frame, theme, legend=False)
+        inside = panel(film, frame, legend=False)
         out.append(f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">{inside}</svg>')
     x, y = gap + scene.offset[0], bottom - (scene.height - scene.legend) + scene.offset[1]
-    legend = (part_svg(part, None, theme) for part in scene.parts.values() if part.id.startswith(PREFIX))
+    legend = (part_svg(part, None) for part in scene.parts.values() if part.id.startswith(PREFIX))
     out.append(f'<g transform="translate({x:g} {y:g})">{"".join(legend)}</g>')
     return "".join(out) + "</svg>\n"
 
 
-def filmstrips(films: Sequence[Film], theme: str = "light") -> str:
+def filmstrips(films: Sequence[Film]) -> str:
     """The filmstrips of several films below one another, each under its title; of one film just its own."""
-    return stacked(films, [filmstrip(film, theme=theme) for film in films], theme)
+    return stacked(films, [*map(filmstrip, films)])
 
 
-def stacked(films: Sequence[Film], pictures: Sequence[str], theme: str = "light") -> str:
+def stacked(films: Sequence[Film], pictures: Sequence[str]) -> str:
     """Pictures of several films below one another, each under the film's title; of one film just its own."""
     if len(pictures) == 1:
         return pictures[0]
     sizes = [tuple(map(float, SIZE.findall(picture)[0])) for picture in pictures]
     width, height = max(w for w, _ in sizes), sum(h + HEAD for _, h in sizes)
     alt = f"{', '.join(film.title for film in films)}: the same steps in {len(films)} pictures."
-    out = [svg_head(width, height, f' role="img" aria-label="{escape(printable(alt))}"')]
-    out.append(f'<rect width="{width:g}" height="{height:g}" fill="{THEMES[theme]["panel"]}"/>')
+    out = [
+        svg_head(width, height, alt),
+        f'<rect width="{width:g}" height="{height:g}" fill="{LIGHT["panel"]}"/>',
+    ]
     top = 0.0
     for film, picture, (_, high) in zip(films, pictures, sizes, strict=True):
-        title = f'<text x="14" y="{top + 26:g}" font-size="14" font-weight="700" fill="{THEMES[theme]["ink"]}">'
+        title = f'<text x="14" y="{top + 26:g}" font-size="14" font-weight="700" fill="{LIGHT["ink"]}">'
         out += [f"{title}{escape(film.title)}</text>", picture.replace("<svg ", f'<svg y="{top + HEAD:g}" ', 1)]
         top += high + HEAD
     return "".join(out) + "</svg>\n"
@@ -228,46 +225,41 @@ FADE = 0.35
 """Seconds a change takes."""
 
 
-def animated(films: Film | Sequence[Film], seconds: float | None = None, theme: str = "light") -> str:
-    """One or more films as one SVG that plays again and again.
-
-    Several films stand one below another and play at the same time. A frame takes `seconds`, by default 2.4, and less
-    in long films.
-    """
+def animated(films: Film | Sequence[Film]) -> str:
+    """One or more films as one SVG that plays again and again; several stand one below another and play together."""
     together = [films] if isinstance(films, Film) else list(films)
-    wait = seconds or max(1.2, min(2.4, 150 / len(together[0])))
-    return stacked(together, [_playing(film, wait, theme, chr(ord("k") + n)) for n, film in enumerate(together)], theme)
-
-
-def _playing(film: Film, seconds: float, theme: str, names: str) -> str:
-    """One film as SVG; `names` begins the names of its keyframes."""
-    movie = _Movie(film, seconds, theme, names)
-    scene, (x, y) = film.scene, film.scene.offset
-    height = scene.height + caption_height(film) + 4
-    loose = "".join(movie.part(part) for part in scene.parts.values() if not part.pinned)
-    pinned = "".join(movie.part(part) for part in scene.parts.values() if part.pinned)
-    body = (
-        f'<rect width="{scene.width:g}" height="{height:g}" fill="{THEMES[theme]["page"]}"/>'
-        f'<g transform="translate({x:g} {y:g})">{movie.camera(loose + movie.tokens())}{pinned}</g>'
-        f"{movie.captions()}{movie.progress(height)}"
-    )
-    alt = escape(printable(f"{film.title}, {len(film)} steps. {film.frames[-1].alt}"))
-    reduced_motion = "@media (prefers-reduced-motion:reduce){*{animation:none!important}}"
-    sheet = "".join(movie.rules) + reduced_motion
-    head = svg_head(scene.width, height, f' role="img" aria-label="{alt}"')
-    return f"{head}<style>{sheet}</style>{body}</svg>\n"
+    return stacked(together, [_Movie(film, chr(ord("k") + n)).svg() for n, film in enumerate(together)])
 
 
 class _Movie:
-    """Collects the keyframes while the parts are drawn; equal spans of time share one rule."""
+    """Collects the keyframes while the parts are drawn; equal spans of time share one rule.
 
-    def __init__(self, film: Film, seconds: float, theme: str, prefix: str) -> None:
-        self.film, self.theme, self.prefix = film, theme, prefix
-        self.count = len(film)
-        self.total = seconds * self.count
+    A frame takes 2.4 seconds, less in long films. `prefix` begins the names of keyframes.
+    """
+
+    def __init__(self, film: Film, prefix: str) -> None:
+        self.film, self.prefix, self.count = film, prefix, len(film)
+        self.total = max(1.2, min(2.4, 150 / self.count)) * self.count
         self.fade = FADE / self.total * 100
         self.rules: list[str] = []
         self.names: dict[str, str] = {}
+
+    def svg(self) -> str:
+        """The whole film."""
+        film, scene, (x, y) = self.film, self.film.scene, self.film.scene.offset
+        height = scene.height + caption_height(film) + 4
+        loose = "".join(self.part(part) for part in scene.parts.values() if not part.pinned)
+        pinned = "".join(self.part(part) for part in scene.parts.values() if part.pinned)
+        tokens, camera = self.tokens(), film.tracks.get("camera")
+        moved = f' class="{self.moved(camera)}"' if camera else ""
+        body = (
+            f'<rect width="{scene.width:g}" height="{height:g}" fill="{LIGHT["page"]}"/>'
+            f'<g transform="translate({x:g} {y:g})"><g{moved}>{loose}{tokens}</g>{pinned}</g>'
+            f"{self.captions()}{self.progress(height)}"
+        )
+        head = svg_head(scene.width, height, f"{film.title}, {len(film)} steps. {film.frames[-1].alt}")
+        reduced_motion = "@media (prefers-reduced-motion:reduce){*{animation:none!important}}"
+        return f"{head}<style>{''.join(self.rules)}{reduced_motion}</style>{body}</svg>\n"
 
     def at(self, frame: float) -> float:
         return frame / self.count * 100
@@ -305,7 +297,7 @@ class _Movie:
         """A part with one drawing for each of its looks; one that never changes is drawn plainly."""
         track = self.film.tracks.get(part.id, [])
         if len(track) < 2:
-            return part_svg(part, track[0][1] if track else None, self.theme)
+            return part_svg(part, track[0][1] if track else None)
         spans: dict[PartState, list[tuple[int, int]]] = {}
         ends = [index for index, _ in track[1:]] + [self.count]
         for (index, look), end in zip(track, ends, strict=True):
@@ -318,11 +310,11 @@ class _Movie:
         drawn = "".join(
             f'<g class="{self.seen(when)}">{svg}</g>' if when != [(0, self.count)] else svg
             for look, when in spans.items()
-            if (svg := part_svg(part, look, self.theme))
+            if (svg := part_svg(part, look))
         )
         return f'<g class="{self.moved(track)}">{drawn}</g>' if track[0][1].at else drawn
 
-    def moved(self, track: list[tuple[int, PartState]], fade: float = 1.6) -> str:
+    def moved(self, track: list[tuple[int, PartState]]) -> str:
         """The class of parts that glide from place to place."""
         points: list[tuple[float, str]] = []
         place = track[0][1].at or (0.0, 0.0)
@@ -332,16 +324,12 @@ class _Movie:
             if target != place:
                 begin = self.at(index)
                 points.append((begin, f"translate({place[0]:g}px,{place[1]:g}px)"))
-                points.append((min(begin + self.fade * fade, 100), f"translate({target[0]:g}px,{target[1]:g}px)"))
+                points.append((min(begin + self.fade * 1.6, 100), f"translate({target[0]:g}px,{target[1]:g}px)"))
                 place = target
         last = f"translate({place[0]:g}px,{place[1]:g}px)"
         points.append((100, last))
         frames = "".join(f"{p:.4g}%{{transform:{value}}}" for p, value in points)
         return self.rule(frames, f"transform:{last};")
-
-    def camera(self, inside: str) -> str:
-        track = self.film.tracks.get("camera")
-        return f'<g class="{self.moved(track)}">{inside}</g>' if track else f"<g>{inside}</g>"
 
     def tokens(self) -> str:
         drawn = []
@@ -349,7 +337,7 @@ class _Movie:
             for token in frame.picture.tokens:
                 way = [*(point_at(token.line, token.rest * i / 6) for i in range(6)), token.place]
                 moved = "" if "parked" in token.styles else self._way(frame.index, way)
-                wire, _, pill = token_svg(token, self.theme).partition("/>")
+                wire, _, pill = token_svg(token).partition("/>")
                 drawn.append(f'<g class="{self.only(frame)}">{wire}/><g class="{moved}">{pill}</g></g>')
         return "".join(drawn)
 
@@ -362,11 +350,11 @@ class _Movie:
 
     def captions(self) -> str:
         return "".join(
-            f'<g class="{self.only(frame)}">{caption_svg(self.film, frame, self.theme, self.film.scene.height)}</g>'
+            f'<g class="{self.only(frame)}">{caption_svg(self.film, frame, self.film.scene.height)}</g>'
             for frame in self.film.frames
         )
 
     def progress(self, height: float) -> str:
         name = self.rule("0%{transform:scaleX(0)}100%{transform:scaleX(1)}", "")
         place = f'y="{height - 4:g}" width="{self.film.scene.width:g}" height="4"'
-        return f'<rect class="{name}" {place} fill="{THEMES[self.theme]["leader"]}"/>'
+        return f'<rect class="{name}" {place} fill="{LIGHT["leader"]}"/>'

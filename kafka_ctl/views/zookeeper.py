@@ -8,6 +8,7 @@ states of its partitions are left out; many states of one topic become one node.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.trace import details
@@ -15,7 +16,7 @@ from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import ZNode
 from kafka_ctl.views.captions import READS
-from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
+from kafka_ctl.views.frames import PartState, Picture, Token, View, pill_width
 from kafka_ctl.views.gauges import Leaderless, seconds
 from kafka_ctl.views.legend import ZOOKEEPER, add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Text, box, shorten, stroke
@@ -33,7 +34,7 @@ QUIET = ("/cluster", "/config", "/latest_producer_id_block")
 """Trees that hold no news for the controller."""
 
 
-class ZooKeeperView:
+class ZooKeeperView(View):
     """Draws the tree and, at its right, the brokers whose sessions hold the ephemeral znodes."""
 
     title = "ZooKeeper"
@@ -53,11 +54,10 @@ class ZooKeeperView:
         self.nodes = self._nodes()
         self.brokers = sorted(supergraph.brokers)
         self.leaderless = Leaderless()
-        self._scene: Scene | None = None
         self._boxes: dict[str, Box] = {}
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool:
+    @classmethod
+    def is_relevant(cls, record: Record) -> bool:
         if record.kind == "zk":
             return record.action not in READS and record.error in (None, "BADVERSION")
         return record.kind in ("watch", "fault", "violation")
@@ -97,28 +97,22 @@ class ZooKeeperView:
     def _depth(self, name: str) -> int:
         return 0 if name == "/" else 1 + self._depth(self.nodes[name])
 
+    @cached_property
     def scene(self) -> Scene:
         """The tree as indented lines, and at its right the brokers, spread over the same height."""
-        if self._scene is None:
-            apart = max(BROKER + 28, ROW * len(self.nodes) / max(len(self.brokers), 1))
-            height = 8 + max(ROW * len(self.nodes), apart * len(self.brokers))
-            self._scene = Scene(WIDTH, height)
-            for row, name in enumerate(self.nodes):
-                self._boxes[name] = self._box(row, name)
-            self._scene.add(*(self._guide(name, above) for name, above in self.nodes.items() if above))
-            sides = {
-                broker: Box(SESSIONS, 6 + apart * n, WIDTH - SESSIONS - 4, BROKER)
-                for n, broker in enumerate(self.brokers)
-            }
-            self._scene.add(*(self._held(name, sides[broker], broker) for name, broker in self._owned()))
-            self._scene.add(*(self._znode(name) for name in self.nodes))
-            self._scene.add(*(_session(broker, where) for broker, where in sides.items()))
-            add_legend(self._scene, ZOOKEEPER)
-        return self._scene
-
-    def _box(self, row: int, name: str) -> Box:
-        left = 4 + INDENT * self._depth(name)
-        return Box(left, 4 + ROW * row, 30 if name == "/" else TREE - left, ROW - 4)
+        apart = max(BROKER + 28, ROW * len(self.nodes) / max(len(self.brokers), 1))
+        scene = Scene(WIDTH, 8 + max(ROW * len(self.nodes), apart * len(self.brokers)))
+        for row, name in enumerate(self.nodes):
+            left = 4 + INDENT * self._depth(name)
+            self._boxes[name] = Box(left, 4 + ROW * row, 30 if name == "/" else TREE - left, ROW - 4)
+        scene.add(*(self._guide(name, above) for name, above in self.nodes.items() if above))
+        places = (Box(SESSIONS, 6 + apart * n, WIDTH - SESSIONS - 4, BROKER) for n in range(len(self.brokers)))
+        sides = dict(zip(self.brokers, places, strict=True))
+        scene.add(*(self._held(name, sides[broker], broker) for name, broker in self._owned()))
+        scene.add(*(self._znode(name) for name in self.nodes))
+        scene.add(*(_session(broker, where) for broker, where in sides.items()))
+        add_legend(scene, ZOOKEEPER)
+        return scene
 
     def _znode(self, name: str) -> Part:
         where, line = self._boxes[name], self._boxes[name].y + 15.5
@@ -132,13 +126,7 @@ class ZooKeeperView:
         where, over = self._boxes[name], self._boxes[above]
         x, y = over.x + 7, where.middle[1]
         line = f"M{x:g},{over.y + over.height:g}V{y:g}H{where.x:g}"
-        return Part(
-            f"child:{name}",
-            Box(x, over.y, where.x - x, y - over.y),
-            (stroke(line),),
-            (),
-            "wire",
-        )
+        return Part(f"child:{name}", Box(x, over.y, where.x - x, y - over.y), (stroke(line),), (), "wire")
 
     def _held(self, name: str, side: Box, broker: int) -> Part:
         line = curve((TREE, self._boxes[name].middle[1]), (side.x, side.middle[1]))
@@ -174,10 +162,10 @@ class ZooKeeperView:
             gone = ("down", "down") if seen and seen.is_gone else ("absent", "not seen yet")
             style, state = ("up", "alive") if alive else gone
             looks[f"session:{broker}"] = PartState(f"plate {style}", (f"Broker {broker}", silent or state))
-        touched = [
-            f" {shorten(name, 60)}: {_node_text(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
-        ]
-        text = f"{len(model.znodes)} znodes.{''.join(touched[:4])}"
+        text = f"{len(model.znodes)} znodes."
+        for name in sorted(hot & set(self.nodes))[:4]:
+            there, data = self._text(model, name)
+            text += f" {shorten(name, 60)}: {data or ('there' if there else 'gone')}."
         return Picture(looks, tuple(self._tokens(records)), text)
 
     def _text(self, model: ClusterModel, name: str) -> tuple[bool, str]:
@@ -197,21 +185,17 @@ class ZooKeeperView:
         found: dict[str, Token] = {}
         right: dict[int, float] = {}
         """The right end of the next pill below a broker: pills of one step lie side by side, if there is room."""
+        parts = self.scene.parts
         for record in records:
             broker, name = number_of(record.actor), self.node(record.path or "")
             if name not in self.nodes:
                 name = parent_of(name)
-            if broker is None or f"znode:{name}" not in self.scene().parts or not record.path:
+            side = parts.get(f"session:{broker}")
+            if broker is None or side is None or f"znode:{name}" not in parts or not record.path:
                 continue
-            away = record.kind == "watch"
+            away, where = record.kind == "watch", self._boxes[name]
             styles = "parcel " + ("watch" if away else "write" if record.error is None else "refused")
-            side = self.scene().parts.get(f"session:{broker}")
-            if side is None:
-                continue
-            ends = (
-                (self._boxes[name].x + self._boxes[name].width, self._boxes[name].middle[1]),
-                (side.box.x, side.box.middle[1]),
-            )
+            ends = (where.x + where.width, where.middle[1]), (side.box.x, side.box.middle[1])
             label = shorten((record.target or "watch") if away else record.error or record.action, 26)
             line = curve(*(ends if away else ends[::-1]))
             end = right.get(broker, WIDTH - 4)
@@ -233,14 +217,8 @@ def curve(start: Point, end: Point) -> str:
 def _session(broker: int, where: Box) -> Part:
     middle = where.middle[0]
     texts = Text(middle, where.y + 15, f"Broker {broker}", 12, bold=True), Text(middle, where.y + 29, "x", 12)
-    return Part(
-        f"session:{broker}",
-        where,
-        (box(*where),),
-        texts,
-        title=f"The session of broker {broker}",
-        of=f"broker:{broker}",
-    )
+    name, title, of = f"session:{broker}", f"The session of broker {broker}", f"broker:{broker}"
+    return Part(name, where, (box(*where),), texts, title=title, of=of)
 
 
 def _order(path: str) -> tuple[int, list[tuple[int, str]]]:
@@ -274,7 +252,3 @@ def meaning(path: str, znode: ZNode) -> str:
         number = len(fields["partitions"])
         return f"{number} partition{'s' * (number != 1)}, {version}"
     return f"{znode.data}, {version}" if znode.data else ""
-
-
-def _node_text(there: bool, text: str) -> str:
-    return text or ("there" if there else "gone")

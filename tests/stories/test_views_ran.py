@@ -12,7 +12,7 @@ from prose import Prose
 from kafka_ctl import Lab
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.views.explain.source import Source, again, lines_of, loops_in
-from kafka_ctl.views.explain.why import UNKNOWN, Why, explanations, whys
+from kafka_ctl.views.explain.why import UNKNOWN, Explainer, Why
 from kafka_ctl.views.explain.why import why as explain
 
 
@@ -188,7 +188,9 @@ def test_an_election_decided_again_runs_the_same_lines(generation: str) -> None:
     with eventful_lab(generation) as lab:
         kinds = ("election", "partition", "replica", "broker", "controller", "violation")
         seqs = [r.seq for r in lab.trace if r.kind in kinds]
-        reported, plain = (whys(lab.trace, [[s] for s in seqs], lab.generation, how) for how in (lines_of(lab), None))
+        reported, plain = (
+            Explainer(lab.trace, lab.generation, how).whys([[s] for s in seqs]) for how in (lines_of(lab), None)
+        )
     shown = set()
     for seq, executed, static in zip(seqs, reported, plain, strict=True):
         assert bool(executed) == bool(static)
@@ -229,11 +231,11 @@ def test_what_no_command_did_is_not_known() -> None:
 
 def test_the_answer_comes_at_once_and_then_with_the_lines(dying: Lab) -> None:
     seq = first(dying.trace, action="deletion_ineligible").seq
-    soon, later = explanations(dying.trace, [seq], dying.generation, lines_of(dying))
+    soon, later = Explainer(dying.trace, dying.generation, lines_of(dying)).explanations([seq])
     assert "Replaying" in soon["lines"] and later["lines"] == ""
     assert not any(mark for _, _, mark in soon["sources"][0]["lines"])
     assert any(mark for _, _, mark in later["sources"][0]["lines"])
-    assert len(list(explanations(dying.trace, [seq], dying.generation, None))) == 1
+    assert len(list(Explainer(dying.trace, dying.generation).explanations([seq]))) == 1
 
 
 def test_watching_changes_nothing(dying: Lab) -> None:

@@ -14,7 +14,7 @@ from kafka_ctl import Generation, Lab
 from kafka_ctl.invariants import INVARIANTS
 from kafka_ctl.trace.catalogue import catalogue
 from kafka_ctl.views.explain.rules import SHOULD, decider
-from kafka_ctl.views.explain.why import Why, is_explained, is_offered, most_relevant, why, whys
+from kafka_ctl.views.explain.why import Explainer, Why, is_explained, is_offered, most_relevant, why
 from kafka_ctl.views.steps import Step, steps
 
 EMPTY = ("it follows from", "follows from", "it has no cause", "logs:")
@@ -93,7 +93,7 @@ def test_what_is_not_explained_is_not_offered(prose: Prose) -> None:
         fault = next(r.seq for r in lab.trace if r.kind == "fault")
         answered = next(r.seq for r in lab.trace if r.kind == "response" and not r.error)
         assert not is_offered(lab.trace, [fault], lab.generation)
-        assert whys(lab.trace, [[fault], []], Generation("2.0")) == [None, None]
+        assert Explainer(lab.trace, Generation("2.0")).whys([[fault], []]) == [None, None]
         prose(why(lab.trace, fault).rule, why(lab.trace, answered).rule)
         film = lab.player().film
         kinds = {frame["kind"]: frame["why"] for frame in film["frames"]}

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from itertools import product
 
-from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
+from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.cluster.travel import (
     STREET,
@@ -28,13 +29,22 @@ from kafka_ctl.views.cluster.travel import (
     znode_of,
 )
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
-from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.frames import PartState, Picture, View
 from kafka_ctl.views.gauges import Leaderless, seconds
 from kafka_ctl.views.legend import COUNTED, MARKS, REPLICAS, add_legend
 from kafka_ctl.views.palette import graph_attributes
 from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Text, box, shorten
-from kafka_ctl.views.status import GLYPHS, Differences, broker_state, replica_state, role, session_state, summary
-from kafka_ctl.views.steps import Step, newsworthy
+from kafka_ctl.views.status import (
+    GLYPHS,
+    Differences,
+    broker_state,
+    named_controller,
+    replica_state,
+    role,
+    session_state,
+    summary,
+)
+from kafka_ctl.views.steps import Step
 
 NOT_KNOWN = "(not in the logs)"
 ZNODES = {
@@ -67,6 +77,9 @@ GAP, EDGE = 8.0, 6.0
 GRAPH = {"rankdir": "TB", "newrank": "true", "compound": "true", "splines": "line"}
 
 Key = tuple[str, int]
+Looks = dict[str, PartState]
+Lags = Mapping[Key, Mapping[int, float]]
+"""Partition -> follower -> since when, in milliseconds."""
 
 
 def replica_id(key: Key, broker: int) -> str:
@@ -152,8 +165,8 @@ class Layout:
             if part:
                 yield from _chip(part, chip, text, self.has_roles)
 
-    def digraph(self, looks: Mapping[str, PartState] | None = None) -> Digraph:
-        """The union of all frames as a graph; with a frame's looks, its texts and colours instead of placeholders."""
+    def digraph(self, looks: Mapping[str, PartState]) -> Digraph:
+        """The parts as a graph, with the texts and colours of a picture."""
         graph = Digraph(
             "cluster",
             graph_attr=GRAPH | {"nodesep": "0.14", "ranksep": "0.09", "fontname": FONT},
@@ -162,8 +175,8 @@ class Layout:
         )
         with graph.subgraph(name="cluster_zookeeper") as ensemble:
             ensemble.attr(id="zookeeper", label="ZooKeeper", labeljust="l", fontsize="12", margin="10")
-            for number, (path, name) in enumerate(ZNODES.items()):
-                look = _node(f"znode:{path}", f"{name}\nx", looks)
+            for number, path in enumerate(ZNODES):
+                look = _node(f"znode:{path}", looks)
                 ensemble.node(f"zk{number}", id=encode_id(f"znode:{path}"), width="2.0", height="0.5", **look)
             with ensemble.subgraph(graph_attr={"rank": "same"}) as row:
                 for number in range(1, len(ZNODES)):
@@ -174,15 +187,15 @@ class Layout:
         self._sessions(graph, looks)
         return graph
 
-    def _broker(self, box: Digraph, broker: int, looks: Mapping[str, PartState] | None) -> None:
+    def _broker(self, box: Digraph, broker: int, looks: Mapping[str, PartState]) -> None:
         cell = self.cell / 72
         width = max(self.columns * (cell + 0.14), 1.95)
         box.attr(id=f"broker:{broker}", margin="8")
-        head = _node(f"head:{broker}", f"Broker {broker}\nx\nx\nx", looks)
+        head = _node(f"head:{broker}", looks)
         box.node(f"b{broker}", id=f"head:{broker}", width=f"{width:.2f}", height="0.86", **head)
         above = [f"b{broker}"] * self.columns
-        for place, (name, part, text) in enumerate(self._cells(broker)):
-            look = {"id": encode_id(part), **_node(part, text, looks)} if part else {"style": "invis"}
+        for place, (name, part, _) in enumerate(self._cells(broker)):
+            look = {"id": encode_id(part), **_node(part, looks)} if part else {"style": "invis"}
             box.node(name, width=f"{cell:.2f}", height=f"{(self.pitch - APART) / 72:.2f}", **look)
             box.edge(above[place % self.columns], name, style="invis", weight="100")
             above[place % self.columns] = name
@@ -199,13 +212,13 @@ class Layout:
                 cells.append((f"r{place}_{broker}", "", ""))
         return cells
 
-    def _sessions(self, graph: Digraph, looks: Mapping[str, PartState] | None) -> None:
+    def _sessions(self, graph: Digraph, looks: Mapping[str, PartState]) -> None:
         """Lines from ZooKeeper to the first row of brokers; unseen edges hold the rest in place."""
         first, last = self.brokers[:ROW], len(ZNODES) - 1
         above = [round(place * last / max(len(first) - 1, 1)) for place in range(len(first))]
         for znode, broker in zip(above, first, strict=True):
             ends = {"ltail": "cluster_zookeeper", "lhead": f"cluster_{broker}"}
-            if looks is not None and "gone" in looks[f"session:{broker}"].styles:
+            if "gone" in looks[f"session:{broker}"].styles:
                 ends["style"] = "invis"
             graph.edge(f"zk{znode}", f"b{broker}", id=f"session:{broker}", minlen="9", **ends)
         for znode in range(len(ZNODES)):
@@ -216,14 +229,13 @@ class Layout:
             graph.edge(f"b{self.brokers[place]}", f"b{broker}", style="invis", minlen=str(self.rows + 3))
 
 
-def _node(part: str, placeholder: str, looks: Mapping[str, PartState] | None) -> dict[str, str]:
-    """Label and colours of a part in a frame; without a frame, a label of the same size."""
-    look = (looks or {}).get(part)
-    if look is None:
-        return {"label": label(placeholder)} if looks is None else {"style": "invis"}
-    below = (looks or {}).get(f"role:{part.removeprefix('replica:')}")
+def _node(part: str, looks: Mapping[str, PartState]) -> dict[str, str]:
+    """Label and colours of a part in a picture."""
+    if (look := looks.get(part)) is None:
+        return {"style": "invis"}
+    below = looks.get(f"role:{part.removeprefix('replica:')}")
     texts = [*look.texts, *(below.texts if below is not None else ())]
-    return {"label": label("\n".join(filter(None, texts)) or placeholder), **graph_attributes(look.styles)}
+    return {"label": label("\n".join(filter(None, texts))), **graph_attributes(look.styles)}
 
 
 ENSEMBLE, LABELLED = Box(EDGE, 4.0, 0.0, 52.0), 84.0
@@ -234,17 +246,7 @@ UNSENT = PartState("sent gone", ("",))
 NO_STAR, NO_PREFERRED = PartState("star gone", (), "star"), PartState("preferred gone", (), "star")
 
 
-class Chip(NamedTuple):
-    """A replica: the ids of its part, of its mark and of the line below it; where its stars stand."""
-
-    id: str
-    mark: str
-    line: str
-    star: Point
-    preferred: Point
-
-
-class ClusterView:
+class ClusterView(View):
     """Draws models; with more than `counted_above` partitions it counts them per broker."""
 
     title = "The cluster"
@@ -259,42 +261,22 @@ class ClusterView:
     ) -> None:
         self.supergraph = supergraph
         self.layout = Layout(supergraph, counted=len(supergraph.partitions) > counted_above)
-        self.drawn = self._scene()
         self.differences = Differences()
         self.waits, self.late = Waits(records), LateReplicas(generation)
-        self._chips = {key: self._chip_parts(key) for key in self.layout.partitions}
-        self._movers = {key: (f"star:{key[0]}-{key[1]}", f"preferred:{key[0]}-{key[1]}") for key in self._chips}
         self._drawn: set[Key] = set()
         """Partitions that were drawn; those of `_touched` were marked as what the step is about."""
         self._touched: set[Key] = set()
         self.leaderless = Leaderless()
         self._lost: dict[Key, float] = {}
         """Since when partitions were without a leader in the last picture."""
-        self._lagged: dict[Key, dict[int, float]] = {}
+        self._lagged: Lags = {}
         """Since when followers were behind in the last picture."""
         self._stands: dict[Key, dict[tuple[int, str], str]] = {}
         """The states of each partition's replicas in the last picture, where they are counted."""
         self._of: ClusterModel | None = None
 
-    def _chip_parts(self, key: Key) -> dict[int, Chip]:
-        """The drawing of a partition's replica, by broker."""
-        found: dict[int, Chip] = {}
-        for broker in self.supergraph.members(key):
-            name = replica_id(key, broker)
-            if (part := self.drawn.parts.get(name)) is not None:
-                (left, middle), width = (part.box.x, part.box.middle[1]), part.box.width
-                mark, line = (name.replace("replica:", other, 1) for other in ("differs:", "role:"))
-                found[broker] = Chip(name, mark, line, (left + 11, middle), (left + width - 9, middle + CHIP / 2))
-        return found
-
-    @staticmethod
-    def is_relevant(record: Record) -> bool:
-        return newsworthy(record)
-
+    @cached_property
     def scene(self) -> Scene:
-        return self.drawn
-
-    def _scene(self) -> Scene:
         layout = self.layout
         scene = Scene(*layout.size)
         scene.add(*layout.parts())
@@ -315,34 +297,25 @@ class ClusterView:
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
-        looks: dict[str, PartState] = {}
         now = step.time_ms if step else model.time_ms
         self.differences.update(model)
         lags = self.late.at(model, model is not self._of or bool(self.differences.compared))
         if model is not self._of:
             self._of, self._drawn, self._stands = model, set(), {}
-        self._brokers(model, records, now, lags, looks)
-        self._zookeeper(model, records, looks)
+        looks = self._brokers(model, records, now, lags) | self._zookeeper(model, records)
         detail: dict[tuple[int, str], str] = {}
         if self.layout.counted:
             detail = self._counts(model, records, looks)
         else:
-            self._partitions(model, records, now, lags, looks)
+            looks |= self._partitions(model, records, now, lags)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
-        travels = tokens(self.drawn, records, deposed)
-        travels = with_waits(self.drawn, travels, self.waits.at(model.seq), model.seq, now, records)
-        return Picture(looks, arranged(self.drawn, travels), summary(model), self.differences.text(), (), detail)
+        travels = tokens(self.scene, records, deposed)
+        travels = with_waits(self.scene, travels, self.waits.at(model.seq), model.seq, now, records)
+        return Picture(looks, arranged(self.scene, travels), summary(model), self.differences.text(), (), detail)
 
-    def _partitions(
-        self,
-        model: ClusterModel,
-        records: Sequence[Record],
-        now: float,
-        lags: dict[Key, dict[int, float]],
-        looks: dict[str, PartState],
-    ) -> None:
+    def _partitions(self, model: ClusterModel, records: Sequence[Record], now: float, lags: Lags) -> Looks:
         """Every partition that may have changed since the last picture of this model."""
-        touched = _partitions_of(records)
+        looks, touched = Looks(), _partitions_of(records)
         lost = self.leaderless.at(model, now)
         again = self.differences.compared | touched | self._touched | lags.keys() | self._lagged.keys()
         again |= lost.keys() | self._lost.keys()
@@ -352,18 +325,12 @@ class ClusterView:
                 late = {b: lag_text(since, now, model.lags.limit) for b, since in lags.get(key, {}).items()}
                 if key in lost:
                     late = dict.fromkeys(model.members(key), f"no leader {seconds(lost[key], now)}")
-                self._partition(model, key, key in touched, late, looks)
+                looks |= self._partition(model, key, key in touched, late)
         self._touched, self._lagged, self._lost = touched, lags, lost
+        return looks
 
-    def _brokers(
-        self,
-        model: ClusterModel,
-        records: Sequence[Record],
-        time_ms: float,
-        lags: dict[Key, dict[int, float]],
-        looks: dict[str, PartState],
-    ) -> None:
-        busy = ("controller", "event", "broker")
+    def _brokers(self, model: ClusterModel, records: Sequence[Record], time_ms: float, lags: Lags) -> Looks:
+        looks, busy = Looks(), ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
         counts, longest = self.differences.counts(), dict[int, float]()
@@ -387,18 +354,17 @@ class ClusterView:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
                 line = "wire session" if whole and not model.zookeeper_down else "wire session broken"
             looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""))
-        head = self.drawn.parts.get(f"head:{model.controller}")
+        head = self.scene.parts.get(f"head:{model.controller}")
         at = (head.box.x + head.box.width - 15, head.box.y + 44) if head else None
-        looks["crown"] = PartState("crown" if at else "crown gone", at=at)
+        return looks | {"crown": PartState("crown" if at else "crown gone", at=at)}
 
-    def _zookeeper(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+    def _zookeeper(self, model: ClusterModel, records: Sequence[Record]) -> Looks:
         touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
         hot = {znode_of(r.path) for r in touched}
         last = next((r for r in reversed(touched) if r.kind == "zk" and znode_of(r.path) == "state"), None)
         states = 0 if last else len([path for path in model.znodes if path.endswith("/state")])
         here = sorted(b.id for b in model.brokers.values() if b.registered)
-        there = model.znodes.get("/controller")
-        named = controller_of(there.data) if there else None
+        named = named_controller(model)
         acts = "" if named == model.controller else ", not acting"
         texts = {
             "/controller": f"broker {named}{acts}" if named is not None else "(no broker)",
@@ -408,15 +374,15 @@ class ClusterView:
         }
         if model.of_logs:  # which name brokers and epochs, and nothing else that is stored
             texts = dict.fromkeys(texts, NOT_KNOWN) | {"/controller_epoch": str(model.controller_epoch or NOT_KNOWN)}
-        looks["zookeeper"] = PartState("frame doubtful" if model.zookeeper_down else "frame")
+        looks = {"zookeeper": PartState("frame doubtful" if model.zookeeper_down else "frame")}
         for path, name in ZNODES.items():
             styles = "zoo" + (" ephemeral" if path == "/controller" else "") + (" hot" if path in hot else "")
             looks[f"znode:{path}"] = PartState(styles, (name, texts[path]))
+        return looks
 
-    def _partition(
-        self, model: ClusterModel, key: Key, touched: bool, late: dict[int, str], looks: dict[str, PartState]
-    ) -> None:
-        seen, name, chips = model.partitions.get(key), (self.layout.names[key],), self._chips[key]
+    def _partition(self, model: ClusterModel, key: Key, touched: bool, late: Mapping[int, str]) -> Looks:
+        looks, seen, name = Looks(), model.partitions.get(key), (self.layout.names[key],)
+        chips = {broker: self.scene.parts.get(replica_id(key, broker)) for broker in self.supergraph.members(key)}
         leader_at = preferred_at = None
         shade, differs, has_roles = "", self.differences.partitions.get(key), self.layout.has_roles
         there = model.members(key) if seen else ()
@@ -428,25 +394,26 @@ class ClusterView:
             styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
             styles += " leaderless" * (key in self.leaderless.since)
             looks[chip.id] = PartState(styles, name, "none" if leads else GLYPHS[style])
-            looks[chip.mark] = MARKED if other else UNMARKED
+            looks[_other("differs", chip)] = MARKED if other else UNMARKED
             if has_roles:
-                looks[chip.line] = _role(model, key, broker, other, late.get(broker, ""))
+                looks[_other("role", chip)] = _role(model, key, broker, other, late.get(broker, ""))
+            left, middle = chip.box.x, chip.box.middle[1]
             if leads:
-                leader_at = chip.star
+                leader_at = left + 11, middle
             if seen.replicas[:1] == (broker,):
-                preferred_at, shade = chip.preferred, " on_leader" if style == "leader" else ""
+                preferred_at = left + chip.box.width - 9, middle + CHIP / 2
+                shade = " on_leader" if style == "leader" else ""
         for broker in chips.keys() - there:
-            chip = chips[broker]
-            looks[chip.id], looks[chip.mark] = PartState("plate gone", name, "none"), UNMARKED
-            if has_roles:
-                looks[chip.line] = UNSENT
-        star, preferred = self._movers[key]
+            if (chip := chips[broker]) is not None:
+                looks[chip.id], looks[_other("differs", chip)] = PartState("plate gone", name, "none"), UNMARKED
+                if has_roles:
+                    looks[_other("role", chip)] = UNSENT
+        star, preferred = (f"{kind}:{key[0]}-{key[1]}" for kind in ("star", "preferred"))
         looks[star] = PartState("star", (), "star", leader_at) if leader_at else NO_STAR
         looks[preferred] = PartState("preferred" + shade, (), "star", preferred_at) if preferred_at else NO_PREFERRED
+        return looks
 
-    def _counts(
-        self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]
-    ) -> dict[tuple[int, str], str]:
+    def _counts(self, model: ClusterModel, records: Sequence[Record], looks: Looks) -> dict[tuple[int, str], str]:
         """Count the replicas of each broker; how each of them stands is the answer."""
         changed = self.differences.compared | _partitions_of(records)
         for key in model.partitions:
@@ -454,24 +421,23 @@ class ClusterView:
                 name = f"{key[0]}-{key[1]}"
                 self._stands[key] = {(b, name): replica_state(model, key, b) for b in model.members(key)}
         detail = {place: style for own in self._stands.values() for place, style in own.items()}
-        counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
-        for (broker, style), count in Counter((broker, style) for (broker, _), style in detail.items()).items():
-            if style in COUNTS:
-                counts[broker][style] = count
+        counts = Counter((broker, style) for (broker, _), style in detail.items())
         for differs in self.differences.partitions.values():
-            for broker in {*differs.roles, *differs.metadata} & counts.keys():
-                counts[broker]["differs"] += 1
-        for broker, found in counts.items():
-            for style, text in COUNTS.items():
-                faded = "" if found[style] else " faded"
-                sign = "star" if style == "leader" else GLYPHS.get(style, style)
-                look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
-                looks[f"count:{broker}:{style}"] = look
+            counts.update((broker, "differs") for broker in {*differs.roles, *differs.metadata})
+        for broker, (style, text) in product(self.layout.brokers, COUNTS.items()):
+            count = counts[broker, style]
+            sign = "star" if style == "leader" else GLYPHS.get(style, style)
+            look = PartState(f"plate {style}{'' if count else ' faded'}", (f"{text} {count:,}",), sign)
+            looks[f"count:{broker}:{style}"] = look
         return detail
 
 
+def _other(kind: str, chip: Part) -> str:
+    """The id of a replica's mark, or of the line below it."""
+    return chip.id.replace("replica", kind, 1)
+
+
 def _partitions_of(records: Sequence[Record]) -> set[Key]:
-    """The partitions that records name."""
     return {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
 
 

@@ -43,17 +43,8 @@ def session(broker: Box, number: int) -> Part:
     """The line of a broker's session."""
     x, top = broker.x + SESSION, broker.y - STREET
     line = f"M{x:.1f},{top:.1f}L{x:.1f},{broker.y:.1f}"
-    where, of = Box(x, top, 0, STREET), f"broker:{number}"
-    return Part(
-        f"session:{number}",
-        where,
-        (stroke(line),),
-        (),
-        "wire session",
-        title=f"session of broker {number}",
-        line=line,
-        of=of,
-    )
+    name, title, of = f"session:{number}", f"session of broker {number}", f"broker:{number}"
+    return Part(name, Box(x, top, 0, STREET), (stroke(line),), (), "wire session", title=title, line=line, of=of)
 
 
 def route(scene: Scene, source: str, target: str) -> str:
@@ -210,11 +201,9 @@ class Wait:
 
     def text(self, now: float, seq: int) -> str:
         """The time that it has waited, and its limit: `LeaderAndIsr 3.2 of 30 s`."""
-        passed = max(0.0, now - self.since)
         if self.again is not None and self.again <= seq:
-            return f"{self.name} again, {passed / 1000:.1f} s"
-        most = f" of {self.limit / 1000:g} s" if passed <= self.limit else " s"
-        return f"{self.name} {passed / 1000:.1f}{most}"
+            return f"{self.name} again, {max(0.0, now - self.since) / 1000:.1f} s"
+        return lag_text(self.since, now, self.limit, self.name)
 
 
 class Waits:
@@ -333,7 +322,8 @@ class LateReplicas:
         return found
 
 
-def lag_text(since: float, now: float, limit: float) -> str:
-    """The time that a follower has been behind, and its limit: `lag 3.2 of 10 s`."""
+def lag_text(since: float, now: float, limit: float, name: str = "lag") -> str:
+    """The time that a follower has been behind, or a request has waited, and its limit: `lag 3.2 of 10 s`."""
     passed = max(0.0, now - since)
-    return f"lag {passed / 1000:.1f} of {limit / 1000:g} s" if passed <= limit else f"lag {passed / 1000:.1f} s"
+    most = f" of {limit / 1000:g} s" if passed <= limit else " s"
+    return f"{name} {passed / 1000:.1f}{most}"

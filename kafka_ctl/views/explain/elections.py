@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from functools import partial
 
 from kafka_ctl import election as rules
 from kafka_ctl.election import Election
@@ -12,7 +12,7 @@ from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.captions import format_ids
 from kafka_ctl.views.explain.source import Finding, watched
 
-Rule = Callable[..., Election | None]
+Rule = partial[Election | None]
 RULES = {
     "offline": "The first assigned replica that is live and in the ISR leads; if there is none and unclean election "
     "is allowed, the first that is live.",
@@ -45,29 +45,18 @@ class Inputs:
         """No assigned replica is live: then no record shows whether an unclean election was allowed."""
         return self.strategy == "offline" and not set(self.assigned) & set(self.live)
 
-    def call(
-        self, strategy: str, unclean: bool | None = None, live: tuple[int, ...] | None = None
-    ) -> tuple[Rule, tuple[Iterable[int] | bool, ...]]:
-        """The function of `election.py` and its arguments."""
+    def rule(self, strategy: str, unclean: bool | None = None, live: tuple[int, ...] | None = None) -> Rule:
+        """The function of `election.py` with its arguments."""
         alive = self.live if live is None else live
-        lossy = self.unclean if unclean is None else unclean
-        asked: dict[str, tuple[Rule, tuple[Iterable[int] | bool, ...]]] = {
-            "offline": (rules.offline_leader, (self.assigned, self.isr, alive, lossy)),
-            "unclean": (rules.offline_leader, (self.assigned, self.isr, alive, True)),
-            "reassign": (rules.reassigned_leader, (self.target, self.isr, alive)),
-            "preferred": (rules.preferred_leader, (self.assigned, self.isr, alive)),
-            "controlled-shutdown": (
-                rules.controlled_shutdown_leader,
-                (self.assigned, self.isr, (*alive, *self.shutting_down), self.shutting_down),
-            ),
-        }
-        return asked[strategy]
-
-    def decide(
-        self, strategy: str, unclean: bool | None = None, live: tuple[int, ...] | None = None
-    ) -> Election | None:
-        function, given = self.call(strategy, unclean, live)
-        return function(*given)
+        if strategy == "reassign":
+            return partial(rules.reassigned_leader, self.target, self.isr, alive)
+        if strategy == "preferred":
+            return partial(rules.preferred_leader, self.assigned, self.isr, alive)
+        if strategy == "controlled-shutdown":
+            up = (*alive, *self.shutting_down)
+            return partial(rules.controlled_shutdown_leader, self.assigned, self.isr, up, self.shutting_down)
+        lossy = strategy == "unclean" or (self.unclean if unclean is None else unclean)
+        return partial(rules.offline_leader, self.assigned, self.isr, alive, lossy)
 
 
 def election(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
@@ -75,14 +64,14 @@ def election(trace: Recorder, record: Record, generation: Generation) -> Finding
     inputs = Inputs(trace, record)
     if inputs.strategy not in RULES:
         return None
-    function, given = inputs.call(inputs.strategy)
-    decided, executed = watched(function, *given)
+    rule = inputs.rule(inputs.strategy)
+    decided, executed = watched(rule.func, *rule.args)
     return Finding(
         rule=RULES[inputs.strategy],
         inputs=_rows(inputs),
         decided=election_text(decided),
         otherwise=tuple(_otherwise(inputs, decided)),
-        by=(function, rules.first_of),
+        by=(rule.func, rules.first_of),
         executed=() if inputs.election_blocked_by else executed,
     )
 
@@ -96,46 +85,39 @@ def election_text(choice: Election | None) -> str:
 
 
 def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
-    rows = [
-        ("Assigned", format_ids(inputs.assigned)),
-        ("ISR", format_ids(inputs.isr)),
-        ("Live", format_ids(inputs.live)),
-    ]
+    shown = {"Assigned": inputs.assigned, "Target": inputs.target, "ISR": inputs.isr, "Live": inputs.live}
+    if inputs.target == inputs.assigned:
+        del shown["Target"]
     if inputs.shutting_down:
-        rows.append(("Shutting down", format_ids(inputs.shutting_down)))
-    if inputs.target != inputs.assigned:
-        rows.insert(1, ("Target", format_ids(inputs.target)))
+        shown["Shutting down"] = inputs.shutting_down
+    rows = [(name, format_ids(brokers)) for name, brokers in shown.items()]
     rows.append(("Leader before", "no broker" if inputs.leader == "-1" else f"broker {inputs.leader}"))
     if inputs.strategy == "offline":
         fit = [b for b in inputs.assigned if b in inputs.isr and b in inputs.live]
         asked = "not asked for: a replica in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
-        rows.append(
-            ("Unclean election", "would not help: no assigned replica is live" if inputs.election_blocked_by else asked)
-        )
+        if inputs.election_blocked_by:
+            asked = "would not help: no assigned replica is live"
+        rows.append(("Unclean election", asked))
     return tuple(rows)
 
 
 def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]]:
     """The other possible outcomes: another setting, another survivor, another occasion."""
-    found = []
+    others: dict[str, Rule] = {}
     if inputs.strategy == "offline":
         name = "without" if inputs.unclean else "with"
-        other = inputs.decide("offline", unclean=not inputs.unclean)
-        found.append((f"{name} unclean election", election_text(other) if other != decided else "the same"))
+        others[f"{name} unclean election"] = inputs.rule("offline", unclean=not inputs.unclean)
         for broker in [b for b in inputs.assigned if b in inputs.isr and b not in inputs.live][:2]:
-            other = inputs.decide("offline", live=(*inputs.live, broker))
-            found.append(
-                (f"if broker {broker} had been live", election_text(other) if other != decided else "the same")
-            )
+            others[f"if broker {broker} had been live"] = inputs.rule("offline", live=(*inputs.live, broker))
     if decided is not None:
         rest = tuple(b for b in inputs.live if b != decided.leader)
-        found.append((f"without broker {decided.leader}", election_text(inputs.decide(inputs.strategy, live=rest))))
+        others[f"without broker {decided.leader}"] = inputs.rule(inputs.strategy, live=rest)
     occasions = {"offline": "a dead leader", "preferred": "a request for the preferred leader"}
     for strategy, name in occasions.items():
         if strategy != inputs.strategy:
-            other = inputs.decide(strategy)
-            found.append((f"if the reason were {name}", election_text(other) if other != decided else "the same"))
-    return found
+            others[f"if the reason were {name}"] = inputs.rule(strategy)
+    outcomes = {condition: rule() for condition, rule in others.items()}
+    return [(what, "the same" if then == decided else election_text(then)) for what, then in outcomes.items()]
 
 
 def _target(trace: Recorder, record: Record) -> tuple[int, ...]:

@@ -49,33 +49,25 @@ def knowledge(trace: Recorder, record: Record, topic: str | None = None, partiti
     gone: set[int] = set()
     for r in reversed(trace.records[: record.seq]):
         if (r.topic, r.partition) == (topic, partition) and topic is not None:
-            _of_partition(r, found)
+            if r.replicas is not None:
+                found.setdefault("Assigned", r.replicas)
+            if r.isr is not None and not r.error:
+                found.setdefault("ISR", r.isr)
         if r.actor == record.actor and r.kind == "election":
-            fields = details.named(r.detail)
-            found.setdefault("Live", details.numbers(fields.get("live")))
+            found.setdefault("Live", details.numbers(details.named(r.detail).get("live")))
         if r.actor == record.actor and r.kind == "controller":
-            _of_cluster(r, found, gone)
+            fields = details.fields(r)
+            brokers_named = details.ids(fields.get("brokers"))
+            if r.action in LIVE:
+                found.setdefault("Live", details.ids(fields.get(LIVE[r.action])))
+            elif r.action == "removed_from_shutting_down":
+                gone.update(brokers_named)
+            elif r.action == "all_shutting_down":
+                found.setdefault("Shutting down", tuple(b for b in brokers_named if b not in gone))
             if r.action == "elected":
                 break  # what an earlier time in office knew is forgotten
     order = ("Assigned", "ISR", "Live", "Shutting down")
     return tuple((name, format_ids(found[name])) for name in order if found.get(name))
-
-
-def _of_partition(r: Record, found: dict[str, tuple[int, ...]]) -> None:
-    if r.replicas is not None:
-        found.setdefault("Assigned", r.replicas)
-    if r.isr is not None and not r.error:
-        found.setdefault("ISR", r.isr)
-
-
-def _of_cluster(r: Record, found: dict[str, tuple[int, ...]], gone: set[int]) -> None:
-    fields = details.fields(r)
-    if r.action in LIVE:
-        found.setdefault("Live", details.ids(fields.get(LIVE[r.action])))
-    elif r.action == "removed_from_shutting_down":
-        gone |= set(details.ids(fields.get("brokers")))
-    elif r.action == "all_shutting_down":
-        found.setdefault("Shutting down", tuple(b for b in details.ids(fields.get("brokers")) if b not in gone))
 
 
 def partition_named(name: object) -> tuple[str | None, int | None]:

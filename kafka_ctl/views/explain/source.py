@@ -273,7 +273,7 @@ class Activation:
         self.executed: set[int] = set()
         self.calls: dict[CodeType, tuple[int, Activation]] = {}
         """By function: from which line it was called last, and that call."""
-        self.loops = loops(code)
+        self.loops = {line: loop for line, loop in loops_in(code.co_filename).items() if line >= code.co_firstlineno}
         self.open: list[tuple[Loop, set[int]]] = []
         """The loops that are not over, the outermost first, each with what ran in its earlier passes."""
         self.turned = False
@@ -321,14 +321,9 @@ class Loop(NamedTuple):
     last: int
 
 
-def loops(code: CodeType) -> dict[int, Loop]:
-    """The loops of a function by their first line; a loop's `else` is no part of it."""
-    return {line: loop for line, loop in loops_in(code.co_filename).items() if line >= code.co_firstlineno}
-
-
 @functools.cache
 def loops_in(file: str) -> dict[int, Loop]:
-    """All loops of a file, by their first line."""
+    """All loops of a file, by their first line; a loop's `else` is no part of it."""
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     return {
         node.lineno: Loop(node.lineno, node.body[0].lineno, node.body[-1].end_lineno or node.lineno)

@@ -7,7 +7,7 @@ story (`source.py`); a trace without a story shows the function without marks, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -147,11 +147,19 @@ def why(
     """
     if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < len(trace):
         raise BadInput(f"why({short(seq)}): {extent(trace)}")
-    found = _rule(trace, seq, Generation(generation))
-    at = seq if found.at is None else found.at
-    if lines is None or at > most:
-        return _answer(trace, seq, found, None, UNKNOWN if lines is None else LATE.format(at + 1, seq))
-    return _answer(trace, seq, found, lines([at], found.by).get(at))
+    return _answers(trace, [seq], Generation(generation), lines, most)[seq]
+
+
+def _answers(
+    trace: Recorder, seqs: Iterable[int], generation: Generation, lines: Lines | None, most: float
+) -> dict[int, Why]:
+    """The answers for these records; the story is replayed only once for all."""
+    rules = {seq: _rule(trace, seq, generation) for seq in seqs}
+    at = {seq: seq if rule.at is None else rule.at for seq, rule in rules.items()}
+    by = [one for rule in rules.values() for one in rule.by]
+    runs = lines([number for number in at.values() if number <= most], by) if lines else {}
+    late = {seq: LATE.format(number + 1, seq) for seq, number in at.items() if lines and number > most}
+    return {seq: _answer(trace, seq, rule, runs.get(at[seq]), late.get(seq, UNKNOWN)) for seq, rule in rules.items()}
 
 
 def _rule(trace: Recorder, seq: int, generation: Generation) -> Finding:
@@ -197,7 +205,7 @@ def is_offered(trace: Recorder, seqs: Sequence[int], generation: Generation) -> 
     return any(is_explained(trace, trace[seq], generation) for seq in seqs)
 
 
-def _answer(trace: Recorder, seq: int, found: Finding, run: Run | None, unknown: str = UNKNOWN) -> Why:
+def _answer(trace: Recorder, seq: int, found: Finding, run: Run | None, unknown: str) -> Why:
     """The answer from a rule, and from the calls behind the record if they are known; else why they are not."""
     record = trace[seq]
     causes = tuple(dict.fromkeys(caption([cause], trace.records) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
@@ -237,44 +245,45 @@ def _deciding(run: Run, by: Sequence[Callable[..., object]]) -> list[Call]:
     return shown
 
 
-def explanations(trace: Recorder, seqs: Sequence[int], generation: Generation, lines: Lines | None) -> Iterator[Json]:
-    """The answer for the frame with these records, as data for the browser: at once, and then with the lines that ran.
+class Explainer(NamedTuple):
+    """The answers to "why?" about a run, as data for the browser; `title` stands before them, if there are two."""
 
-    Of several records, the one that says most is explained.
-    """
-    seq = most_relevant(trace, seqs)
-    if lines is not None and seq <= MOST_REPLAYED:
-        yield as_data(why(trace, seq, generation)._replace(lines=REPLAYING), len(seqs))
-    yield as_data(why(trace, seq, generation, lines), len(seqs))
+    trace: Recorder
+    generation: Generation
+    lines: Lines | None = None
+    title: str = ""
 
+    def explanations(self, seqs: Sequence[int]) -> Iterator[Json]:
+        """The answer for the frame with these records: at once, and then with the lines that ran.
 
-def whys(
-    trace: Recorder, steps: Sequence[Sequence[int]], generation: Generation, lines: Lines | None = None
-) -> list[Json | None]:
-    """The answers for many frames, None for one without records; the story is replayed only once for all."""
-    seqs = [most_relevant(trace, step) if is_offered(trace, step, generation) else None for step in steps]
-    rules = {seq: _rule(trace, seq, generation) for seq in seqs if seq is not None}
-    at = {seq: seq if rule.at is None else rule.at for seq, rule in rules.items()}
-    by = [one for rule in rules.values() for one in rule.by]
-    runs = lines([number for number in at.values() if number <= MOST_REPLAYED], by) if lines else {}
-    late = {seq: LATE.format(at[seq] + 1, seq) for seq in rules if lines and at[seq] > MOST_REPLAYED}
-    explanations = {
-        seq: _answer(trace, seq, rule, runs.get(at[seq]), late.get(seq, UNKNOWN)) for seq, rule in rules.items()
-    }
-    return [
-        None if seq is None else as_data(explanations[seq], len(step)) for seq, step in zip(seqs, steps, strict=True)
-    ]
+        Of several records, the one that says most is explained.
+        """
+        seq = most_relevant(self.trace, seqs)
+        if self.lines is not None and seq <= MOST_REPLAYED:
+            yield self._data(why(self.trace, seq, self.generation)._replace(lines=REPLAYING), len(seqs))
+        yield self._data(why(self.trace, seq, self.generation, self.lines), len(seqs))
 
+    def whys(self, steps: Sequence[Sequence[int]]) -> list[Json | None]:
+        """The answers for many frames, None for one without records; the story is replayed only once for all."""
+        trace, generation = self.trace, self.generation
+        seqs = [most_relevant(trace, step) if is_offered(trace, step, generation) else None for step in steps]
+        found = _answers(trace, [seq for seq in seqs if seq is not None], generation, self.lines, MOST_REPLAYED)
+        return [
+            None if seq is None else self._data(found[seq], len(step)) for seq, step in zip(seqs, steps, strict=True)
+        ]
 
-def as_data(answer: Why, among: int = 1) -> Json:
-    """An answer as data for the browser; `among` is how many records its step has."""
-    title = answer.title + (f" (One of {among}.)" if among > 1 else "")
-    texts = {"title": title, "rule": answer.rule, "decided": answer.decided, "lines": answer.lines}
-    texts["kafka"] = answer.kafka
-    pairs = {name: [[printable(a), printable(b)] for a, b in getattr(answer, name)] for name in ("inputs", "otherwise")}
-    code = [{"name": one.name, "lines": [list(line) for line in one.lines]} for one in answer.sources]
-    plain = {name: printable(text) for name, text in texts.items()}
-    return {**plain, **pairs, "causes": [printable(text) for text in answer.causes], "sources": code}
+    def _data(self, answer: Why, among: int) -> Json:
+        """An answer as data for the browser; `among` is how many records its step has."""
+        title = self.title + answer.title + (f" (One of {among}.)" if among > 1 else "")
+        texts = {"title": title, "rule": answer.rule, "decided": answer.decided, "lines": answer.lines}
+        texts["kafka"] = answer.kafka
+        pairs = {"inputs": answer.inputs, "otherwise": answer.otherwise}
+        return {
+            **{name: printable(text) for name, text in texts.items()},
+            **{name: [[printable(a), printable(b)] for a, b in rows] for name, rows in pairs.items()},
+            "causes": [printable(text) for text in answer.causes],
+            "sources": [{"name": one.name, "lines": [list(line) for line in one.lines]} for one in answer.sources],
+        }
 
 
 def most_relevant(trace: Recorder, seqs: Sequence[int]) -> int:

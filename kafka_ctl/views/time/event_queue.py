@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from kafka_ctl.table import short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.frames import PartState, Picture, View
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, halves, shorten
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import Step, newsworthy
@@ -73,22 +74,24 @@ LINE = 33.0
 """Pixels of a line of the context, below the queues."""
 
 
-class EventQueueView:
+class EventQueueView(View):
     """Draws one row for each controller; events glide through it."""
 
     title = "Event queues"
 
     def __init__(self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.brokers = sorted(supergraph.brokers)
-        self.events = {r.seq: r for r in records if _is(r, "queued")}
+        queued = (r for r in records if r.kind == "event" and r.target == "queued")
+        self.events = {r.seq: r for r in queued if r.actor.startswith("controller")}
         self.place = {f"controller-{broker}": HEAD + ROW * row for row, broker in enumerate(self.brokers)}
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool:
+    @classmethod
+    def is_relevant(cls, record: Record) -> bool:
         if record.kind == "event":
             return record.target in ("queued", "started", "dropped") or newsworthy(record)
         return record.kind in ("fault", "violation") or (record.kind == "controller" and newsworthy(record))
 
+    @cached_property
     def scene(self) -> Scene:
         """Names, places and every event that ever waits."""
         width = NAME + PLACES * (SLOT + GAP) + 8
@@ -158,7 +161,3 @@ def slot_label(text: str) -> tuple[Text, ...]:
     return tuple(
         Text(SLOT / 2, 14 + 13 * row, shorten(half, LABEL), 12) for row, half in enumerate((text[:at], text[at:]))
     )
-
-
-def _is(record: Record, target: str) -> bool:
-    return record.kind == "event" and record.target == target and record.actor.startswith("controller")

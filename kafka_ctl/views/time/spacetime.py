@@ -9,6 +9,7 @@ the time axis is `gap`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from math import log10
 from typing import NamedTuple
@@ -18,10 +19,10 @@ from kafka_ctl.table import short
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import duration
-from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.frames import PartState, Picture, View
 from kafka_ctl.views.legend import SPACE_TIME, add_legend
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, halves, shorten, stroke
-from kafka_ctl.views.steps import Step, newsworthy
+from kafka_ctl.views.steps import Step
 
 ROW, HEAD, LEFT, LANE, STORE, WORDS, WIDTH = 30.0, 44.0, 68.0, 42.0, 68.0, 142.0, 538.0
 """Pixels of a row, the heading, the time column, a lane, ZooKeeper's lane, the words, and of all at least."""
@@ -36,7 +37,7 @@ def gap(ms: float) -> float:
     return 18.0 * log10(ms / SHORT) if ms > SHORT else 0.0
 
 
-class SpaceTimeView:
+class SpaceTimeView(View):
     """Draws all steps of a film at once."""
 
     title = "Space and time"
@@ -57,10 +58,7 @@ class SpaceTimeView:
         self.tops = list(accumulate((gap(ms) + ROW for ms in self.pauses), initial=HEAD))
         """The beginning of the gap before each row, and the end of all; `tops[row + 1] - ROW` is a row's own top."""
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool:
-        return newsworthy(record)
-
+    @cached_property
     def scene(self) -> Scene:
         """All events, and the mark of the present."""
         scene = Scene(self.width, HEAD + min(self.tops[-1] - HEAD + ROW, WINDOW))

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from kafka_ctl.trace.model import STATE, TOPIC, ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import duration
-from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.frames import PartState, Picture, View
 from kafka_ctl.views.legend import TIMELINE, add_legend
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, shorten, stroke
 from kafka_ctl.views.steps import Step, newsworthy
@@ -48,7 +49,7 @@ class Span(NamedTuple):
     leader: int | None
 
 
-class TimelineView:
+class TimelineView(View):
     """Draws a row for the controller and for each partition, those that were unavailable longest first."""
 
     title = "Who led when"
@@ -74,8 +75,8 @@ class TimelineView:
         ends = [*accumulate(sizes[:-1], initial=0.0), whole]
         self.places = [LEFT + WIDTH * end / whole for end in ends]
 
-    @staticmethod
-    def is_relevant(record: Record) -> bool:
+    @classmethod
+    def is_relevant(cls, record: Record) -> bool:
         return newsworthy(record) and record.kind in ("zk", "partition", "controller", "fault", "violation", "election")
 
     def x(self, time_ms: float) -> float:
@@ -84,6 +85,7 @@ class TimelineView:
         (t0, t1), (x0, x1) = self.times[at : at + 2], self.places[at : at + 2]
         return x0 + (x1 - x0) * (time_ms - t0) / (t1 - t0)
 
+    @cached_property
     def scene(self) -> Scene:
         """All rows, the scale below them, and the mark of the present."""
         rows = len(self.led) + 1
@@ -106,22 +108,12 @@ class TimelineView:
         yield Part(f"name:{name}", Box(0, top, LEFT, ROW), (), (text,), "bare", of=name)
         for number, span in enumerate(found):
             x, width = self.x(span.begin), max(self.x(span.end) - self.x(span.begin), 1.2)
-            style = (
-                "plate offline" if span.leader is None else "plate active" if name == "controller" else "plate leader"
-            )
-            missing = "no controller" if name == "controller" else "no leader"
-            title = missing if span.leader is None else str(span.leader)
+            style, title = "plate active" if name == "controller" else "plate leader", str(span.leader)
+            if span.leader is None:
+                style, title = "plate offline", "no controller" if name == "controller" else "no leader"
             label = (Text(x + 6, top + 15, title, 12, "start"),) if width > 8 * len(title) + 8 else ()
-            seconds = f"{(span.end - span.begin) / 1000:.3f} s"
-            yield Part(
-                f"span:{row}:{number}",
-                Box(x, top + 2, width, ROW - 4),
-                (box(x, top + 2, width, ROW - 4, 3),),
-                label,
-                style,
-                title=f"{title} for {seconds}",
-                of=name,
-            )
+            where, title = Box(x, top + 2, width, ROW - 4), f"{title} for {(span.end - span.begin) / 1000:.3f} s"
+            yield Part(f"span:{row}:{number}", where, (box(*where, 3),), label, style, title=title, of=name)
 
     def _scale(self, top: float) -> Iterator[Part]:
         """The axis: ticks where something changes, as many as have room, and how long the long intervals are."""

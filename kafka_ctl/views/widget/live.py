@@ -32,14 +32,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.steps import newsworthy
 from kafka_ctl.views.widget.live_film import LiveFilm, shared
-from kafka_ctl.views.widget.payload import (
-    LIVE,
-    Data,
-    number_in,
-    read_message,
-    text_in,
-    texts_in,
-)
+from kafka_ctl.views.widget.payload import LIVE, Data, number_in, read_message, text_in, texts_in
 from kafka_ctl.views.widget.player import Widget
 
 MOST_KEPT = 20
@@ -187,9 +180,6 @@ class Live(Widget):
         self.observe(lambda change: self._draw_missing(), "shown")
         _after_every_cell(self)
 
-    def _length(self) -> int:
-        return len(self.live_film.frames)
-
     @property
     def builder(self) -> Film | None:
         """The film of the cluster, while that is looked at."""
@@ -230,7 +220,7 @@ class Live(Widget):
         if asked == "fork":
             return self._fork(content)
         if asked == "why":
-            self._explain(number_in(content, "frame", self._length()))
+            self._explain(number_in(content, "frame", len(self)))
             return None
         if asked == "close":
             self._close_fork()
@@ -241,7 +231,7 @@ class Live(Widget):
         """The frame of a message and a lab at that moment: `since` milliseconds after its step; None for the end."""
         if content.get("frame") is None or not self._travels:
             return None
-        frame = number_in(content, "frame", self._length())
+        frame = number_in(content, "frame", len(self))
         if (moment := self.live_film.moment(frame)) is None:
             return None
         frames, since = self.live_film.frames, number_in({"since": 0} | content, "since", 10**12)
@@ -331,17 +321,17 @@ class Live(Widget):
     def _explain(self, frame: int) -> None:
         """Answer "why?", and once more when it is known which lines ran: that takes a replay."""
         from kafka_ctl.views.explain.source import lines_of
-        from kafka_ctl.views.explain.why import explanations
+        from kafka_ctl.views.explain.why import Explainer
 
-        seqs = self.live_film.frames[frame]["seqs"]
-        for answer in explanations(self.lab.trace, seqs, self.lab.generation, lines_of(self.lab)):
+        explainer = Explainer(self.lab.trace, self.lab.generation, lines_of(self.lab))
+        for answer in explainer.explanations(self.live_film.frames[frame]["seqs"]):
             self.send({"do": "why", "frame": frame, "why": answer})
 
     # What is sent to the browser
 
     def refresh(self, reply: Data | None = None) -> None:
         """Show all records since the last time, also those that another call made."""
-        before = self._length()
+        before = len(self)
         if self.live_film.trace is not self.lab.trace:
             self._start_again()
         elif len(self.lab.trace) > self.live_film.place:
@@ -361,14 +351,14 @@ class Live(Widget):
 
     def _send_all(self, index: int) -> None:
         self.film = self.live_film.film_data(self.shown)
-        self.index = min(max(index, 0), self._length() - 1)
+        self.index = min(max(index, 0), len(self) - 1)
 
     def _grow(self, before: int, reply: Data | None) -> None:
         """Send what is new, and in the same message what stands beside it: one message is sooner there than two."""
         frames = self.live_film.read()
         if self.live_film.too_long:
             self.live_film.forget()
-            self._send_all(self._length() - len(frames))
+            self._send_all(len(self.live_film.frames) - len(frames))
             self.send({"do": "play", "from": self.index})
             return
         views, redrawn = {}, []

@@ -7,6 +7,7 @@ states, which decide what is offered for them.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from itertools import takewhile
 from threading import Lock
 from typing import Any
 
@@ -18,7 +19,7 @@ from kafka_ctl.trace.seen import Key
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.why import is_offered
-from kafka_ctl.views.frames import DIFFERING, MACHINES, VIEWS, Film, FilmBuilder, interpolate_positions, view_class
+from kafka_ctl.views.frames import DIFFERING, MACHINES, VIEWS, FilmBuilder, interpolate_positions, view_class
 from kafka_ctl.views.gauges import Gauge, Gauges
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.status import Differences, summary
@@ -66,8 +67,7 @@ def together(frames: Sequence[Data]) -> Things:
 
 def shared(one: Sequence[Record], other: Sequence[Record]) -> int:
     """The number of records with which both begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 class LiveFilm:
@@ -216,33 +216,20 @@ class Watching(Widget):
     def __init__(self, trace: Recorder, first: int, views: tuple[str, ...] = ("cluster",)) -> None:
         self._lock = Lock()
         self.live_film, self.views = LiveFilm(trace, trace.generation, first), list(views)
-        super().__init__(film=self._all(), index=self._length() - 1)
+        super().__init__(film=self._all(), index=len(self.live_film.frames) - 1)
 
     def _all(self) -> dict[str, object]:
         return self.live_film.film_data(self.views) | {"asks": False}
 
-    def _length(self) -> int:
-        return len(self.live_film.frames)
-
-    @property
-    def builder(self) -> Film:
-        """The film of the first view."""
-        return self.live_film.builders[self.views[0]][0].film
-
     def refresh(self) -> None:
         """Show all records since the last time; any thread may ask for it."""
         with self._lock:
-            self._refresh()
-
-    def _refresh(self) -> None:
-        last, before = self._length() - 1, self.live_film.place
-        self.live_film.read(MOST_STEPS)
-        if self.live_film.place == before:
-            return
-        if self.live_film.too_long:
-            self.live_film.forget()
-        if self._length() - 1 != last:
-            at = self._length() - 1 if self.index == last else min(self.index, self._length() - 1)
-            with self.hold_trait_notifications():
-                self.film = self._all()
-                self.index = at
+            last, live_film = len(self) - 1, self.live_film
+            live_film.read(MOST_STEPS)
+            if live_film.too_long:
+                live_film.forget()
+            end = len(live_film.frames) - 1
+            if end != last:
+                with self.hold_trait_notifications():
+                    self.film = self._all()
+                    self.index = end if self.index == last else min(self.index, end)

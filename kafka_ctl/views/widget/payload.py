@@ -19,7 +19,7 @@ from kafka_ctl.kafka_log.write import KafkaLogs
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.dot import FAMILY, printable
 from kafka_ctl.views.explain.source import Lines
-from kafka_ctl.views.explain.why import is_offered, whys
+from kafka_ctl.views.explain.why import Explainer, is_offered
 from kafka_ctl.views.frames import Film, Frame, PartState, Token
 from kafka_ctl.views.legend import PREFIX
 from kafka_ctl.views.palette import GLYPHS, css
@@ -120,9 +120,10 @@ def flow(scene: Scene) -> Data:
     def place(name: str) -> list[object]:
         return [name, *(round(v, 1) for v in scene.parts[name].box)]
 
-    frames = [place(row.frame) if row.frame else None for row in scene.rows]
-    rows = [row._asdict() | {"blocks": [place(b) for b in row.blocks]} for row in scene.rows]
-    rows = [row | {"frame": frame} for row, frame in zip(rows, frames, strict=True)]
+    rows: list[Data] = []
+    for row in scene.rows:
+        frame = place(row.frame) if row.frame else None
+        rows.append(row._asdict() | {"blocks": [place(name) for name in row.blocks], "frame": frame})
     return {"rows": rows, "size": [scene.width, scene.height - scene.legend]}
 
 
@@ -155,16 +156,12 @@ class Rows:
         `details` are broker -> partition -> changes of how its replica stands; empty when there is none any more.
         """
         tracks: dict[str, list[list[object]]] = {}
-        before, own = self.before, dict[str, list[list[object]]]()
-        for frame in frames:
-            index = frame.index
-            for name, look in frame.picture.looks.items():
-                if name not in own:
-                    own[name] = tracks.setdefault(printable(name), [])
-                own[name].append(_row(index, look, before.get(name, UNSEEN)))
-                before[name] = look
         details: dict[str, dict[str, list[list[object]]]] = {}
         for frame in frames:
+            for name, look in frame.picture.looks.items():
+                row = _row(frame.index, look, self.before.get(name, UNSEEN))
+                tracks.setdefault(printable(name), []).append(row)
+                self.before[name] = look
             for (broker, name), style in frame.picture.detail.items():
                 details.setdefault(str(broker), {}).setdefault(printable(name), []).append([frame.index, style])
         tokens = [[_token(t) for t in frame.picture.tokens] for frame in frames]
@@ -176,31 +173,18 @@ def _row(index: int, look: PartState, before: PartState) -> list[object]:
     """Frame, styles, words, sign and place of a change; 0 stands for what stays as it was."""
     styles, texts, glyph, at = look
     _, words, sign, place = before
-    row: list[object] = [index, styles]
+    row: list[object] = [index, styles, list(texts) if texts != words else 0, glyph if glyph != sign else 0]
     if at is not None and at != place:
-        row += 0, 0, [round(at[0], 1), round(at[1], 1)]
-    elif glyph != sign:
-        row += 0, 0
-    elif texts != words:
-        row.append(0)
-    if texts != words:
-        row[2] = list(texts)
-    if glyph != sign:
-        row[3] = glyph
+        return [*row, [round(at[0], 1), round(at[1], 1)]]
+    while row[-1] == 0:
+        row.pop()
     return row
 
 
 def _token(token: Token) -> list[object]:
-    x, y = token.place
-    return [
-        token.line,
-        printable(token.label),
-        token.styles,
-        round(x, 1),
-        round(y, 1),
-        round(token.wide, 1),
-        *([token.ends] if any(token.ends) else []),
-    ]
+    places = (round(v, 1) for v in (*token.place, token.wide))
+    row = [token.line, printable(token.label), token.styles, *places]
+    return [*row, token.ends] if any(token.ends) else row
 
 
 def drawing(film: Film) -> str:
@@ -211,7 +195,7 @@ def drawing(film: Film) -> str:
     loose = "".join(part_svg(part, within.get(part.id, "")) for part in parts if not part.pinned)
     pinned = "".join(part_svg(part) for part in parts if part.pinned)
     inside = f'<g class="part" data-id="camera">{loose}<g class="travel"></g></g>{pinned}'
-    head = svg_head(scene.width, scene.height - scene.legend, f' role="img" aria-label="{escape(film.title)}"')
+    head = svg_head(scene.width, scene.height - scene.legend, film.title)
     return f'{head}<g transform="translate({x:g} {y:g})">{inside}</g></svg>'
 
 
@@ -230,12 +214,9 @@ def part_svg(part: Part, block: str = "") -> str:
     return f'<g class="part {classes}" data-id="{escape(printable(part.id))}"{of}>{title}{"".join(pieces)}</g>'
 
 
-_HERE = Path(__file__).parent
-
-
 def read_files(*names: str) -> str:
     """The text of these files of this folder, one after another."""
-    return "".join((_HERE / name).read_text(encoding="utf-8") for name in names)
+    return "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
 
 
 PLAYER = read_files("flow.js", "player.js")
@@ -303,21 +284,18 @@ def with_log(films: Sequence[Film], records: Sequence[Record], options: Data) ->
 
 
 def answered(films: Sequence[Film], records: Sequence[Record], options: Data, lines: Lines | None = None) -> Data:
-    """The data of `with_log` with all answers in it, for a page without a program that could be asked.
-
-    The answers are `whys` by frame, and each of the `sources` once.
-    """
+    """The data of `with_log` with all answers in it, for a page without a program that could be asked."""
     data = with_log(films, records, options)
     if not data.get("asks") or not isinstance(records, Recorder):
         return data
+    return data | all_answers(films, [Explainer(records, Generation(options["generation"]), lines)])
+
+
+def all_answers(films: Sequence[Film], runs: Sequence[Explainer]) -> Data:
+    """The answers as `whys` by frame, of two runs by frame and run; each of the `sources` once."""
     sources: dict[str, int] = {}
-    steps = [frame.seqs for frame in films[0].frames]
-    found = numbered(whys(records, steps, Generation(options["generation"]), lines), sources)
-    return data | {"whys": found, "sources": [json.loads(text) for text in sources]}
-
-
-def numbered(answers: list[Data | None], sources: dict[str, int]) -> list[Data | None]:
-    """These answers with the numbers of their sources, each of which is kept once."""
-    for answer in filter(None, answers):
+    found = [run.whys([frame.seqs for frame in film.frames]) for run, film in zip(runs, films, strict=False)]
+    for answer in (answer for own in found for answer in own if answer):
         answer["sources"] = [sources.setdefault(json.dumps(one), len(sources)) for one in answer["sources"]]
-    return answers
+    every = found[0] if len(found) == 1 else [list(pair) for pair in zip(*found, strict=True)]
+    return {"whys": every, "sources": [json.loads(text) for text in sources]}

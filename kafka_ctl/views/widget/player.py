@@ -20,7 +20,7 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.source import Lines
-from kafka_ctl.views.explain.why import explanations
+from kafka_ctl.views.explain.why import Explainer
 from kafka_ctl.views.frames import Film, check_player, film, find_marks, relevant_to, views_of
 from kafka_ctl.views.svg import filmstrips, stacked, static_svg
 from kafka_ctl.views.widget.payload import PLAYER, SHEET, Data, number_in, payload, read_message, with_log
@@ -50,21 +50,21 @@ class Widget(anywidget.AnyWidget):
         super().__init__(**options)
         self.own = self.model_id or ""
 
-    def _length(self) -> int:
-        raise NotImplementedError
+    def __len__(self) -> int:
+        return len(self.film["frames"])
 
     def set_state(self, sync_data: Mapping[str, object]) -> None:
         """Set the traits that the page has changed; a step that is no longer there becomes the last one."""
         index = sync_data.get("index")
         if isinstance(index, int):
-            sync_data = {**sync_data, "index": min(index, self._length() - 1)}
+            sync_data = {**sync_data, "index": min(index, len(self) - 1)}
         super().set_state(sync_data)
 
     @traitlets.validate("index")
     def _in_range(self, proposal: Mapping[str, int]) -> int:
-        if not -self._length() <= proposal["value"] < self._length():
-            raise BadInput(f"step {short(proposal['value'])} does not exist; the steps are 0 to {self._length() - 1}")
-        return proposal["value"] % self._length()
+        if not -len(self) <= proposal["value"] < len(self):
+            raise BadInput(f"step {short(proposal['value'])} does not exist; the steps are 0 to {len(self) - 1}")
+        return proposal["value"] % len(self)
 
 
 class Player(Widget):
@@ -76,18 +76,29 @@ class Player(Widget):
         player.speed = 2
         player
 
-    The views are kept in step.
+    The views are kept in step. `runs` are those that answer "why?": the one of all films, or one of each film.
     """
 
-    def __init__(self, films: Sequence[Film], data: Data | None = None, **options: Any) -> None:
-        self.films = tuple(films)
+    def __init__(
+        self, films: Sequence[Film], data: Data | None = None, runs: Sequence[Explainer] = (), **options: Any
+    ) -> None:
+        self.films, self.runs = tuple(films), tuple(runs)
         super().__init__(film=data or payload(self.films), **options)
+        self.on_msg(lambda _, asked, buffers: self.receive(asked))
 
-    def __len__(self) -> int:
-        return len(self.films[0])
-
-    def _length(self) -> int:
-        return len(self)
+    def receive(self, content: object) -> None:
+        """Answer the browser: `{"do": "why", "frame": 3}`, of two runs with `"side": 1`; no other message is."""
+        try:
+            asked = read_message(content)
+            if asked["do"] != "why" or not self.runs:
+                return
+            side = number_in(asked, "side", len(self.runs)) if len(self.runs) > 1 else 0
+            seqs = self.films[side].frames[number_in(asked, "frame", len(self))].seqs
+        except BadInput as refusal:
+            self.send({"do": "refused", "text": str(refusal)})
+            return
+        for found in self.runs[side].explanations(seqs) if seqs else ():
+            self.send({**asked, "why": found})
 
     def __repr__(self) -> str:
         return self.films[0].text()
@@ -126,33 +137,16 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
         own["index"] = 0
     check_player(own)
     views = views_of(view)
-    if len(views) > 1:
-        options.setdefault("is_relevant", relevant_to(views))
+    options.setdefault("is_relevant", relevant_to(views))
     films = [film(records, name, **options) for name in views]
     data = with_log(films, records, options)
     if marks:
         data["marks"] = find_marks(films[0], records, marks)
     if isinstance(at, str):
         own["index"] = data["marks"][at] if at in marks else find_marks(films[0], records, {"index": at})["index"]
-    made = Player(films, data, **own)
-    if isinstance(records, Recorder) and data.get("asks"):
-        _answering(made, records, Generation(options["generation"]), lines)
-    return made
-
-
-def _answering(made: Player, trace: Recorder, generation: Generation, lines: Lines | None) -> None:
-    """Let the player of a lab's trace answer "why?"."""
-
-    def answer(_: object, content: object, buffers: object) -> None:
-        try:
-            asked = read_message(content)
-            if asked["do"] != "why":
-                return
-            seqs = made.films[0].frames[number_in(asked, "frame", len(made))].seqs
-        except BadInput as refusal:
-            made.send({"do": "refused", "text": str(refusal)})
-            return
-        for found in explanations(trace, seqs, generation, lines) if seqs else ():
-            made.send({**asked, "why": found})
-
-    made.on_msg(answer)
+    runs = (
+        [Explainer(records, Generation(options["generation"]), lines)]
+        if isinstance(records, Recorder) and data.get("asks")
+        else []
+    )
+    return Player(films, data, runs, **own)

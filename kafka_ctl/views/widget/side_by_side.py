@@ -6,19 +6,20 @@ about the same time are still taken together, and the others in the order of the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from heapq import merge
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab.recorded_run import RecordedRun
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.explain.source import Lines, Replayable, lines_of
-from kafka_ctl.views.explain.why import explanations, is_offered, whys
+from kafka_ctl.views.explain.source import lines_of
+from kafka_ctl.views.explain.why import Explainer, is_offered
 from kafka_ctl.views.export import checked, write
 from kafka_ctl.views.frames import (
     DIFFERING,
@@ -30,10 +31,11 @@ from kafka_ctl.views.frames import (
     check_film,
     check_player,
     interpolate_positions,
+    place_of,
     view_class,
 )
 from kafka_ctl.views.steps import Step, Supergraph, join, steps
-from kafka_ctl.views.widget.payload import Data, number_in, numbered, payload, read_message
+from kafka_ctl.views.widget.payload import all_answers, payload
 from kafka_ctl.views.widget.player import Player
 
 SIDES = ("left", "right")
@@ -46,19 +48,13 @@ OPTIONS = ("index", "speed", "loop", "theme")
 Pair = tuple[Step | None, Step | None]
 
 
-class Run(NamedTuple):
-    """One of two runs, as "why?" asks for it."""
-
-    trace: Recorder
-    generation: Generation
-    lines: Lines | None
-
-
 class SideBySide(Player):
     """The player of two runs; made by `side_by_side`. `parted` is the step in which they differ first, or None."""
 
-    def __init__(self, films: Sequence[Film], parted: int | None, runs: Sequence[Run] = (), **options: Any) -> None:
-        self.parted, self.runs = parted, tuple(runs)
+    def __init__(
+        self, films: Sequence[Film], parted: int | None, runs: Sequence[Explainer] = (), **options: Any
+    ) -> None:
+        self.parted = parted
         data = payload(films)
         for number, frame in enumerate(data["frames"]):
             pictures = [film.frames[number].picture for film in films]
@@ -66,26 +62,10 @@ class SideBySide(Player):
             summaries = [printable(picture.summary) for picture in pictures]
             frame["summary"] = summaries[0] if len(set(summaries)) == 1 else _by_run(films, summaries)
             seqs = [film.frames[number].seqs for film in films]
-            offered = [n for n, run in enumerate(self.runs) if is_offered(run.trace, seqs[n], run.generation)]
+            offered = [n for n, run in enumerate(runs) if is_offered(run.trace, seqs[n], run.generation)]
             frame["why"] = offered or False
-        data |= {"beside": list(SIDES), "parted": parted, "asks": bool(self.runs)}
-        super().__init__(films, data, **options)
-        self.on_msg(lambda _, asked, buffers: self.receive(asked))
-
-    def receive(self, content: object) -> None:
-        """Answer the browser: `{"do": "why", "frame": 3, "side": 1}` is answered for that run; no other message is."""
-        try:
-            asked = read_message(content)
-            if asked["do"] != "why":
-                return
-            side = number_in(asked, "side", len(self.runs))
-            run, film = self.runs[side], self.films[side]
-            seqs = film.frames[number_in(asked, "frame", len(self))].seqs
-        except BadInput as refusal:
-            self.send({"do": "refused", "text": str(refusal)})
-            return
-        for found in explanations(run.trace, seqs, run.generation, run.lines) if seqs else ():
-            self.send({**asked, "why": found | {"title": f"{film.title}: {found['title']}"}})
+        data |= {"beside": list(SIDES), "parted": parted, "asks": bool(runs)}
+        super().__init__(films, data, runs, **options)
 
     def export(self, path: str | Path, step: int | None = None) -> Path:
         """Write both runs as one file that plays by itself: `.html` with the player, `.svg`, `.gif` or `.png`.
@@ -94,19 +74,8 @@ class SideBySide(Player):
         a tool is missing.
         """
         path = checked(path, step)
-        return write(self.films, path, self._answered() if path.suffix == ".html" else self.film, step)
-
-    def _answered(self) -> Data:
-        """The films as data with every answer to "why?" in it: `whys` by frame and run."""
-        sources: dict[str, int] = {}
-        found = []
-        for run, film in zip(self.runs, self.films, strict=False):
-            own = whys(run.trace, [frame.seqs for frame in film.frames], run.generation, run.lines)
-            for answer in filter(None, own):
-                answer["title"] = f"{film.title}: {answer['title']}"
-            found.append(numbered(own, sources))
-        every = [list(pair) for pair in zip(*found, strict=True)]
-        return self.film | {"whys": every, "sources": [json.loads(text) for text in sources]}
+        answers = all_answers(self.films, self.runs) if path.suffix == ".html" else {}
+        return write(self.films, path, self.film | answers, step)
 
 
 def side_by_side(
@@ -128,7 +97,7 @@ def side_by_side(
     traces = [_trace(one) for one in (left, right)]
     kind = view_class(view)
     _check(titles, start, limit, options)
-    first = [_place(trace, at) for trace, at in zip(traces, start or (None, None), strict=True)]
+    first = [place_of(trace.records, at) for trace, at in zip(traces, start or (None, None), strict=True)]
     found = [steps(trace.records, kind.is_relevant, limit, at) for trace, at in zip(traces, first, strict=True)]
     supergraph = join(*(Supergraph().add(trace.records).model() for trace in traces))
     names = titles or _titles(left, right)
@@ -140,7 +109,7 @@ def side_by_side(
         builders.append(builder)
     parted = _frames(builders, list(_aligned(found, traces)))
     whole = all(trace.records[0].seq == 0 for trace in traces)
-    runs = [_run(one, trace) for one, trace in zip((left, right), traces, strict=True)] if whole else ()
+    runs = [_run(*run) for run in zip((left, right), traces, names, strict=True)] if whole else ()
     return SideBySide([builder.film for builder in builders], parted, runs, **options)
 
 
@@ -163,10 +132,10 @@ def _check(titles: object, start: object, limit: object, options: dict[str, obje
     check_player(options)
 
 
-def _run(given: object, trace: Recorder) -> Run:
-    own = getattr(given, "generation", None)
-    generation = own if isinstance(own, Generation) else Generation(trace.generation)
-    return Run(trace, generation, None if given is trace else lines_of(cast(Replayable, given)))
+def _run(given: object, trace: Recorder, title: str) -> Explainer:
+    if isinstance(given, RecordedRun):
+        return Explainer(trace, given.generation, lines_of(given), f"{title}: ")
+    return Explainer(trace, Generation(trace.generation), None, f"{title}: ")
 
 
 def _trace(run: object) -> Recorder:
@@ -182,12 +151,6 @@ def _titles(left: object, right: object) -> tuple[str, str]:
     """The generations, if they differ."""
     names = [str(getattr(one, "generation", "")) for one in (left, right)]
     return (f"Kafka {names[0]}", f"Kafka {names[1]}") if names[0] != names[1] else ("Left", "Right")
-
-
-def _place(trace: Recorder, seq: int | None) -> int:
-    """The place of the first record that is shown."""
-    records = trace.records
-    return 0 if seq is None else next((n for n, record in enumerate(records) if record.seq >= seq), len(records))
 
 
 def _aligned(found: Sequence[Sequence[Step]], traces: Sequence[Recorder]) -> Iterator[Pair]:
@@ -210,14 +173,8 @@ def _aligned(found: Sequence[Sequence[Step]], traces: Sequence[Recorder]) -> Ite
 
 def _merged(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
     """Steps that only one of the runs takes, in the order of their times."""
-    i = j = 0
-    while i < len(left) or j < len(right):
-        if j == len(right) or (i < len(left) and left[i].time_ms <= right[j].time_ms):
-            yield left[i], None
-            i += 1
-        else:
-            yield None, right[j]
-            j += 1
+    runs: tuple[Iterator[Pair], Iterator[Pair]] = ((step, None) for step in left), ((None, step) for step in right)
+    return merge(*runs, key=lambda pair: next(step for step in pair if step is not None).time_ms)
 
 
 def _frames(builders: Sequence[FilmBuilder], pairs: Sequence[Pair]) -> int | None:

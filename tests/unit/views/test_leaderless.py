@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from labs import play, until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl.trace.model import ClusterModel
@@ -14,16 +15,12 @@ from kafka_ctl.views.gauges import Gauges
 def test_a_partition_without_a_leader_is_named_with_its_time() -> None:
     """From the death of its last replica on; the picture has it in a style of its own; then a leader is back."""
     with Lab(brokers=3, seed=7) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [3, 1]})
-        lab.settle()
-        lab.kill(1)
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [3, 1]})
+        until_quiet(lab.kill, 1)
         killed = lab.now
-        lab.kill(2)
-        lab.run_for(3)
+        play(lab, "kill 2; run_for 3")
         made, model, gauges = film(lab.trace), ClusterModel().apply_all(lab.trace), Gauges(list(lab.trace))
-        lab.start(2)
-        lab.settle()
+        until_quiet(lab.start, 2)
         later = film(lab.trace).frames[-1].picture.gauges
     gauges.leaderless.at(model, 1000 * killed)
     offline, behind, *_ = gauges.at(model, 1000 * killed + 3000)
@@ -36,11 +33,9 @@ def test_a_partition_without_a_leader_is_named_with_its_time() -> None:
 @pytest.mark.parametrize("view", ["cluster", "partition", "replica", "zookeeper"])
 def test_each_view_marks_a_partition_without_a_leader_and_since_when(view: str) -> None:
     with Lab(brokers=3, seed=7) as lab:
-        lab.create_topic("orders", assignment={0: [1], 1: [2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1], 1: [2]})
         start = len(lab.trace)
-        lab.kill(1)
-        lab.run_for(30)
+        play(lab, "kill 1; run_for 30")
         made = film(lab.trace, view, start=start)
     last = [look for look in made.looks(-1).values() if "leaderless" in look.styles.split()]
     assert last and not any("leaderless" in look.styles.split() for look in made.looks(0).values())

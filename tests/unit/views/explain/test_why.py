@@ -13,7 +13,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.trace import Trace
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.explain.elections import Inputs
-from kafka_ctl.views.explain.why import explanations, why
+from kafka_ctl.views.explain.why import Explainer, why
 
 STATE = '{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":1,"isr":[1,2]}'
 """What somebody wrote by hand: the leader is not in the ISR."""
@@ -25,7 +25,7 @@ def test_elections_are_decided_again_as_they_were(generation: str) -> None:
     trace = eventful(generation)
     votes = [r for r in trace if r.kind == "election"]
     for vote in votes:
-        again = Inputs(trace, vote).decide(str(vote.action))
+        again = Inputs(trace, vote).rule(str(vote.action))()
         assert (again and (again.leader, again.isr, again.unclean)) == (
             (vote.leader, vote.isr, vote.target == "unclean") if vote.leader is not None else None
         ), vote
@@ -73,12 +73,9 @@ def test_no_lines_of_an_election_that_the_record_does_not_determine() -> None:
 def test_the_target_of_a_move_is_that_of_the_last_request() -> None:
     """The topic's znode has it where the controller was asked; an older request through ZooKeeper is over."""
     with Lab(brokers=4, seed=3, generation="2.4") as lab:
-        lab.create_topic("a", assignment={0: [1, 2]})
-        lab.settle()
-        lab.reassign({("a", 0): [3, 4]}, through="zookeeper")
-        lab.settle()
-        lab.reassign({("a", 0): [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2]})
+        until_quiet(lab.reassign, {("a", 0): [3, 4]}, through="zookeeper")
+        until_quiet(lab.reassign, {("a", 0): [1, 2]})
         votes = [record for record in lab.trace if record.kind == "election" and record.action == "reassign"]
         assert [Inputs(lab.trace, vote).target for vote in votes] == [(3, 4), (1, 2)]
 
@@ -92,7 +89,7 @@ def test_lines_are_looked_for_up_to_the_last_record_replayed_unasked(monkeypatch
         return {}
 
     for seq, answers in ((20, 2), (21, 1)):
-        assert len(list(explanations(trace, [seq], Generation("2.0"), nothing))) == answers
+        assert len(list(Explainer(trace, Generation("2.0"), nothing).explanations([seq]))) == answers
 
 
 def test_a_conditional_write_of_the_epoch_is_no_fence() -> None:
@@ -110,19 +107,8 @@ def test_an_illegal_move_names_the_ways_there_and_on(prose: Prose) -> None:
         ("partition", "OnlinePartition", "NewPartition"),
         ("replica", "NewReplica", "ReplicaDeletionStarted"),
     ):
-        moved = Record(
-            seq=0,
-            time_ms=0.0,
-            actor="controller-1",
-            kind=kind,
-            action="move",
-            topic="a",
-            partition=0,
-            broker=1,
-            source=source,
-            target=target,
-            error="InvalidTransition",
-        )
+        ends = {"source": source, "target": target, "error": "InvalidTransition"}
+        moved = Record(0, 0.0, "controller-1", kind, "move", "a", 0, broker=1, **ends)
         answer = why(Trace(records=[moved]), 0)
         prose(answer.rule, answer.decided, *(f"{name}: {then}" for name, then in answer.otherwise))
 
@@ -157,7 +143,7 @@ def test_every_record_has_an_answer() -> None:
     nasty = Trace(records=every_kind(NASTY))
     for seq in range(len(nasty)):
         assert "<script>" not in why(nasty, seq)._repr_html_()
-        assert next(explanations(nasty, [seq], Generation("2.0"), None))["title"]
+        assert next(Explainer(nasty, Generation("2.0")).explanations([seq]))["title"]
 
 
 def test_the_chain_leads_from_the_first_cause() -> None:

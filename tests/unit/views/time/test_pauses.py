@@ -125,9 +125,8 @@ def test_a_request_without_answer_says_how_long_it_waits() -> None:
 
 def test_the_limits_are_those_of_the_lab() -> None:
     trace = unanswered(request_timeout_ms=20000, replica_lag_time_max_ms=5000)
-    assert {r.detail for r in trace if r.action == "start" and r.kind == "broker"} == {
-        "request.timeout.ms=20000 replica.lag.time.max.ms=5000"
-    }
+    started = {r.detail for r in trace if r.action == "start" and r.kind == "broker"}
+    assert started == {"request.timeout.ms=20000 replica.lag.time.max.ms=5000"}
     assert any("of 20 s" in text for logged in counting(trace, "LeaderAndIsr").values() for text in logged)
     assert any("of 5 s" in text for logged in counting(trace, "lag").values() for text in logged)
     assert {r.detail for r in unanswered() if r.action == "start" and r.kind == "broker"} == {None}
@@ -186,10 +185,9 @@ def test_in_2_4_who_is_silent_and_has_all_does_not_lag() -> None:
         play(lab, "produce orders 0 acks=1; run_for 1; settle")
         trace = lab.trace
     assert "lag" not in " ".join(quiet.looks(len(quiet) - 1)["role:orders-0@3"].texts)
-    late = [
-        made.looks(f.index)["role:orders-0@3"].texts for made in [film(trace, generation="2.4")] for f in made.frames
-    ]
-    assert any(text.startswith("lag") for texts in late for text in texts)
+    made = film(trace, generation="2.4")
+    late = [text for f in made.frames for text in made.looks(f.index)["role:orders-0@3"].texts]
+    assert any(text.startswith("lag") for text in late)
 
 
 @pytest.mark.parametrize("brokers", [3, 5])
@@ -219,13 +217,8 @@ def test_the_legend_explains_every_mark() -> None:
         used = {style for track in made.tracks.values() for _, look in track for style in look.styles.split()}
         used |= {style for frame in made.frames for token in frame.picture.tokens for style in token.styles.split()}
         assert used - explained <= spoken, "in the legend, or said in words where it stands"
-        shown = {
-            style
-            for name, part in made.scene.parts.items()
-            if name.startswith("legend:")
-            for style in part.styles.split()
-        }
-        assert explained <= shown
+        entries = [part.styles.split() for name, part in made.scene.parts.items() if name.startswith(PREFIX)]
+        assert explained <= {style for styles in entries for style in styles}
 
 
 SPOKEN = {
@@ -270,10 +263,8 @@ def test_administrators_have_a_lane() -> None:
 
 
 def test_words_in_two_lines_are_no_longer_than_the_room() -> None:
-    assert halves("create /brokers/topics/orders/partitions/0/state", 30) == [
-        "create /brokers/topics/orders",
-        "/partitions/0/state",
-    ]
+    lines = ["create /brokers/topics/orders", "/partitions/0/state"]
+    assert halves("".join(lines), 30) == lines
     assert halves("short", 30) == ["short"]
     assert halves("AutoPreferredReplicaLeaderElection ends", 30) == ["AutoPreferredReplicaLeader", "Election ends"]
     assert [len(line) <= 20 for line in halves("x" * 100, 20)] == [True, True]
