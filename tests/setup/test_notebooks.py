@@ -112,7 +112,6 @@ def test_minutes_grow_with_what_is_read_and_done() -> None:
     cells = {
         60: prose("a word " * 90),
         8: new("x = 1"),
-        16: new("x = f(\n    1,\n)\n"),
         43: new('GuessWidget("01.a")', outputs=text),
         48: new("beliefs()", outputs=picture),
         98: new("lab.player()", outputs=picture),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WORD = re.compile(r"\S*\w\S*")
 WORDS_A_MINUTE = 180
 SECONDS_A_LINE = 8
-"""Of code that a learner sees; imports, assertions, answers, and lines without a word are not counted."""
+"""Of code that a learner sees; imports, assertions and answers are not counted."""
 SHOWN = (("GuessWidget(", 35), ("CurveWidget(", 60), ("TurnWidget(", 60), (".player(", 90))
 """Seconds for what a cell shows, by the call that makes it."""
 PICTURE, TEXT = 40, 35
@@ -90,7 +90,7 @@ def seconds(cell: NotebookNode) -> float:
         return 0
     shown = [time for call, time in SHOWN if call in cell.source]
     pictures = any(each.startswith("image/") for output in cell.outputs for each in output.get("data", {}))
-    return SECONDS_A_LINE * sum(map(bool, map(WORD.search, cell.source.splitlines()))) + (
+    return SECONDS_A_LINE * len(cell.source.splitlines()) + (
         sum(shown) or PICTURE * pictures or TEXT * bool(cell.outputs)
     )
 
