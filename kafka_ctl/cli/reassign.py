@@ -413,7 +413,7 @@ async def _connected(
 
     address = where["zookeeper"]
     store, client = RemoteStore(address), ZooKeeperClient(generation.config["zookeeper.max.in.flight.requests"])
-    store.advice = BareStore.advice  # the cluster is somebody's own: no server is to be started for it
+    store.advice = BareStore.advice  # the cluster belongs to others: no server is to be started for it
     found = False
     try:
         client.session = await store.connect("admin", SESSION_SECONDS, client.watched, client.state_changed)
