@@ -32,6 +32,7 @@ def is_gone(lab: Lab) -> bool:
     known = set(controller.context.topics) | {tp.topic for tp in controller.context.leadership}
     known |= {r.topic for r in controller.context.replicas}
     known |= controller.context.topics_to_be_deleted.keys() | controller.context.topics_ineligible
+    known |= {tp.topic for tp in controller.context.partitions_to_be_deleted}
     for broker in lab.world.brokers.values():
         known |= {tp.topic for tp in (*broker.metadata, *broker.hosted)}
     return "orders" not in known and not any("orders" in path for path in lab.znodes())
@@ -183,7 +184,8 @@ def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
         since = len(lab.trace)
         lab.settle()
         assert "/admin/delete_topics/nowhere" not in lab.znodes()
-        assert [r for r in lab.trace[since:] if r.action == "deleting_unknown_topics"]
+        unknown = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "deleting_unknown_topics"]
+        assert unknown == [{"topics": ["nowhere"]}]
 
 
 # What halts it
@@ -193,7 +195,9 @@ def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
 def test_it_waits_for_a_dead_broker(generation: str) -> None:
     with opened(generation) as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
-        assert not is_gone(lab)
+        assert "/admin/delete_topics/orders" in lab.znodes()
+        halted = [json.loads(r.detail or "")["topics"] for r in lab.trace if r.action == "deletion_halted"]
+        assert set(map(tuple, halted)) == {("orders",)}
         states = {(r.partition, r.broker): r.state for r in lab.replicas() if r.topic == "orders"}
         assert {states[n, 2] for n in (0, 1)} == {"ReplicaDeletionSuccessful"}
         assert {states[n, 3] for n in (0, 1)} == {"OfflineReplica"}
@@ -314,6 +318,8 @@ def test_partitions_added_to_a_dying_topic(generation: str, stays: list[int]) ->
     """KAFKA-6612: since 2.0 the assignment is written back as it was; before, the next controller creates them."""
     with opened(generation) as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle; add_partitions orders 3; settle")
+        refused = [json.loads(r.detail or "") for r in lab.trace if r.action == "partitions_not_added"]
+        assert refused == [{"topic": "orders", "partitions": [2]}]
         assert [p.partition for p in lab.partitions() if p.topic == "orders"] == stays
         assert lab.partition(*ORDERS).replicas == (2, 3)
 
@@ -332,9 +338,10 @@ def test_the_next_controller_completes_it(generation: str, moments: int) -> None
 
 
 @generations
-def test_the_next_controller_waits_as_the_last_one_did(generation: str) -> None:
+@pytest.mark.parametrize("goes", ["kill 1", "delete_controller"])
+def test_the_next_controller_waits_as_the_last_one_did(generation: str, goes: str) -> None:
     with opened(generation) as lab:
-        play(lab, "kill 3; settle; delete_topic orders; settle; kill 1; settle")
+        play(lab, f"kill 3; settle; delete_topic orders; settle; {goes}; settle")
         assert not is_gone(lab)
         until_quiet(lab.start, 3)
         assert is_gone(lab)
