@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from labs import play, until_quiet
 from prose import Prose, source
+from tables import tabled
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName, election
 from kafka_ctl.assignment import assign
@@ -56,16 +57,7 @@ def test_an_election_of_ones_own(generation: str) -> None:
         assert (lab.partition("orders", 0).leader, mine.partition("orders", 0).leader) == (3, 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "commands"),
-    [
-        ("offline", ["kill 1"]),
-        ("preferred", ["kill 1", "settle", "start 1", "settle", "elect_preferred"]),
-        ("reassigned", ["reassign '{\"orders-0\":[4,3]}'"]),
-        ("controlled_shutdown", ["shutdown 1"]),
-        ("unclean", ["kill 1", "settle", "kill 2", "settle", "kill 3", "settle", "elect_leaders unclean"]),
-    ],
-)
+@tabled
 def test_each_occasion_asks_its_own_function(name: str, commands: list[str]) -> None:
     """With the arguments that are promised, and no other is asked."""
     given: list[tuple] = []
