@@ -11,7 +11,7 @@ from typing import Any
 
 import browser
 import pytest
-from golden import STORIES, Stage, blocks
+from golden import played
 from labs import play, until_quiet
 from tables import text
 
@@ -62,13 +62,8 @@ def failing(brokers: int) -> Trace:
 @lru_cache
 def reported(name: str) -> Trace:
     """The trace of a golden story."""
-    stage = Stage()
-    for block in blocks(next(path for path in STORIES if path.stem == name).read_text(encoding="utf-8")):
-        if block.command:
-            stage.run(block)
-    trace = stage.the_lab.trace
-    stage.close()
-    return trace
+    with played(name) as lab:
+        return lab.trace
 
 
 def wrong(
