@@ -11,14 +11,14 @@ from labs import until_quiet
 
 from kafka_ctl.explore import play as playing
 from kafka_ctl.explore.play import DOES_NOT_QUIESCE, play
-from kafka_ctl.explore.walk import Walk, busy
+from kafka_ctl.explore.walk import busy
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.invariants import INVARIANTS, MECHANISMS
-from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import EXHIBITS
 from tests import text_stories
 from tests.mutants import mutant
+from tests.stories.test_explore import reported
 
 CREATED = "PartitionStateMachine.initializeLeaderAndIsrForPartitions"
 STORIES = {story.title: story for story in text_stories.stories(Path(__file__).parent / "mechanisms.txt", "breaks")}
@@ -28,12 +28,6 @@ STORIES = {story.title: story for story in text_stories.stories(Path(__file__).p
 def breaks(name: str) -> set[tuple[str, ...]]:
     """The invariants that a story breaks, each with the ticket of what explains it."""
     return {tuple(note.split(" ", 1)) for note in STORIES[name].notes.get("breaks", [])}
-
-
-def reported(text: str) -> Walk:
-    """A walk from a story's text."""
-    lines = list(story.parse(text))
-    return Walk(lines[0], tuple(lines[1:]))
 
 
 @pytest.mark.parametrize("name", STORIES)
