@@ -11,7 +11,7 @@ from kafka_ctl.explore.play import Failure, apply
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
-from kafka_ctl.museum import EXHIBITS, Exhibit, find
+from kafka_ctl.museum import find
 from kafka_ctl.partition import NON_EXISTENT
 from kafka_ctl.replica import NON_EXISTENT as NO_REPLICA
 from kafka_ctl.trace import SET
@@ -77,21 +77,6 @@ def test_folded_beliefs_are_those_in_memory(generation: str) -> None:
             failovers += any(r.action == SET and r.kind == "partition" for r in lab.trace)
     assert reported > 1000
     assert contexts > 100 and compared > 100 and failovers > 10
-
-
-@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
-def test_all_agree_in_the_end_of_a_sound_run(exhibit: Exhibit) -> None:
-    """While it runs they differ, again and again; a fold that is given the records in pieces says the same."""
-    with exhibit.show() as run:
-        records = run.fixed.trace.records
-        model, found, differed = ClusterModel(), Differences(), 0
-        for place in range(0, len(records), 7):
-            model.apply_all(records[place : place + 7])
-            logged = found.update(model).text()
-            assert logged == Differences().update(model).text()
-            differed += bool(logged)
-        assert differed > 5
-        assert found.text() == ""
 
 
 def test_what_is_reported_of_a_difference(prose: Prose) -> None:
