@@ -1,7 +1,7 @@
 """A private JupyterLab on 127.0.0.1 and a real Chromium that drives it; for the tests that need to see.
 
-with browser.lab(root) as server, browser.page() as page:
-    assert browser.run_all(page, server, "notebooks/01-electing-a-controller.ipynb")
+with browser.ran(tmp_path, "1 + 1") as page:
+    page.wait_for_selector("text=2")
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 from kafka_ctl.jupyter.launch import Server, running
@@ -88,6 +89,32 @@ def page(**options: Any) -> Iterator[Any]:
             yield chromium.new_page(**options)
         finally:
             chromium.close()
+
+
+def write(path: Path, *sources: str, prose: str = "") -> None:
+    """Save a notebook with these code cells, and with prose above them."""
+    cells = [nbformat.v4.new_markdown_cell(prose)] if prose else []
+    book = nbformat.v4.new_notebook(cells=[*cells, *map(nbformat.v4.new_code_cell, sources)])
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(book, path)
+
+
+@contextlib.contextmanager
+def ran(
+    folder: Path,
+    *sources: str,
+    prose: str = "",
+    size: tuple[int, int] = (1280, 900),
+    seconds: float = 60,
+    errors: list[str] | None = None,
+) -> Iterator[Any]:
+    """A page of JupyterLab with a notebook that has run; `errors` gets those of the page."""
+    write(folder / "book.ipynb", *sources, prose=prose)
+    with lab(folder) as server, page(viewport={"width": size[0], "height": size[1]}) as opened:
+        if errors is not None:
+            opened.on("pageerror", lambda error: errors.append(str(error)))
+        assert run_all(opened, server, "book.ipynb", seconds)
+        yield opened
 
 
 def run_all(page: Any, server: Server, notebook: str, seconds: float = 60) -> bool:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 
 from kafka_ctl.paths import ROOT
@@ -38,15 +37,6 @@ FRAMED = """() => [...document.querySelectorAll('.kc.guess :is(.right, .wrong):i
 """How many texts below what is marked have a frame of their own."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    cells = [nbformat.v4.new_code_cell(source) for source in (CELL, 'GuessWidget("05.a")', 'GuessWidget("07.a")')]
-    book = nbformat.v4.new_notebook(cells=cells)
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "guess.ipynb")
-    return tmp_path
-
-
 def inside(page: Any, part: Any) -> bool:
     """Whether nothing of a part is cut off at the sides of its picture."""
     box, around = part.bounding_box(), page.query_selector(".kc.guess").bounding_box()
@@ -54,9 +44,9 @@ def inside(page: Any, part: Any) -> bool:
 
 
 @pytest.mark.parametrize("width", [1280, 1024])
-def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
-    with browser.lab(folder) as server, browser.page(viewport={"width": width, "height": 900}) as page:
-        assert browser.run_all(page, server, "guess.ipynb", 180)
+def test_a_learner_guesses_in_the_picture(tmp_path: Path, width: int) -> None:
+    cells = (CELL, 'GuessWidget("05.a")', 'GuessWidget("07.a")')
+    with browser.ran(tmp_path, *cells, size=(width, 900), seconds=180) as page:
         page.wait_for_selector(".kc.guess [data-guess='partition:orders-0']")
         first, second = page.query_selector_all(".kc.guess")
         brokers = [part.get_attribute("data-guess") for part in first.query_selector_all("[data-guess]")]

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 
 from kafka_ctl import Generation, Lab
@@ -57,14 +56,8 @@ def picture(page: Any, name: str) -> None:
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A notebook that shows a lab."""
-    folder = tmp_path_factory.mktemp("lab")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, folder / "live.ipynb")
-    with browser.lab(folder) as server, browser.page(viewport={"width": 1500, "height": 1250}) as page:
-        wrong: list[str] = []
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        assert browser.run_all(page, server, "live.ipynb")
+    wrong: list[str] = []
+    with browser.ran(tmp_path_factory.mktemp("lab"), CELL, size=(1500, 1250), errors=wrong) as page:
         page.wait_for_selector(".kc .actions")
         page.set_default_timeout(60_000)
         page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 
 from kafka_ctl.paths import ROOT
@@ -33,14 +32,6 @@ THEME = "() => window.jupyterapp.commands.execute('apputils:change-theme', {them
 FULL = "selector => [...document.querySelectorAll(selector)].every((one) => one.width === one.naturalWidth)"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL), nbformat.v4.new_code_cell(DRAWN)])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "plot.ipynb")
-    return tmp_path
-
-
 def ground(page: Any, image: Any) -> int:
     """How bright the ground of an image is on the screen, of 255."""
     pillow = pytest.importorskip("PIL.Image")
@@ -50,11 +41,10 @@ def ground(page: Any, image: Any) -> int:
     return int(pillow.open(BytesIO(page.screenshot(clip=clip))).convert("L").getpixel((0, 0)))
 
 
-def test_a_picture_is_light_on_dark_in_the_dark_theme(folder: Path) -> None:
+def test_a_picture_is_light_on_dark_in_the_dark_theme(tmp_path: Path) -> None:
     pictures = ROOT / "artifacts" / "views"
     pictures.mkdir(parents=True, exist_ok=True)
-    with browser.lab(folder) as server, browser.page(viewport={"width": 1280, "height": 900}) as page:
-        assert browser.run_all(page, server, "plot.ipynb", 120)
+    with browser.ran(tmp_path, CELL, DRAWN, seconds=120) as page:
         page.wait_for_function("selector => document.querySelectorAll(selector).length === 2", arg=IMAGES)
         images = [page.locator(IMAGES).nth(n) for n in (0, 1)]
         page.screenshot(path=pictures / "plot-light.png")

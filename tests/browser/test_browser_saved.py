@@ -63,9 +63,7 @@ def steps(player: Any) -> None:
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
     """JupyterLab with `saved.ipynb`, which it has run, and saved before and after the kernel ended."""
     folder = tmp_path_factory.mktemp("saved")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, folder / "saved.ipynb")
+    browser.write(folder / "saved.ipynb", *CELLS)
     with browser.lab(folder) as server:
         with opened() as page:
             assert browser.run_all(page, server, "saved.ipynb")
