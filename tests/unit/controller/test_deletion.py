@@ -10,7 +10,7 @@ from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.brokers.replica_manager import ReplicaManager
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import ApiException, BadInput, UnknownName
 from kafka_ctl.kafka_log.write import kafka_log
 from kafka_ctl.requests import Response, StopReplicaRequest
 from kafka_ctl.zookeeper.store import Create
@@ -271,8 +271,12 @@ def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str
 def test_a_reassignment_of_a_dying_topic_is_not_begun() -> None:
     with opened("2.4") as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
-        with pytest.raises(BadInput, match=r"UNKNOWN_TOPIC_OR_PARTITION: The partition does not exist\."):
+        since = len(lab.trace)
+        with pytest.raises(ApiException, match=r"orders-0: UNKNOWN_TOPIC_OR_PARTITION: The partition does not exist\."):
             lab.reassign({ORDERS: [2, 4]})
+        assert lab.trace.slice(since, kind="controller", action="reassignment_skipped")
+        until_quiet(lab.start, 3)
+        assert is_gone(lab)
 
 
 @generations
