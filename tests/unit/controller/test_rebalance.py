@@ -8,7 +8,7 @@ core/src/test/scala/unit/kafka/admin/LeaderElectionCommandTest.scala
 import json
 
 import pytest
-from labs import acting, play, process_of, until_quiet
+from labs import acting, play, process_of, settled, until_quiet
 from prose import Prose, source
 
 from kafka_ctl import Lab
@@ -35,8 +35,7 @@ def drifted(
     Broker 1 is controller. What is led by its preferred leader was created when 3 was back.
     """
     settings = {"auto.leader.rebalance.enable": automatic} | config
-    lab = Lab(brokers=3, generation=generation, seed=1, config=settings)
-    until_quiet(lab.create_topic, "orders", assignment={n: [3, 1, 2] for n in range(not_preferred)})
+    lab = settled(generation, {"orders": {n: [3, 1, 2] for n in range(not_preferred)}}, 3, settings)
     play(lab, "kill 3; settle; start 3; settle")
     if partitions > not_preferred:
         until_quiet(lab.create_topic, "others", assignment={n: [3, 2, 1] for n in range(partitions - not_preferred)})
@@ -91,8 +90,7 @@ def test_a_requested_election_of_what_never_had_a_leader_and_a_failover(generati
 
 @pytest.mark.parametrize(("generation", "raised"), [("0.10", 0), ("2.0", 1), ("2.4", 0)])
 def test_whoever_leads_already_is_elected_again_by_2_0_only(generation: str, raised: int) -> None:
-    with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [3, 1, 2]})
+    with settled(generation, {"orders": {0: [3, 1, 2]}}, 3, CALM) as lab:
         since = len(lab.trace)
         until_quiet(lab.elect_preferred, [ORDERS])
         assert lab.partition(*ORDERS).leader_epoch == raised
@@ -196,8 +194,7 @@ def test_partitions_are_elected_one_by_one_or_together(generation: str, batches:
 def test_the_next_look_comes_at_a_fixed_time_or_when_the_last_is_over(generation: str, fixed: bool) -> None:
     """ZooKeeper takes 2 s for everything here, so that the first look, which elects, takes a while."""
     settings = {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 60}
-    with Lab(brokers=3, generation=generation, seed=1, config=settings) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [3, 1, 2]})
+    with settled(generation, {"orders": {0: [3, 1, 2]}}, 3, settings) as lab:
         play(lab, "kill 3; settle; start 3; settle")
         lab.world.store.half_trip = 1.0
         lab.run_for(200)
@@ -233,10 +230,7 @@ def codes(answers: Elections | None) -> dict[str, str | None]:
 
 def leaderless(assignment: tuple[int, ...] = (2, 3), returns: int = 3, generation: str | Generation = "2.4") -> Lab:
     """The last replica in sync is down, and one that is out of sync is back; broker 1 is controller."""
-    lab = Lab(brokers=3, generation=generation, seed=1, config=CALM)
-    until_quiet(lab.create_topic, "orders", assignment={0: assignment})
-    if lab.controller is None or lab.controller.id != 1:
-        raise AssertionError("another seed is needed")
+    lab = settled(generation, {"orders": {0: assignment}}, 3, CALM)
     last = next(broker for broker in assignment if broker != returns)
     for broker in (returns, last):
         until_quiet(lab.kill, broker)
@@ -287,10 +281,8 @@ def mixed() -> Lab:
 
     `straying` is led by 1, as its preferred replica 2 is down.
     """
-    lab = Lab(brokers=4, generation="2.4", seed=1, config=CALM)
-    for topic, assignment in NAMES.items():
-        lab.create_topic(topic, assignment=assignment)
-    play(lab, "settle; kill 3; settle; start 3; kill 2; settle")
+    lab = settled("2.4", NAMES, 4, CALM)
+    play(lab, "kill 3; settle; start 3; kill 2; settle")
     until_quiet(lab.create_topic, "waiting", assignment={0: (1, 4)})
     play(lab, "kill 4; delete_topic waiting; settle")
     return lab
