@@ -76,21 +76,13 @@ def test_only_the_election_makes_a_loss_known_not_the_setting(generation: str) -
         assert broken(lab) == {("I4", None)}
 
 
-def test_what_the_leader_alone_acknowledged_may_be_lost() -> None:
+def test_what_the_leader_alone_acknowledged_may_be_lost_and_that_is_reported_once() -> None:
     with lab_with_two("2.4") as lab:
         lab.disconnect(1, 2)
         lab.produce("orders", 0, records=2, acks=1)
         lab.kill(1)
         lab.run_for(8)
         assert broken(lab) == {("I4", "acks=1")}
-
-
-def test_a_lost_record_is_reported_once() -> None:
-    with lab_with_two("2.4") as lab:
-        lab.disconnect(1, 2)
-        lab.produce("orders", 0, acks=1)
-        lab.kill(1)
-        lab.run_for(8)
         lab.heal()
         for _ in range(3):
             until_quiet(lab.start, 1)
