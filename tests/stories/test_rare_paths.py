@@ -181,7 +181,7 @@ def test_a_follower_that_lagged_where_nothing_is_left(generation: str) -> None:
     with lab_of(generation) as lab:
         lab.lag(3, "orders", 0)
         play(lab, "delete_topic orders; settle; catch_up 3; settle")
-        assert lab.partitions() == () or not lab.partitions()
+        assert not lab.partitions()
         assert lab.violations == ()
 
 
@@ -215,9 +215,7 @@ def test_a_leader_that_loses_its_disk_tells_who_waits(generation: str) -> None:
         lab.fail_log_dir(2)
         lab.run_for(1)
         answers = [r for r in lab.trace.slice(since, kind="response", actor="producer") if r.error]
-        assert [r.error for r in answers][:1] == [answers[0].error] and answers[0].time_ms - lab.trace[
-            since
-        ].time_ms < 1000
+        assert answers[0].time_ms - lab.trace[since].time_ms < 1000
 
 
 def test_a_silent_follower_that_has_everything_stays_in_sync() -> None:

@@ -184,11 +184,7 @@ def test_of_a_loop_under_way_the_present_pass_counts() -> None:
         run = again(lab, [refused.seq])[refused.seq]
         once = next(call for call in run.stack if call.code.co_name == "_elect_once")
         loop = next(one for one in loops_in(once.code.co_filename).values() if one.first in once.executed)
-    text = {n: line.strip() for n, line in enumerate(open_lines(once.code.co_filename), 1)}
-    executed = [text[n] for n in sorted(once.executed) if loop.body <= n <= loop.last]
+    lines = Path(once.code.co_filename).read_text("utf-8").splitlines()
+    executed = [lines[n - 1].strip() for n in sorted(once.executed) if loop.body <= n <= loop.last]
     assert executed[-1].startswith("self.failed(tp, ONLINE, no_leader(")
     assert not any(line.startswith("updates[tp] =") for line in executed)
-
-
-def open_lines(file: str) -> list[str]:
-    return Path(file).read_text(encoding="utf-8").splitlines()

@@ -100,8 +100,5 @@ def test_what_was_stopped_on_its_way_waits_without_turning(lab: Lab) -> None:
         stopped.stop_zookeeper()
         before = stopped.world.callbacks_run
         stopped.run_for(1)
-        assert (
-            before is not None
-            and stopped.world.callbacks_run is not None
-            and stopped.world.callbacks_run - before < 200
-        )
+        after = stopped.world.callbacks_run
+        assert before is not None and after is not None and after - before < 200
