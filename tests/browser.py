@@ -20,6 +20,9 @@ import nbformat
 import pytest
 
 from kafka_ctl.jupyter.launch import Server, running
+from kafka_ctl.paths import ROOT
+from kafka_ctl.views import export
+from kafka_ctl.views.frames import Film
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
@@ -42,9 +45,17 @@ needs_helvetica = pytest.mark.skipif(
 )
 """The pictures are laid out for Helvetica; DejaVu Sans alone is 15 % wider."""
 
+ARTIFACTS = ROOT / "artifacts"
+"""Pictures for people to look at."""
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
 RESTART = "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart(); }"
 """What a page of JupyterLab evaluates to save its notebook, and to restart its kernel."""
+MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""What a page evaluates to wait until it is drawn."""
+ALONE = """(players) => document.querySelectorAll('.kc.stale .stage svg .part').length
+  && document.querySelectorAll('.kc.stale .gone').length === players"""
+"""Whether so many players say that Python has gone, and show a picture."""
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync --disable-dev-shm-usage"
@@ -108,9 +119,16 @@ def ran(
     seconds: float = 60,
     errors: list[str] | None = None,
 ) -> Iterator[Any]:
-    """A page of JupyterLab with a notebook that has run; `errors` gets those of the page."""
+    """A page of a JupyterLab of its own with a notebook that has run; `errors` gets those of the page."""
     write(folder / "book.ipynb", *sources, prose=prose)
-    with lab(folder) as server, page(viewport={"width": size[0], "height": size[1]}) as opened:
+    with lab(folder) as server, shown(server, size, seconds, errors) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def shown(server: Server, size: tuple[int, int], seconds: float = 60, errors: list[str] | None = None) -> Iterator[Any]:
+    """A page with the server's `book.ipynb`, which has run."""
+    with page(viewport={"width": size[0], "height": size[1]}) as opened:
         if errors is not None:
             opened.on("pageerror", lambda error: errors.append(str(error)))
         assert run_all(opened, server, "book.ipynb", seconds)
@@ -132,3 +150,27 @@ def run_all(page: Any, server: Server, notebook: str, seconds: float = 60) -> bo
         }"""
     )
     return bool(page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')"))
+
+
+def steps(player: Any) -> None:
+    """A player shows the first step when it is asked for."""
+    player.press("Home")
+    player.locator("[data-do='next']").click()
+    player.and_(player.page.locator("[data-step='1']")).wait_for()
+    assert player.locator(".stage svg .part").count() > 5
+
+
+def plays_alone(page: Any, players: int) -> None:
+    """So many players say that Python has gone, offer no command, and step through the frames in the page."""
+    page.wait_for_function(ALONE, arg=players)
+    assert page.locator(".kc .actions:visible, .kc [data-do='why']:visible").count() == 0
+    for player in page.locator(".kc").all():
+        steps(player)
+
+
+def play(page: Any, path: Path, *films: Film) -> None:
+    """Open a page of films, without motion; its `model` lets a test set the step."""
+    path.write_text(export.page(films).replace(*MODEL), encoding="utf-8")
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(path.as_uri())
+    page.wait_for_selector(".kc[data-step='0']")

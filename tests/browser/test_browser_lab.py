@@ -17,7 +17,6 @@ from kafka_ctl.views.widget.live import script as live_script
 
 pytestmark = browser.needs_chromium
 
-ARTIFACTS = ROOT / "artifacts" / "lab"
 SETUP = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}]
@@ -49,8 +48,7 @@ SAME = r"""() => {
 
 
 def picture(page: Any, name: str) -> None:
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{name}.png")
+    page.screenshot(path=browser.ARTIFACTS / "lab" / f"{name}.png")
 
 
 @pytest.fixture(scope="module")

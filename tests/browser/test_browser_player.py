@@ -20,7 +20,6 @@ from kafka_ctl.views.frames import VIEWS, film
 
 pytestmark = browser.needs_chromium
 
-ARTIFACTS = ROOT / "artifacts" / "views"
 CELL = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
@@ -32,8 +31,7 @@ shown
 
 
 def picture(page: Any, name: str) -> None:
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{name}.png")
+    page.screenshot(path=browser.ARTIFACTS / "views" / f"{name}.png")
 
 
 @pytest.fixture

@@ -42,12 +42,10 @@ def ground(page: Any, image: Any) -> int:
 
 
 def test_a_picture_is_light_on_dark_in_the_dark_theme(tmp_path: Path) -> None:
-    pictures = ROOT / "artifacts" / "views"
-    pictures.mkdir(parents=True, exist_ok=True)
     with browser.ran(tmp_path, CELL, DRAWN, seconds=120) as page:
         page.wait_for_function("selector => document.querySelectorAll(selector).length === 2", arg=IMAGES)
         images = [page.locator(IMAGES).nth(n) for n in (0, 1)]
-        page.screenshot(path=pictures / "plot-light.png")
+        page.screenshot(path=browser.ARTIFACTS / "views" / "plot-light.png")
         assert [ground(page, image) > 240 for image in images] == [True, True]
         page.evaluate(THEME)
         page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
@@ -55,6 +53,6 @@ def test_a_picture_is_light_on_dark_in_the_dark_theme(tmp_path: Path) -> None:
         for image in images:
             page.wait_for_function("one => getComputedStyle(one).filter !== 'none'", arg=image.element_handle())
             assert ground(page, image) < 40
-        page.screenshot(path=pictures / "plot-dark.png")
+        page.screenshot(path=browser.ARTIFACTS / "views" / "plot-dark.png")
         page.set_viewport_size({"width": 560, "height": 900})
         assert page.evaluate(FULL, IMAGES)

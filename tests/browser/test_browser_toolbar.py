@@ -7,6 +7,8 @@ import browser
 import pytest
 from test_browser_lab import CELL, halt, picture, says
 
+from kafka_ctl.jupyter.launch import Server
+
 pytestmark = browser.needs_chromium
 
 TOP = """() => {
@@ -32,10 +34,18 @@ MENU = """() => {
 }"""
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("toolbar")
+    browser.write(folder / "book.ipynb", CELL)
+    with browser.lab(folder) as server:
+        yield server
+
+
 @pytest.fixture(scope="module", params=[1280, 1024])
-def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def opened(request: pytest.FixtureRequest, server: Server) -> Iterator[Any]:
     """A notebook that shows a lab, at two widths of the window, with JupyterLab's file browser beside it."""
-    with browser.ran(tmp_path_factory.mktemp("toolbar"), CELL, size=(request.param, 800)) as page:
+    with browser.shown(server, size=(request.param, 800)) as page:
         page.wait_for_selector(".kc .actions")
         page.set_default_timeout(20_000)
         picture(page, f"toolbar-{request.param}")
