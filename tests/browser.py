@@ -1,7 +1,7 @@
 """A private JupyterLab on 127.0.0.1 and a real Chromium that drives it; for the tests that need to see.
 
-with browser.lab(root) as server, browser.page() as page:
-    assert browser.run_all(page, server, "notebooks/01-electing-a-controller.ipynb")
+with browser.ran(tmp_path, "1 + 1") as page:
+    page.wait_for_selector("text=2")
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 
 from kafka_ctl.jupyter.launch import Server, running
+from kafka_ctl.paths import ROOT
+from kafka_ctl.views import export
+from kafka_ctl.views.frames import Film
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
@@ -41,9 +45,17 @@ needs_helvetica = pytest.mark.skipif(
 )
 """The pictures are laid out for Helvetica; DejaVu Sans alone is 15 % wider."""
 
+ARTIFACTS = ROOT / "artifacts"
+"""Pictures for people to look at."""
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
 RESTART = "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart(); }"
 """What a page of JupyterLab evaluates to save its notebook, and to restart its kernel."""
+MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""What a page evaluates to wait until it is drawn."""
+ALONE = """(players) => document.querySelectorAll('.kc.stale .stage svg .part').length
+  && document.querySelectorAll('.kc.stale .gone').length === players"""
+"""Whether so many players say that Python has gone, and show a picture."""
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync --disable-dev-shm-usage"
@@ -90,6 +102,39 @@ def page(**options: Any) -> Iterator[Any]:
             chromium.close()
 
 
+def write(path: Path, *sources: str, prose: str = "") -> None:
+    """Save a notebook with these code cells, and with prose above them."""
+    cells = [nbformat.v4.new_markdown_cell(prose)] if prose else []
+    book = nbformat.v4.new_notebook(cells=[*cells, *map(nbformat.v4.new_code_cell, sources)])
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(book, path)
+
+
+@contextlib.contextmanager
+def ran(
+    folder: Path,
+    *sources: str,
+    prose: str = "",
+    size: tuple[int, int] = (1280, 900),
+    seconds: float = 60,
+    errors: list[str] | None = None,
+) -> Iterator[Any]:
+    """A page of a JupyterLab of its own with a notebook that has run; `errors` gets those of the page."""
+    write(folder / "book.ipynb", *sources, prose=prose)
+    with lab(folder) as server, shown(server, size, seconds, errors) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def shown(server: Server, size: tuple[int, int], seconds: float = 60, errors: list[str] | None = None) -> Iterator[Any]:
+    """A page with the server's `book.ipynb`, which has run."""
+    with page(viewport={"width": size[0], "height": size[1]}) as opened:
+        if errors is not None:
+            opened.on("pageerror", lambda error: errors.append(str(error)))
+        assert run_all(opened, server, "book.ipynb", seconds)
+        yield opened
+
+
 def run_all(page: Any, server: Server, notebook: str, seconds: float = 60) -> bool:
     """Open a notebook, wait until its kernel answers, and run every cell; whether none of them failed."""
     page.set_default_timeout(seconds * 1000)
@@ -105,3 +150,27 @@ def run_all(page: Any, server: Server, notebook: str, seconds: float = 60) -> bo
         }"""
     )
     return bool(page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')"))
+
+
+def steps(player: Any) -> None:
+    """A player shows the first step when it is asked for."""
+    player.press("Home")
+    player.locator("[data-do='next']").click()
+    player.and_(player.page.locator("[data-step='1']")).wait_for()
+    assert player.locator(".stage svg .part").count() > 5
+
+
+def plays_alone(page: Any, players: int) -> None:
+    """So many players say that Python has gone, offer no command, and step through the frames in the page."""
+    page.wait_for_function(ALONE, arg=players)
+    assert page.locator(".kc .actions:visible, .kc [data-do='why']:visible").count() == 0
+    for player in page.locator(".kc").all():
+        steps(player)
+
+
+def play(page: Any, path: Path, *films: Film) -> None:
+    """Open a page of films, without motion; its `model` lets a test set the step."""
+    path.write_text(export.page(films).replace(*MODEL), encoding="utf-8")
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(path.as_uri())
+    page.wait_for_selector(".kc[data-step='0']")

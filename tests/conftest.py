@@ -1,6 +1,9 @@
 """Shared by all tests: property tests that run the same way every time, and without a stopwatch."""
 
 import gc
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -101,6 +104,17 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if report.when == "call":
         item.stash[PASSED] = report.passed
     return report
+
+
+@pytest.fixture(params=["python3.11", "python3.12", "python3.13", "python3.14"])
+def python(request: pytest.FixtureRequest) -> str:
+    """A Python of each version that the kit runs on; the test is skipped where there is none."""
+    name = request.param
+    command = sys.executable if name == f"python3.{sys.version_info.minor}" else shutil.which(name)
+    version = [command or name, "-c", "import sys; print(sys.version_info >= (3, 11))"]
+    if command is None or subprocess.run(version, capture_output=True, text=True, check=False).stdout != "True\n":
+        pytest.skip(f"no {name} here")
+    return command
 
 
 @pytest.fixture(scope="module")

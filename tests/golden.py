@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,14 +68,23 @@ def blocks(reported: str) -> Iterator[Block]:
 
 def record(reported: str) -> str:
     """The story with the output its commands have now."""
-    stage, parts = Stage(), []
-    try:
+    parts = []
+    with closing(Stage()) as stage:
         for block in blocks(reported):
             parts += [f"{block.prose}\n"] if block.prose else []
             parts += [f"{block.command}\n----\n{stage.run(block)}\n"] if block.command else []
-    finally:
-        stage.close()
     return "\n".join(parts)
+
+
+@contextmanager
+def played(name: str) -> Iterator[Lab]:
+    """The lab of a golden story, at its end."""
+    path = next(path for path in STORIES if path.stem == name)
+    with closing(Stage()) as stage:
+        for block in blocks(path.read_text("utf-8")):
+            if block.command:
+                stage.run(block)
+        yield stage.the_lab
 
 
 class Stage:

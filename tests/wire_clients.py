@@ -6,7 +6,6 @@ import select
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from kafka_ctl import Lab
 from kafka_ctl.wire.codec import Message, decode_message, encode_message
 from kafka_ctl.wire.schema import REQUEST, RESPONSE, MessageType, api_key, message_type
+from tests import waiting
 
 QUICK = {"zookeeper.session.timeout.ms": 1000, "replica.lag.time.max.ms": 2000}
 """So that a broker's death is noticed within a second."""
@@ -38,10 +38,7 @@ def listening(generation: str = "2.0", **options: Any) -> Iterator[Lab]:
 
 def eventually(holds: Callable[[], bool], what: str = "") -> None:
     """Wait for a condition, as long as a busy machine may need."""
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what or holds}"
-        time.sleep(0.02)
+    assert waiting.eventually(holds, PATIENCE), f"not within {PATIENCE:g} s: {what or holds}"
 
 
 def kcat(lab: Lab, *arguments: str, given: str | None = None) -> str:

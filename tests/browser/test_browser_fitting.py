@@ -4,20 +4,19 @@ and what travels lies on nothing else that does.
 Measured in a real Chromium, in every view, for three and five brokers and for some of the golden stories.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import browser
 import pytest
-from golden import STORIES, Stage, blocks
+from golden import played
 from labs import play, until_quiet
 from tables import text
 
 from kafka_ctl import Lab
 from kafka_ctl.trace import Trace
-from kafka_ctl.views.export import page
 from kafka_ctl.views.frames import VIEWS, film, relevant_to
 
 pytestmark = [browser.needs_chromium, browser.needs_helvetica]
@@ -26,8 +25,6 @@ WIDTHS = (560, 811, 1280)
 """Pixels of the player: two labs side by side, JupyterLab at 1280 with its file browser, a wide window."""
 REPORTED = ("controller_failure", "network_two_sites", "reassignment", "topic_deletion", "unclean_election")
 """The golden stories that are looked at, at the smallest width."""
-MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
-"""Lets a test set the step of a page."""
 WRONG = text("browser_fitting_wrong.js")
 EACH = f"""async ([steps, asked]) => {{
   const wrong = {WRONG.strip()}, found = [];
@@ -47,6 +44,13 @@ COVERED = text("browser_fitting_covered.js")
 """The words of sessions that lie on what is counted."""
 
 
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Any]:
+    """One window for all tests; each opens a page of its own in it."""
+    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
+        yield opened
+
+
 @lru_cache
 def failing(brokers: int) -> Trace:
     """A topic is made; the controller dies, and comes back; replicas move; a broker shuts down."""
@@ -62,13 +66,14 @@ def failing(brokers: int) -> Trace:
 @lru_cache
 def reported(name: str) -> Trace:
     """The trace of a golden story."""
-    stage = Stage()
-    for block in blocks(next(path for path in STORIES if path.stem == name).read_text(encoding="utf-8")):
-        if block.command:
-            stage.run(block)
-    trace = stage.the_lab.trace
-    stage.close()
-    return trace
+    with played(name) as lab:
+        return lab.trace
+
+
+def widen(page: Any, width: int) -> None:
+    """Give the player this width."""
+    page.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
+    assert page.evaluate("() => document.querySelector('.kc').offsetWidth") == width
 
 
 def wrong(
@@ -78,8 +83,7 @@ def wrong(
     found: dict[str, None] = {}
     last = page.evaluate("() => +document.querySelector('.kc').dataset.last")
     for width in widths:
-        page.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
-        assert page.evaluate("() => document.querySelector('.kc').offsetWidth") == width
+        widen(page, width)
         for view in views:
             if len(views) > 1:
                 page.click(f".kc [data-tab='{view}']")
@@ -88,81 +92,66 @@ def wrong(
     return list(found)
 
 
-def shown(page_: Any, trace: Trace, path: Path) -> None:
+def shown(opened: Any, trace: Trace, path: Path) -> None:
     """All views in one page, without motion."""
-    films = [film(trace, view, is_relevant=relevant_to(list(VIEWS))) for view in VIEWS]
-    path.write_text(page(films).replace(*MODEL), encoding="utf-8")
-    page_.emulate_media(reduced_motion="reduce")
-    page_.goto(path.as_uri())
-    page_.wait_for_selector(".kc[data-step='0']")
+    browser.play(opened, path, *(film(trace, view, is_relevant=relevant_to(list(VIEWS))) for view in VIEWS))
 
 
 @pytest.mark.parametrize("brokers", [3, 5])
-def test_every_view_is_whole(brokers: int, tmp_path: Path) -> None:
-    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
-        shown(opened, failing(brokers), tmp_path / "film.html")
-        assert wrong(opened, whole=True, every=9) == []
+def test_every_view_is_whole(brokers: int, opened: Any, tmp_path: Path) -> None:
+    shown(opened, failing(brokers), tmp_path / "film.html")
+    assert wrong(opened, whole=True, every=9) == []
 
 
-def test_the_controller_epoch_znode_keeps_its_name(tmp_path: Path) -> None:
+def test_the_controller_epoch_znode_keeps_its_name(opened: Any, tmp_path: Path) -> None:
     """Its row wraps where one line has no room for it."""
     name = (
         "() => document.querySelector(\"[data-view='cluster'] [data-id='znode:/controller_epoch'] .label\").textContent"
     )
-    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
-        shown(opened, failing(3), tmp_path / "film.html")
-        for width in (400, 480, 520, *WIDTHS):
-            opened.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
-            opened.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            assert opened.evaluate(name) == "/controller_epoch", width
+    shown(opened, failing(3), tmp_path / "film.html")
+    for width in (400, 480, 520, *WIDTHS):
+        widen(opened, width)
+        opened.evaluate(browser.DRAWN)
+        assert opened.evaluate(name) == "/controller_epoch", width
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_every_view_of_a_story_is_whole(name: str, tmp_path: Path) -> None:
-    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
-        shown(opened, reported(name), tmp_path / "film.html")
-        assert wrong(opened, whole=True, every=12, widths=WIDTHS[:1]) == []
+def test_every_view_of_a_story_is_whole(name: str, opened: Any, tmp_path: Path) -> None:
+    shown(opened, reported(name), tmp_path / "film.html")
+    assert wrong(opened, whole=True, every=12, widths=WIDTHS[:1]) == []
 
 
-def test_what_leaves_its_box_is_found(tmp_path: Path) -> None:
+def test_what_leaves_its_box_is_found(opened: Any, tmp_path: Path) -> None:
     """The measure itself: a text that has grown, a marked thing pushed out, and too little room are each named."""
-    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
-        shown(opened, failing(3), tmp_path / "film.html")
-        assert wrong(opened, whole=True, every=500, widths=[560]) == []
-        opened.click(".kc [data-tab='cluster']")
-        opened.evaluate(
-            "() => { document.querySelector('[data-id=\"znode:/controller\"] text').textContent = 'x'.repeat(40); }"
-        )
-        opened.evaluate("() => { document.querySelector('[data-id=\"head:2\"]').classList.add('s-hot'); }")
-        opened.evaluate(
-            "() => { document.querySelector('[data-id=\"head:2\"]').style.transform = 'translate(900px)'; }"
-        )
-        found = "; ".join(opened.evaluate(WRONG, ["cluster", True]))
-        assert "leaves its box: xxx" in found and "cut off: head:2" in found and "leaves the picture: Broker 2" in found
+    shown(opened, failing(3), tmp_path / "film.html")
+    assert wrong(opened, whole=True, every=500, widths=[560]) == []
+    opened.click(".kc [data-tab='cluster']")
+    opened.evaluate(
+        "() => { document.querySelector('[data-id=\"znode:/controller\"] text').textContent = 'x'.repeat(40); }"
+    )
+    opened.evaluate("() => { document.querySelector('[data-id=\"head:2\"]').classList.add('s-hot'); }")
+    opened.evaluate("() => { document.querySelector('[data-id=\"head:2\"]').style.transform = 'translate(900px)'; }")
+    found = "; ".join(opened.evaluate(WRONG, ["cluster", True]))
+    assert "leaves its box: xxx" in found and "cut off: head:2" in found and "leaves the picture: Broker 2" in found
 
 
-def test_a_large_cluster_is_an_overview_that_opens(tmp_path: Path) -> None:
+def test_a_large_cluster_is_an_overview_that_opens(opened: Any, tmp_path: Path) -> None:
     """20 brokers and 500 partitions are whole at each width; a click on a broker shows its replicas one by one."""
     with Lab(brokers=20, seed=7) as lab:
         play(lab, "create_topic orders partitions=500 replication_factor=3; settle; kill 5; run_for 20")
-        path = tmp_path / "film.html"
-        path.write_text(page([film(lab.trace, limit=60)]).replace(*MODEL), encoding="utf-8")
+        made = film(lab.trace, limit=60)
         held = {f"{p.topic}-{p.partition}" for p in lab.partitions() if 3 in p.replicas}
         led = {f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == 3}
-    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
-        opened.emulate_media(reduced_motion="reduce")
-        opened.goto(path.as_uri())
-        opened.wait_for_selector(".kc[data-step='0']")
-        assert wrong(opened, whole=True, every=30, views=["cluster"]) == []
-        for width in WIDTHS:
-            opened.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
-            assert opened.evaluate("() => document.querySelector('.kc').offsetWidth") == width
-            opened.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-            assert opened.evaluate(COVERED) == []
-        opened.click(".kc [data-id='head:3']")
-        names = "() => [...document.querySelectorAll('.kc .detail .chip')].map((chip) => chip.textContent)"
-        assert set(opened.evaluate(names)) == held
-        opened.click(".kc [data-id='count:3:leader']")
-        assert set(opened.evaluate(names)) == led
-        opened.click(".kc .detail .shut")
-        opened.wait_for_selector(".kc .detail", state="hidden")
+    browser.play(opened, tmp_path / "film.html", made)
+    assert wrong(opened, whole=True, every=30, views=["cluster"]) == []
+    for width in WIDTHS:
+        widen(opened, width)
+        opened.evaluate(browser.DRAWN)
+        assert opened.evaluate(COVERED) == []
+    opened.click(".kc [data-id='head:3']")
+    names = "() => [...document.querySelectorAll('.kc .detail .chip')].map((chip) => chip.textContent)"
+    assert set(opened.evaluate(names)) == held
+    opened.click(".kc [data-id='count:3:leader']")
+    assert set(opened.evaluate(names)) == led
+    opened.click(".kc .detail .shut")
+    opened.wait_for_selector(".kc .detail", state="hidden")

@@ -1,12 +1,12 @@
 """A guess in the picture in JupyterLab: by click and by key, at two widths; then the run, and no second guess."""
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 
+from kafka_ctl.jupyter.launch import Server
 from kafka_ctl.paths import ROOT
 
 pytestmark = browser.needs_chromium
@@ -38,25 +38,23 @@ FRAMED = """() => [...document.querySelectorAll('.kc.guess :is(.right, .wrong):i
 """How many texts below what is marked have a frame of their own."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    cells = [nbformat.v4.new_code_cell(source) for source in (CELL, 'GuessWidget("05.a")', 'GuessWidget("07.a")')]
-    book = nbformat.v4.new_notebook(cells=cells)
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "guess.ipynb")
-    return tmp_path
-
-
 def inside(page: Any, part: Any) -> bool:
     """Whether nothing of a part is cut off at the sides of its picture."""
     box, around = part.bounding_box(), page.query_selector(".kc.guess").bounding_box()
     return bool(around["x"] - 1 <= box["x"] and box["x"] + box["width"] <= around["x"] + around["width"] + 1)
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("guess")
+    browser.write(folder / "book.ipynb", CELL, 'GuessWidget("05.a")', 'GuessWidget("07.a")')
+    with browser.lab(folder) as server:
+        yield server
+
+
 @pytest.mark.parametrize("width", [1280, 1024])
-def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
-    with browser.lab(folder) as server, browser.page(viewport={"width": width, "height": 900}) as page:
-        assert browser.run_all(page, server, "guess.ipynb", 180)
+def test_a_learner_guesses_in_the_picture(server: Server, width: int) -> None:
+    with browser.shown(server, size=(width, 900), seconds=180) as page:
         page.wait_for_selector(".kc.guess [data-guess='partition:orders-0']")
         first, second = page.query_selector_all(".kc.guess")
         brokers = [part.get_attribute("data-guess") for part in first.query_selector_all("[data-guess]")]
@@ -84,8 +82,7 @@ def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
         page.click("button:has-text('Commit')")
         page.wait_for_selector("text=You say: orders-0 and orders-3")
         assert second.query_selector(".s-sent.right") and page.evaluate(FRAMED) == 0
-        (ROOT / "artifacts" / "views").mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=ROOT / "artifacts" / "views" / f"guess-{width}.png")
+        page.screenshot(path=browser.ARTIFACTS / "views" / f"guess-{width}.png")
         assert page.locator("text=Right: in the run").count() == 2
         lines = page.evaluate(
             "getComputedStyle(document.querySelector('.kc-question .widget-html-content')).lineHeight"
@@ -93,4 +90,4 @@ def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
         assert float(lines.removesuffix("px")) < 24
         page.evaluate(browser.RESTART)
         page.wait_for_function(ALONE)
-        page.screenshot(path=ROOT / "artifacts" / "views" / f"guess-alone-{width}.png")
+        page.screenshot(path=browser.ARTIFACTS / "views" / f"guess-alone-{width}.png")

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 from test_browser_lab import CELL, halt, says
 
@@ -29,14 +28,7 @@ WATCH = """() => {
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A notebook of three cells; the second shows a lab."""
-    folder = tmp_path_factory.mktemp("keys")
-    book = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source) for source in ("one = 1", CELL, "two = 2")]
-    )
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, folder / "keys.ipynb")
-    with browser.lab(folder) as server, browser.page(viewport={"width": 1280, "height": 1000}) as page:
-        assert browser.run_all(page, server, "keys.ipynb")
+    with browser.ran(tmp_path_factory.mktemp("keys"), "one = 1", CELL, "two = 2", size=(1280, 1000)) as page:
         page.wait_for_selector(".kc .actions")
         page.evaluate(WATCH)
         page.set_default_timeout(20_000)

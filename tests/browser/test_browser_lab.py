@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 
 from kafka_ctl import Generation, Lab
@@ -18,7 +17,6 @@ from kafka_ctl.views.widget.live import script as live_script
 
 pytestmark = browser.needs_chromium
 
-ARTIFACTS = ROOT / "artifacts" / "lab"
 SETUP = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}]
@@ -50,21 +48,14 @@ SAME = r"""() => {
 
 
 def picture(page: Any, name: str) -> None:
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{name}.png")
+    page.screenshot(path=browser.ARTIFACTS / "lab" / f"{name}.png")
 
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A notebook that shows a lab."""
-    folder = tmp_path_factory.mktemp("lab")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, folder / "live.ipynb")
-    with browser.lab(folder) as server, browser.page(viewport={"width": 1500, "height": 1250}) as page:
-        wrong: list[str] = []
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        assert browser.run_all(page, server, "live.ipynb")
+    wrong: list[str] = []
+    with browser.ran(tmp_path_factory.mktemp("lab"), CELL, size=(1500, 1250), errors=wrong) as page:
         page.wait_for_selector(".kc .actions")
         page.set_default_timeout(60_000)
         page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")

@@ -3,6 +3,7 @@
 Requests, sessions, writes and watches run in lanes; no line crosses a label, no pill covers another.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,14 +18,18 @@ from kafka_ctl.explore.walk import menu
 from kafka_ctl.lab.menu import Draw
 from kafka_ctl.lab.story import Command
 from kafka_ctl.trace import Trace
-from kafka_ctl.views.export import page
 from kafka_ctl.views.frames import film
 
 pytestmark = [browser.needs_chromium, browser.needs_helvetica]
 
 LANES = text("browser_lanes.js")
-MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
-"""Lets a test set the step of a page."""
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Any]:
+    """One window for all tests; each opens a page of its own in it."""
+    with browser.page() as opened:
+        yield opened
 
 
 def wandering(brokers: int) -> Trace:
@@ -44,34 +49,24 @@ def wandering(brokers: int) -> Trace:
         return lab.trace
 
 
-def shown(opened: Any, trace: Trace, path: Path) -> None:
-    """The steps of a trace, without motion."""
-    path.write_text(page([film(trace, limit=120)]).replace(*MODEL), encoding="utf-8")
-    opened.emulate_media(reduced_motion="reduce")
-    opened.goto(path.as_uri())
-    opened.wait_for_selector(".kc[data-step='0']")
-
-
 def measured(opened: Any, width: int) -> list[str]:
     """The lines that cross words, and the pills that lie on others, in a page of this width."""
     opened.set_viewport_size({"width": width, "height": 800})
-    opened.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    opened.evaluate(browser.DRAWN)
     found: list[str] = opened.evaluate(LANES)[0]
     return found
 
 
 @pytest.mark.parametrize("brokers", range(3, 10))
-def test_no_line_crosses_a_label(brokers: int, tmp_path: Path) -> None:
-    with browser.page() as opened:
-        shown(opened, wandering(brokers), tmp_path / "film.html")
-        for width in (811, 390):
-            assert measured(opened, width) == []
+def test_no_line_crosses_a_label(brokers: int, opened: Any, tmp_path: Path) -> None:
+    browser.play(opened, tmp_path / "film.html", film(wandering(brokers), limit=120))
+    for width in (811, 390):
+        assert measured(opened, width) == []
 
 
-def test_a_line_across_a_label_is_found(tmp_path: Path) -> None:
+def test_a_line_across_a_label_is_found(opened: Any, tmp_path: Path) -> None:
     """The measure itself: a session that is bent through the brokers' names is named."""
-    with browser.page() as opened:
-        shown(opened, wandering(3), tmp_path / "film.html")
-        assert measured(opened, 811) == []
-        opened.evaluate("() => document.querySelector('[data-id=\"session:1\"] .body').setAttribute('d', 'M0,155H200')")
-        assert "head:1" in "; ".join(measured(opened, 811))
+    browser.play(opened, tmp_path / "film.html", film(wandering(3), limit=120))
+    assert measured(opened, 811) == []
+    opened.evaluate("() => document.querySelector('[data-id=\"session:1\"] .body').setAttribute('d', 'M0,155H200')")
+    assert "head:1" in "; ".join(measured(opened, 811))

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import browser
-import nbformat
 from filmed import failover
 
 from kafka_ctl.paths import ROOT
@@ -43,12 +42,7 @@ def follows_links(page: Any) -> None:
 
 
 def test_prose_and_player_in_jupyterlab(tmp_path: Path) -> None:
-    cells = [nbformat.v4.new_markdown_cell(PROSE), nbformat.v4.new_code_cell(CELL)]
-    book = nbformat.v4.new_notebook(cells=cells)
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "prose.ipynb")
-    with browser.lab(tmp_path) as server, browser.page(viewport={"width": 1280, "height": 900}) as page:
-        assert browser.run_all(page, server, "prose.ipynb")
+    with browser.ran(tmp_path, CELL, prose=PROSE) as page:
         page.wait_for_selector(".kc [data-view='cluster'] .part")
         page.set_default_timeout(20_000)
         follows_links(page)

@@ -15,7 +15,6 @@ from kafka_ctl.paths import ROOT
 pytestmark = browser.needs_chromium
 
 FIRST = "notebooks/01-electing-a-controller.ipynb"
-ARTIFACTS = ROOT / "artifacts" / "notebook"
 
 
 def cell(page: Any, index: int) -> Any:
@@ -41,7 +40,6 @@ def test_a_learner_runs_the_notebook_and_plays(tmp_path: Path) -> None:
     shutil.copy(ROOT / FIRST, tmp_path / "first.ipynb")  # JupyterLab saves what it has run
     cells = nbformat.read(ROOT / FIRST, as_version=4).cells
     players = [n for n, each in enumerate(cells) if each.cell_type == "code" and ".player(" in each.source]
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
     with browser.lab(tmp_path) as server, browser.page(viewport={"width": 1280, "height": 1000}) as page:
         wrong: list[str] = []
         page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -58,7 +56,7 @@ def test_a_learner_runs_the_notebook_and_plays(tmp_path: Path) -> None:
             player.locator("[data-do='next']").click()
             at(player, 2)
             assert picture(player) != first
-            page.screenshot(path=ARTIFACTS / f"{number:02}-{cells[number].id}.png")
+            page.screenshot(path=browser.ARTIFACTS / "notebook" / f"{number:02}-{cells[number].id}.png")
             player.locator("[data-do='back']").click()
             player.locator("[data-do='back']").click()
             at(player, 0)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 from filmed import NASTY, every_kind, failover, sixty
 from labs import play
@@ -21,7 +20,6 @@ from kafka_ctl.views.frames import VIEWS, film
 
 pytestmark = browser.needs_chromium
 
-ARTIFACTS = ROOT / "artifacts" / "views"
 CELL = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
@@ -33,8 +31,7 @@ shown
 
 
 def picture(page: Any, name: str) -> None:
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{name}.png")
+    page.screenshot(path=browser.ARTIFACTS / "views" / f"{name}.png")
 
 
 @pytest.fixture
@@ -59,12 +56,8 @@ def at(page: Any, step: int) -> None:
 
 def test_a_learner_plays_in_jupyterlab(tmp_path: Path) -> None:
     """Run all, next, back, a jump: picture and caption follow, and the kernel knows the step."""
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (CELL, "")])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "play.ipynb")
     made = film(failover())
-    with browser.lab(tmp_path) as server, browser.page(viewport={"width": 1280, "height": 900}) as page:
-        assert browser.run_all(page, server, "play.ipynb")
+    with browser.ran(tmp_path, CELL, "") as page:
         page.wait_for_selector(".kc [data-view='cluster'] .part")
         first = page.inner_html(".kc [data-view='cluster']")
         page.click(".kc [data-do='next']")

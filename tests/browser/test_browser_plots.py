@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 
 from kafka_ctl.paths import ROOT
@@ -33,14 +32,6 @@ THEME = "() => window.jupyterapp.commands.execute('apputils:change-theme', {them
 FULL = "selector => [...document.querySelectorAll(selector)].every((one) => one.width === one.naturalWidth)"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL), nbformat.v4.new_code_cell(DRAWN)])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, tmp_path / "plot.ipynb")
-    return tmp_path
-
-
 def ground(page: Any, image: Any) -> int:
     """How bright the ground of an image is on the screen, of 255."""
     pillow = pytest.importorskip("PIL.Image")
@@ -50,14 +41,11 @@ def ground(page: Any, image: Any) -> int:
     return int(pillow.open(BytesIO(page.screenshot(clip=clip))).convert("L").getpixel((0, 0)))
 
 
-def test_a_picture_is_light_on_dark_in_the_dark_theme(folder: Path) -> None:
-    pictures = ROOT / "artifacts" / "views"
-    pictures.mkdir(parents=True, exist_ok=True)
-    with browser.lab(folder) as server, browser.page(viewport={"width": 1280, "height": 900}) as page:
-        assert browser.run_all(page, server, "plot.ipynb", 120)
+def test_a_picture_is_light_on_dark_in_the_dark_theme(tmp_path: Path) -> None:
+    with browser.ran(tmp_path, CELL, DRAWN, seconds=120) as page:
         page.wait_for_function("selector => document.querySelectorAll(selector).length === 2", arg=IMAGES)
         images = [page.locator(IMAGES).nth(n) for n in (0, 1)]
-        page.screenshot(path=pictures / "plot-light.png")
+        page.screenshot(path=browser.ARTIFACTS / "views" / "plot-light.png")
         assert [ground(page, image) > 240 for image in images] == [True, True]
         page.evaluate(THEME)
         page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
@@ -65,6 +53,6 @@ def test_a_picture_is_light_on_dark_in_the_dark_theme(folder: Path) -> None:
         for image in images:
             page.wait_for_function("one => getComputedStyle(one).filter !== 'none'", arg=image.element_handle())
             assert ground(page, image) < 40
-        page.screenshot(path=pictures / "plot-dark.png")
+        page.screenshot(path=browser.ARTIFACTS / "views" / "plot-dark.png")
         page.set_viewport_size({"width": 560, "height": 900})
         assert page.evaluate(FULL, IMAGES)

@@ -41,9 +41,8 @@ Saved = tuple[Server, Path]
 
 def alone(page: Any) -> None:
     """Both widgets say that Python has gone and offer no command, and still step through their frames."""
-    page.wait_for_function("() => document.querySelectorAll('.kc.stale .gone').length === 2")
+    browser.plays_alone(page, 2)
     assert page.locator(".kc .gone:visible").count() == 2
-    assert page.locator(".kc .actions:visible, .kc [data-do='why']:visible").count() == 0
     page.locator(".kc.live [data-id='head:1']").click()
     assert page.locator(".kc .menu:visible").count() == 0
     for n in (0, 1):
@@ -52,9 +51,7 @@ def alone(page: Any) -> None:
 
 def steps(player: Any) -> None:
     """The player shows a cluster, and the first step when it is asked for."""
-    player.press("Home")
-    player.locator("[data-do='next']").click()
-    player.and_(player.page.locator("[data-step='1']")).wait_for()
+    browser.steps(player)
     assert "start" in player.locator(".caption").inner_text()
     assert player.locator("[data-view='cluster'] svg .part").count() > 10
 
@@ -63,9 +60,7 @@ def steps(player: Any) -> None:
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
     """JupyterLab with `saved.ipynb`, which it has run, and saved before and after the kernel ended."""
     folder = tmp_path_factory.mktemp("saved")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, folder / "saved.ipynb")
+    browser.write(folder / "saved.ipynb", *CELLS)
     with browser.lab(folder) as server:
         with opened() as page:
             assert browser.run_all(page, server, "saved.ipynb")

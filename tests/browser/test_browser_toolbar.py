@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import browser
-import nbformat
 import pytest
 from test_browser_lab import CELL, halt, picture, says
+
+from kafka_ctl.jupyter.launch import Server
 
 pytestmark = browser.needs_chromium
 
@@ -33,15 +34,18 @@ MENU = """() => {
 }"""
 
 
-@pytest.fixture(scope="module", params=[1280, 1024])
-def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A notebook that shows a lab, at two widths of the window, with JupyterLab's file browser beside it."""
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("toolbar")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
-    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, folder / "toolbar.ipynb")
-    with browser.lab(folder) as server, browser.page(viewport={"width": request.param, "height": 800}) as page:
-        assert browser.run_all(page, server, "toolbar.ipynb")
+    browser.write(folder / "book.ipynb", CELL)
+    with browser.lab(folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=[1280, 1024])
+def opened(request: pytest.FixtureRequest, server: Server) -> Iterator[Any]:
+    """A notebook that shows a lab, at two widths of the window, with JupyterLab's file browser beside it."""
+    with browser.shown(server, size=(request.param, 800)) as page:
         page.wait_for_selector(".kc .actions")
         page.set_default_timeout(20_000)
         picture(page, f"toolbar-{request.param}")

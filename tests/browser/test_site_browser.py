@@ -25,13 +25,12 @@ from kafka_ctl.errors import Unavailable
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import parse_fragment
 from kafka_ctl.museum import EXHIBITS
-from kafka_ctl.paths import ROOT
 from tools.site import build, documents
 from tools.site.lessons import Lesson, prose
 
 pytestmark = browser.needs_chromium
 
-ARTIFACTS = ROOT / "artifacts" / "site"
+ARTIFACTS = browser.ARTIFACTS / "site"
 THREE = ("01-electing-a-controller", "03-partition-and-replica-states", "18-the-wire")
 AT_ONCE = 3
 """Notebooks that are open at the same time; each has a Python of its own."""
@@ -51,9 +50,6 @@ STORED = """async (path) => (await window.jupyterapp.serviceManager.contents.get
 """The text of a file in the browser's storage."""
 DISPOSED = ("was disposed", "before replies were done")
 """What JupyterLite says of a kernel that is restarted."""
-ALONE = """(players) => document.querySelectorAll('.kc.stale .stage svg .part').length
-  && document.querySelectorAll('.kc.stale .gone').length === players"""
-"""So many players say that Python has gone, and show a picture."""
 WORKER = "window.Worker = class extends Worker { constructor(...given) { super(...given); window.made = this; } };"
 """Name the worker of a page that is opened after this."""
 IN_PAGE = """async ([home, source]) => {
@@ -82,7 +78,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture(scope="module")
 def site(built: Built) -> Iterator[sitepages.Pages]:
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
     with sitepages.opened(built.folder) as pages:
         yield pages
 
@@ -168,25 +163,14 @@ def test_a_saved_lesson_shows_every_picture_without_its_python(site: sitepages.P
     players = page.locator(".kc").count()
     page.evaluate(browser.SAVE)
     page.evaluate(browser.RESTART)
-    plays_alone(page, players)
+    browser.plays_alone(page, players)
     page.evaluate(browser.SAVE)
     site.errors[:] = [text for text in site.errors if not text.endswith(DISPOSED)]
     again = site.page(f"lab/index.html?path={lesson.file}", context)
-    plays_alone(again, players)
+    browser.plays_alone(again, players)
     again.screenshot(path=ARTIFACTS / "again.png")
     assert again.locator("text=/Loading widget|Error displaying widget/").count() == 0
     again.close()
-
-
-def plays_alone(page: Any, players: int) -> None:
-    """Each player offers no command, and steps through the frames in the page."""
-    page.wait_for_function(ALONE, arg=players)
-    assert page.locator(".kc .actions:visible, .kc [data-do='why']:visible").count() == 0
-    for player in page.locator(".kc").all():
-        player.press("Home")
-        player.locator("[data-do='next']").click()
-        player.and_(page.locator("[data-step='1']")).wait_for()
-        assert player.locator(".stage svg .part").count() > 5
 
 
 def test_a_notebook_can_be_saved_as_a_file(ran: list[Ran]) -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 import pytest
+from tables import tabled
 
 from kafka_ctl.history.log_files import read_texts
 from kafka_ctl.kafka_log.write import NAMES
@@ -165,25 +166,7 @@ def test_masks() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "normal"),
-    [
-        ("New topics: [Set(b, a)]", "New topics: [Set(a, b)]"),
-        ("Map(o-1 -> Vector(2, 1), o-0 -> Vector(1, 2))", "Map(o-0 -> Vector(1, 2), o-1 -> Vector(2, 1))"),
-        ("isr=List(2, 1), replicas=2,1", "isr=List(2, 1), replicas=2,1"),
-        ("Live brokers: 5,1,6,3,4 (l)", "Live brokers: 1,3,4,5,6 (l)"),
-        ("callback for [o,1],[o,0] (l)", "callback for [o,0],[o,1] (l)"),
-        ("callback for o-1,o-0 (l)", "callback for o-0,o-1 (l)"),
-        (
-            "Brokers: Vector(2, 1) for TopicPartitions: ArrayBuffer(o-1)",
-            "Brokers: Vector(1, 2) for TopicPartitions: ArrayBuffer(o-1)",
-        ),
-        (
-            "All leaders = o-1 -> (Leader:2,ISR:2,1),o-0 -> (Leader:1,ISR:1) (kafka.controller.KafkaController)",
-            "All leaders = o-0 -> (Leader:1,ISR:1), o-1 -> (Leader:2,ISR:2,1) (kafka.controller.KafkaController)",
-        ),
-    ],
-)
+@tabled
 def test_printed_sets_are_sorted_and_lists_are_not(line: str, normal: str) -> None:
     assert loglines.sorted_sets(line) == normal
 

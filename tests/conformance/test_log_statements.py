@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 from labs import play, until_quiet
+from tables import tabled
 
 from kafka_ctl import Lab
 from kafka_ctl.history.log_files import read_texts
@@ -175,35 +176,9 @@ def test_damaged_lines_are_rejected_or_read_but_never_raise() -> None:
                 assert all(id is None or abs(id) < 1 << 31 for id in ids), damaged
 
 
-SHAPES = {
-    "DEBUG [Controller id=1] Topics not in preferred replica for broker 1 HashMap() (kafka.controller.KafkaController)":
-        ("controller-1", "says", None),
-    "INFO [Controller id=1] New topics: [HashSet(a.b-c)], deleted topics: [HashSet()], new partition replica "
-    "assignment [Set(TopicIdReplicaAssignment(a.b-c,Some(O7AfmUxOSC),Map(a.b-c-0 -> ReplicaAssignment(replicas=1, "
-    "addingReplicas=, removingReplicas=), a.b-c-1 -> ReplicaAssignment(replicas=2,3, addingReplicas=, "
-    "removingReplicas=))))] (kafka.controller.KafkaController)":
-        ("controller-1", "topics_changed",
-         '{"new": ["a.b-c"], "deleted": [], "assignment": {"a.b-c-0": [1], "a.b-c-1": [2, 3]}}'),
-    "TRACE Controller 1001 epoch 1 received response {error_code=0} for a request sent to broker localhost:29092 (id: "
-    "1001 rack: null) (state.change.logger)": ("controller-1001", "other", None),
-    "TRACE [Controller id=1 epoch=1] Received response {error_code=0,_tagged_fields={}} for request UPDATE_METADATA "
-    "with correlation id 2 sent to broker kafka:9092 (id: 1 rack: null) (state.change.logger)":
-        ("controller-1", "UpdateMetadata", "correlation_id=2"),
-    "INFO [Controller id=1001 epoch=1] Sending UpdateMetadata request to brokers HashSet(1001) for 0 partitions "
-    "(state.change.logger)": ("controller-1001", "UpdateMetadata", "partitions=0 brokers=1001"),
-    "INFO [Topic Deletion Manager 1001] Initializing manager with initial deletions: Set(), initial ineligible "
-    "deletions: HashSet() (kafka.controller.TopicDeletionManager)":
-        ("controller-1001", "initializing_deletion", '{"topics": [], "ineligible": []}'),
-    "INFO [controller-event-thread]: Shutting down (kafka.controller.ControllerEventManager$ControllerEventThread)":
-        (None, "says", "Shutting down"),
-}  # fmt: skip
-"""Shapes found in public reports, and how they are read: speaker, action, detail (None: whatever it is)."""
-
-
-@pytest.mark.parametrize("text", SHAPES)
-def test_shapes_of_public_reports(text: str) -> None:
+@tabled
+def test_shapes_of_public_reports(text: str, actor: str | None, action: str, detail: str | None) -> None:
     (line,) = read(f"[2020-01-02 03:04:05,678] {text}")
-    actor, action, detail = SHAPES[text]
     assert (line.actor, line.action) == (actor, action)
     assert detail in (None, line.detail)
 
@@ -232,24 +207,13 @@ def test_a_line_suggests_no_release_that_does_not_write_it() -> None:
             assert all(old <= first[:2] and last[:2] <= new for old, new in spans), (row.example, release(bits))
 
 
-RELEASES = {
-    "0.8.0": "0.8", "0.8.1.1": "0.8", "0.8.2.2": "0.8", "0.9.0.1": "0.9", "0.10.0.1": "0.10", "0.10.1.1": "0.10",
-    "0.10.2.2": "0.10", "0.11.0.3": "0.11", "1.0.2": "1.0", "1.1.1": "1.1 to 2.0", "2.0.1": "2.0",
-    "2.1.1": "2.1 to 2.2", "2.2.2": "2.2", "2.3.0": "2.3", "2.3.1": "2.3", "2.4.1": "2.4", "2.5.1": "2.4 to 3.1",
-    "2.6.3": "2.6 to 3.1", "2.7.2": "2.7 to 3.1", "2.8.2": "2.8 to 3.1", "3.0.2": "3.0 to 3.1", "3.1.2": "3.0 to 3.1",
-    "3.2.3": "3.2", "3.3.2": "3.3 or newer", "3.4.1": "3.3 or newer", "3.5.2": "3.5 or newer", "3.6.2": "3.6 or newer",
-    "3.7.1": "3.6 or newer", "3.8.0": "3.6 or newer", "3.9.0": "3.6 or newer",
-}  # fmt: skip
-"""What all lines of a release suggest together: the release itself is always in it."""
-
-
-@pytest.mark.parametrize("written", RELEASES)
-def test_the_release_that_wrote_a_log(written: str) -> None:
+@tabled
+def test_the_release_that_wrote_a_log(written: str, suggested: str) -> None:
     seen = 0
     for row in statements():
         if row.written_by(written):
             seen |= releases_with(f"{row.example} {row.logger}", seen)
-    assert release(seen) == RELEASES[written]
+    assert release(seen) == suggested
 
 
 # The lines of labs

@@ -8,6 +8,8 @@ Kafka 2.0.1: coordinator/transaction/TransactionCoordinator.scala; log/ProducerS
 
 from __future__ import annotations
 
+import functools
+import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +31,11 @@ NOT_YET = ("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR
 """The errors of a broker that does not know yet that it leads."""
 LOADING = ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE")
 """The errors of a coordinator that has not read its partition yet."""
+CONCURRENT = "CONCURRENT_TRANSACTIONS"
+ERROR = ("error_code",)
+COMMIT_ERROR = ("topics", 0, "partitions", 0, "error_code")
+MARK_ERROR = ("markers", 0, "topics", 0, "partitions", 0, "error_code")
+"""Where the error stands in an answer: of most requests, of a commit of offsets, of markers."""
 
 
 class Brokers(Protocol):
@@ -74,11 +81,14 @@ class Producer:
         eventually(done)
         return found[-1]
 
-    def coordinator(self, kind: int = 1) -> None:
-        def asked() -> str | None:
-            return name_of(self.broker.ask("FindCoordinator", 1, key="t", key_type=kind)["error_code"])
+    def _error(self, name: str, version: int, path: Sequence[Any], *awaited: str, **fields: Any) -> str | None:
+        """The error of an answer, where it stands in it, once it is none that a client waits out."""
+        ask = functools.partial(self.broker.ask, name, version, **fields)
+        return self._ended(lambda: name_of(functools.reduce(operator.getitem, path, ask())), *awaited)
 
-        self.note(f"FindCoordinator type {kind}", self._ended(asked, "COORDINATOR_NOT_AVAILABLE"))
+    def coordinator(self, kind: int = 1) -> None:
+        error = self._error("FindCoordinator", 1, ERROR, "COORDINATOR_NOT_AVAILABLE", key="t", key_type=kind)
+        self.note(f"FindCoordinator type {kind}", error)
 
     def init(self, id: str | None = "t", timeout: int = 60_000, waits: bool = False) -> None:
         """Ask for a producer id; with `waits` until no transaction is under way any more."""
@@ -90,97 +100,77 @@ class Producer:
                 self.id, self.epoch = reported["producer_id"], reported["producer_epoch"]
             return error
 
-        error = self._ended(asked, *LOADING, *(["CONCURRENT_TRANSACTIONS"] if waits else []))
+        error = self._ended(asked, *LOADING, *([CONCURRENT] if waits else []))
         self.note(f"InitProducerId {id!r} {timeout}", error or f"epoch {self.epoch}")
 
-    def _asked(self, what: str, ask: Callable[[], str | None], waits: bool = True) -> None:
-        self.note(what, self._ended(ask, *(["CONCURRENT_TRANSACTIONS"] if waits else [])))
-
-    def _who(self, id: int | None, epoch: int | None) -> dict[str, Any]:
+    def _who(self, id: int | None = None, epoch: int | None = None) -> dict[str, Any]:
         return {
             "producer_id": self.id if id is None else id,
             "producer_epoch": self.epoch if epoch is None else epoch,
         }
 
-    def add(self, *topics: str, id: int | None = None, epoch: int | None = None, name: str = "t") -> None:
-        who = {"transactional_id": name} | self._who(id, epoch)
-        listed = [{"name": topic, "partitions": [0]} for topic in topics]
+    def _added(self, name: str, parts: Mapping[str, tuple[str, int]], who: Mapping[str, Any]) -> str | None:
+        """Add partitions, each with what it is called in the answer, to a transaction."""
+        listed: dict[str, list[int]] = {}
+        for topic, number in parts.values():
+            listed.setdefault(topic, []).append(number)
+        fields = {f"v3_and_below_{key}": value for key, value in {"transactional_id": name, **who}.items()}
+        topics = [{"name": topic, "partitions": numbers} for topic, numbers in listed.items()]
 
         def asked() -> str:
-            reported = self.broker.ask(
-                "AddPartitionsToTxn",
-                1,
-                v3_and_below_topics=listed,
-                **{f"v3_and_below_{key}": value for key, value in who.items()},
-            )
+            reported = self.broker.ask("AddPartitionsToTxn", 1, v3_and_below_topics=topics, **fields)
             found = {
-                topic["name"]: name_of(topic["results_by_partition"][0]["partition_error_code"])
+                (topic["name"], one["partition_index"]): name_of(one["partition_error_code"])
                 for topic in reported["results_by_topic_v3_and_below"]
+                for one in topic["results_by_partition"]
             }
-            return " ".join(f"{topic}={found[topic]}" for topic in topics)
+            return " ".join(f"{called}={found[part]}" for called, part in parts.items())
 
-        self.note(f"AddPartitionsToTxn {name!r}", self._ended(asked, "orders=CONCURRENT_TRANSACTIONS"))
+        return self._ended(asked, " ".join(f"{called}={CONCURRENT}" for called in parts))
+
+    def add(self, *topics: str, id: int | None = None, epoch: int | None = None, name: str = "t") -> None:
+        added = self._added(name, {topic: (topic, 0) for topic in topics}, self._who(id, epoch))
+        self.note(f"AddPartitionsToTxn {name!r}", added)
 
     def write(self, sequence: int, epoch: int | None = None) -> None:
-        who = self._who(None, epoch)
-        record = Record(0, round(time.time() * 1000), None, b"x")
+        written = self._written(self.broker, "t", 0, sequence, b"x", 5000, self._who(None, epoch)["producer_epoch"])
+        self.note(f"Produce sequence {sequence}", written)
+
+    def _written(
+        self, leader: Asking, name: str, partition: int, sequence: int, value: bytes, timeout: int, epoch: int
+    ) -> str:
+        """Write one record: the error, or its offset."""
+        record = Record(0, round(time.time() * 1000), None, value)
         batch = write_batch(
-            [record],
-            producer=self.id,
-            producer_epoch=who["producer_epoch"],
-            sequence=sequence,
-            attributes=TRANSACTIONAL,
+            [record], producer=self.id, producer_epoch=epoch, sequence=sequence, attributes=TRANSACTIONAL
         )
-        topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
-        reported = self.broker.ask("Produce", 6, transactional_id="t", acks=-1, timeout=5000, topic_data=topics)
+        data = [{"name": TOPIC, "partition_data": [{"index": partition, "records": batch}]}]
+        reported = leader.ask("Produce", 6, transactional_id=name, acks=-1, timeout=timeout, topic_data=data)
         part = reported["responses"][0]["partition_responses"][0]
-        error = name_of(part["error_code"])
-        self.note(f"Produce sequence {sequence}", error or f"offset {part['base_offset']}")
+        return name_of(part["error_code"]) or f"offset {part['base_offset']}"
 
     def end(self, commits: bool, id: int | None = None, epoch: int | None = None, name: str = "t") -> None:
-        def asked() -> str | None:
-            reported = self.broker.ask("EndTxn", 1, transactional_id=name, committed=commits, **self._who(id, epoch))
-            return name_of(reported["error_code"])
-
-        self._asked(f"EndTxn {name!r} {'commit' if commits else 'abort'}", asked)
+        fields = {"transactional_id": name, "committed": commits} | self._who(id, epoch)
+        error = self._error("EndTxn", 1, ERROR, CONCURRENT, **fields)
+        self.note(f"EndTxn {name!r} {'commit' if commits else 'abort'}", error)
 
     def add_offsets(self, group: str, epoch: int | None = None) -> None:
-        def asked() -> str | None:
-            who = self._who(None, epoch)
-            return name_of(
-                self.broker.ask("AddOffsetsToTxn", 1, transactional_id="t", group_id=group, **who)["error_code"]
-            )
-
-        self._asked(f"AddOffsetsToTxn {group!r}", asked)
+        fields = {"transactional_id": "t", "group_id": group} | self._who(None, epoch)
+        self.note(f"AddOffsetsToTxn {group!r}", self._error("AddOffsetsToTxn", 1, ERROR, CONCURRENT, **fields))
 
     def commit_offset(self, group: str, offset: int, epoch: int | None = None, topic: str = "orders") -> None:
-        who, part = self._who(None, epoch), {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
-
-        def asked() -> str | None:
-            reported = self.broker.ask(
-                "TxnOffsetCommit",
-                1,
-                transactional_id="t",
-                group_id=group,
-                topics=[{"name": topic, "partitions": [part]}],
-                **who,
-            )
-            return name_of(reported["topics"][0]["partitions"][0]["error_code"])
-
-        self.note(f"TxnOffsetCommit {group!r} {topic} {offset}", self._ended(asked, *LOADING))
+        part = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+        fields = {"transactional_id": "t", "group_id": group} | self._who(None, epoch)
+        topics = [{"name": topic, "partitions": [part]}]
+        error = self._error("TxnOffsetCommit", 1, COMMIT_ERROR, *LOADING, topics=topics, **fields)
+        self.note(f"TxnOffsetCommit {group!r} {topic} {offset}", error)
 
     def commit_alone(self, group: str, offset: int) -> None:
         """A commit outside of a transaction."""
         part = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
-        reported = self.broker.ask(
-            "OffsetCommit",
-            2,
-            group_id=group,
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            topics=[{"name": "orders", "partitions": [part]}],
-        )
-        error = name_of(reported["topics"][0]["partitions"][0]["error_code"])
+        fields = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": ""}
+        topics = [{"name": "orders", "partitions": [part]}]
+        error = self._error("OffsetCommit", 2, COMMIT_ERROR, topics=topics, **fields)
         self.note(f"OffsetCommit {group!r} {offset}", error)
 
     def offset(self, group: str) -> int:
@@ -206,22 +196,21 @@ class Producer:
             "coordinator_epoch": coordinator,
             "topics": [{"name": topic, "partition_indexes": [0]}],
         }
-        reported = self.broker.ask("WriteTxnMarkers", 0, markers=[marker])
-        error = name_of(reported["markers"][0]["topics"][0]["partitions"][0]["error_code"])
-        self.note(f"WriteTxnMarkers {topic}", error)
+        self.note(f"WriteTxnMarkers {topic}", self._error("WriteTxnMarkers", 0, MARK_ERROR, markers=[marker]))
 
     def fetched(self, *, stable: bool) -> None:
         """What a reader of committed records is told; with `stable`, once nothing is undecided."""
-
-        def asked() -> dict[str, Any]:
-            reported = self.broker.ask("Fetch", 4, **COMMITTED, topics=fetch_of(("orders", 0, 0)))
-            return dict(reported["responses"][0]["partitions"][0])
-
         if stable:
-            eventually(lambda: (part := asked())["last_stable_offset"] == part["high_watermark"])
-        part = asked()
+            eventually(lambda: (part := fetched(self.broker))["last_stable_offset"] == part["high_watermark"])
+        part = fetched(self.broker)
         aborted = [(one["producer_id"] - self.id, one["first_offset"]) for one in part["aborted_transactions"] or ()]
         self.note("Fetch", f"stable {part['last_stable_offset']} of {part['high_watermark']}, aborted {aborted}")
+
+
+def fetched(leader: Asking, partition: int = 0) -> dict[str, Any]:
+    """What a reader of committed records gets of a partition."""
+    reported = leader.ask("Fetch", 4, **COMMITTED, topics=fetch_of((TOPIC, partition, 0)))
+    return dict(reported["responses"][0]["partitions"][0])
 
 
 class NotedProducer(Producer):
@@ -242,37 +231,15 @@ class NotedProducer(Producer):
 
     def enlist(self, *partitions: int) -> None:
         """Add partitions to the transaction."""
-        listed = [{"name": TOPIC, "partitions": list(partitions)}]
-        who = {"transactional_id": self.transactional_id} | self._who(None, None)
-
-        def asked() -> str:
-            reported = self.broker.ask(
-                "AddPartitionsToTxn",
-                1,
-                v3_and_below_topics=listed,
-                **{f"v3_and_below_{key}": value for key, value in who.items()},
-            )
-            (topic,) = reported["results_by_topic_v3_and_below"]
-            found = {one["partition_index"]: one["partition_error_code"] for one in topic["results_by_partition"]}
-            return " ".join(f"{TOPIC}-{number}={name_of(found[number])}" for number in partitions)
-
-        awaited = " ".join(f"{TOPIC}-{number}=CONCURRENT_TRANSACTIONS" for number in partitions)
-        self.note("AddPartitionsToTxn", self._ended(asked, awaited))
+        parts = {f"{TOPIC}-{number}": (TOPIC, number) for number in partitions}
+        self.note("AddPartitionsToTxn", self._added(self.transactional_id, parts, self._who()))
 
     def send(self, partition: int, sequence: int, value: str) -> None:
         """Write one record; asked again until the leader knows that it leads."""
-        record = Record(0, round(time.time() * 1000), None, value.encode())
-        batch = write_batch(
-            [record], producer=self.id, producer_epoch=self.epoch, sequence=sequence, attributes=TRANSACTIONAL
-        )
-        data = [{"name": TOPIC, "partition_data": [{"index": partition, "records": batch}]}]
+        record = self.transactional_id, partition, sequence, value.encode(), 30_000, self.epoch
 
         def asked() -> str:
-            reported = self.play.to_leader(partition).ask(
-                "Produce", 6, transactional_id=self.transactional_id, acks=-1, timeout=30_000, topic_data=data
-            )
-            part = reported["responses"][0]["partition_responses"][0]
-            return name_of(part["error_code"]) or f"offset {part['base_offset']}"
+            return self._written(self.play.to_leader(partition), *record)
 
         self.note(f"Produce {value} to {TOPIC}-{partition}, sequence {sequence}", self._ended(asked, *NOT_YET))
 
@@ -330,17 +297,13 @@ class Play:
     def read(self, partition: int, end: int, open: bool = False) -> None:
         """Fetch as a reader of committed records, once the log ends there and, unless `open`, all is decided."""
 
-        def asked() -> dict[str, Any]:
-            reported = self.to_leader(partition).ask("Fetch", 4, **COMMITTED, topics=fetch_of((TOPIC, partition, 0)))
-            return dict(reported["responses"][0]["partitions"][0])
-
         def holds() -> bool:
-            part = asked()
+            part = fetched(self.to_leader(partition), partition)
             stable = open or part["last_stable_offset"] == end
             return part["error_code"] == 0 and part["high_watermark"] == end and stable
 
         eventually(holds, f"{TOPIC}-{partition} ends at {end}")
-        part = asked()
+        part = fetched(self.to_leader(partition), partition)
         aborted = [f"{self.producers[a['producer_id']]} from {a['first_offset']}" for a in part["aborted_transactions"]]
         self.lines.append(
             f"read {TOPIC}-{partition}: stable {part['last_stable_offset']} of {part['high_watermark']}, aborted: "

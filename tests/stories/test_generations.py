@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 
 import pytest
-from labs import until_quiet
+from labs import play, until_quiet
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.generation import DIFFERENCES, GENERATIONS
@@ -20,22 +20,10 @@ def story(generation: Generation) -> Lab:
     lab = Lab(brokers=4, generation=generation, seed=1, config=SETTINGS)
     lab.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
     until_quiet(lab.create_topic, "doomed", assignment={0: [2, 3], 1: [3, 2]})
-    commands = [
-        lambda: lab.kill(3),
-        lambda: lab.start(3),
-        lambda: lab.shutdown(2),
-        lambda: lab.start(2),
-        lambda: lab.reassign({("orders", 0): [2, 3, 4]}, through="zookeeper"),
-        lambda: lab.delete_topic("doomed"),
-        lambda: lab.kill(1),
-        lambda: lab.start(1),
-        lambda: lab.add_partitions("orders", 4),
-        lambda: lab.elect_preferred(),
-        lambda: lab.expire_session(2),
-    ]
-    for command in commands:
-        command()
-        lab.settle()
+    play(lab, "kill 3; settle; start 3; settle; shutdown 2; settle; start 2; settle")
+    play(lab, """reassign '{"orders-0":[2,3,4]}' zookeeper; settle; delete_topic doomed; settle""")
+    play(lab, "kill 1; settle; start 1; settle; add_partitions orders 4; settle")
+    play(lab, "elect_preferred; settle; expire_session 2; settle")
     return lab
 
 

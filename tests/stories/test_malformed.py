@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from labs import acting, play, until_quiet
 from mutations import mutated
 from prose import Prose
+from tables import tabled
 
 from kafka_ctl import ConditionNotMet, KafkaCtlError, Lab
 from kafka_ctl.generation import GENERATIONS
@@ -151,18 +152,7 @@ def test_whatever_somebody_wrote(data: st.DataObject, path: str, generation: str
         assert lab.now < 1000
 
 
-@pytest.mark.parametrize(
-    ("generation", "data", "led", "ends"),
-    [
-        ("0.10", "{", [2, 1, 2], False),
-        ("0.10", "[]", [2, 1, 2], False),
-        ("2.0", "[]", [1, 1, 1], True),
-        ("2.0", '{"version":1,"leader":"two"}', [1, 1, 1], True),
-        ("2.4", "{", [2, 1, 2], False),
-        ("2.4", "[]", [1, 1, 1], True),
-        ("2.4", '{"version":1,"leader":"two"}', [1, 1, 1], True),
-    ],
-)
+@tabled
 def test_a_malformed_state_ends_the_moves_of_its_batch(generation: str, data: str, led: list[int], ends: bool) -> None:
     """The other partitions get no leader either, until it is repaired and the next controller elects.
 

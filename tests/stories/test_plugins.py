@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from labs import play, until_quiet
 from prose import Prose, source
+from tables import tabled
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName, election
 from kafka_ctl.assignment import assign
@@ -56,17 +57,8 @@ def test_an_election_of_ones_own(generation: str) -> None:
         assert (lab.partition("orders", 0).leader, mine.partition("orders", 0).leader) == (3, 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "commands"),
-    [
-        ("offline", ["kill 1"]),
-        ("preferred", ["kill 1", "settle", "start 1", "settle", "elect_preferred"]),
-        ("reassigned", ["reassign '{\"orders-0\":[4,3]}'"]),
-        ("controlled_shutdown", ["shutdown 1"]),
-        ("unclean", ["kill 1", "settle", "kill 2", "settle", "kill 3", "settle", "elect_leaders unclean"]),
-    ],
-)
-def test_each_occasion_asks_its_own_function(name: str, commands: list[str]) -> None:
+@tabled
+def test_each_occasion_asks_its_own_function(name: str, commands: str) -> None:
     """With the arguments that are promised, and no other is asked."""
     given: list[tuple] = []
 
@@ -74,8 +66,7 @@ def test_each_occasion_asks_its_own_function(name: str, commands: list[str]) -> 
         given.append(values)
 
     with orders(generation="2.4", elections={name: listen}) as lab:
-        for command in [*commands, "settle"]:
-            lab.do(command)
+        play(lab, f"{commands}; settle")
     assert given
     assert all(len(values) == len(ELECTIONS[name].split(", ")) for values in given)
     assert all(isinstance(values[0], tuple) and isinstance(values[2], frozenset) for values in given)
@@ -92,8 +83,7 @@ def test_kafkas_own_rules_given_as_plugins_change_nothing() -> None:
     }
     with orders() as usual, orders(elections=elections, rules={"fence": lambda asked, newest: asked >= newest}) as mine:
         for lab in (usual, mine):
-            for command in ("kill 1", "settle", "start 1", "settle", "elect_preferred", "shutdown 2", "settle"):
-                lab.do(command)
+            play(lab, "kill 1; settle; start 1; settle; elect_preferred; shutdown 2; settle")
         assert mine.trace.text() == usual.trace.text()
 
 
@@ -115,8 +105,7 @@ def test_a_request_batch_of_ones_own() -> None:
     ):
         with Lab(brokers=4, rules=rules) as lab:
             lab.create_topic("orders", partitions=3, replication_factor=2)
-            for command in ("settle", "kill 2", "settle", "start 2", "settle", "delete_topic orders", "settle"):
-                lab.do(command)
+            play(lab, "settle; kill 2; settle; start 2; settle; delete_topic orders; settle")
             until_quiet(lab.create_topic, "bills", partitions=1, replication_factor=1)
             reported[name] = [len(broker.metadata) for broker in lab.brokers.values()], lab.partitions()
     assert reported["packed"] == reported["usual"]
@@ -151,8 +140,7 @@ def test_the_next_move_of_a_deletion_of_ones_own() -> None:
     for name, rules in (("usual", {}), ("same", {"deletion": next_move}), ("early", {"deletion": early})):
         with Lab(brokers=3, seed=7, rules=rules) as lab:
             lab.create_topic("orders", assignment={0: [1, 2, 3]})
-            for command in ("settle", "kill 1", "settle", "delete_topic orders", "settle"):
-                lab.do(command)
+            play(lab, "settle; kill 1; settle; delete_topic orders; settle")
             left[name] = "/brokers/topics/orders" in lab.znodes(), [at.broker for at in lab.log_dirs()]
     assert left == {"usual": (True, [1]), "same": (True, [1]), "early": (False, [1])}
 
@@ -164,8 +152,7 @@ def test_the_moves_of_a_reassignment_of_ones_own() -> None:
     for name, rules in (("usual", {}), ("same", {"reassignment": moves}), ("hasty", {"reassignment": hasty})):
         with orders(rules=rules) as lab:
             lab.slow(4, 5)
-            for command in ("reassign '{\"orders-0\":[1,4]}'", "run_for 1"):
-                lab.do(command)
+            play(lab, "reassign '{\"orders-0\":[1,4]}'; run_for 1")
             left[name] = lab.partition("orders", 0).isr, [at.broker for at in lab.log_dirs()]
     assert left["usual"] == left["same"] == ((1, 3, 2), [1, 2, 3, 4])
     assert left["hasty"][0] == (1,)
@@ -268,8 +255,7 @@ def test_a_shrunk_isr_of_ones_own() -> None:
     for name, rules in (("usual", {}), ("empty", {"shrink": lambda leader, isr, gone: (-1, set(isr) - {gone})})):
         with Lab(rules=rules) as lab:
             lab.create_topic("orders", assignment={0: [1]})
-            for command in ("settle", "kill 1", "settle", "start 1", "settle"):
-                lab.do(command)
+            play(lab, "settle; kill 1; settle; start 1; settle")
             reported[name] = lab.partition("orders", 0).leader, lab.partition("orders", 0).isr
     assert reported == {"usual": (1, (1,)), "empty": (-1, ())}
 
@@ -290,8 +276,7 @@ def test_a_transition_table_of_ones_own() -> None:
     }
     for name, given in rules.items():
         with orders(rules=given) as lab:
-            for command in ("kill 1", "settle", "start 1", "settle", "delete_topic orders", "settle"):
-                lab.do(command)
+            play(lab, "kill 1; settle; start 1; settle; delete_topic orders; settle")
             reported[name] = lab.trace.text()
     assert reported["same"] == reported["usual"] and "InvalidTransition" not in reported["usual"]
     assert "Offline -> Online" in reported["usual"]
@@ -309,10 +294,10 @@ def isrs(lab: Lab) -> list[tuple[int, tuple[int, ...] | None]]:
 
 
 LATE = {
-    "lags": ("lag 3 orders 0", "produce orders 0 acks=1", "run_for 30", "catch_up 3", "settle"),
-    "silent": ("disconnect 3 1", "run_for 60", "produce orders 0 acks=1", "run_for 20", "heal", "settle"),
-    "slow": ("slow 3 12", *("produce orders 0 acks=1", "run_for 10") * 6, "heal", "settle"),
-    "dies": ("kill 3", "run_for 4", "pause 2 20", "run_for 40", "start 3", "settle"),
+    "lags": "lag 3 orders 0; produce orders 0 acks=1; run_for 30; catch_up 3; settle",
+    "silent": "disconnect 3 1; run_for 60; produce orders 0 acks=1; run_for 20; heal; settle",
+    "slow": "slow 3 12; " + "produce orders 0 acks=1; run_for 10; " * 6 + "heal; settle",
+    "dies": "kill 3; run_for 4; pause 2 20; run_for 40; start 3; settle",
 }
 
 
@@ -325,8 +310,7 @@ def test_kafkas_own_rule_for_late_followers_changes_nothing(generation: str, nam
     for rules in ({}, {"late": rule}):
         with orders(generation=generation, rules=rules) as lab:
             lab.produce("orders", 0, records=3)
-            for command in LATE[name]:
-                lab.do(command)
+            play(lab, LATE[name])
             reported.append((isrs(lab), lab.partition("orders", 0).isr))
     assert reported[0] == reported[1]
 

@@ -11,7 +11,7 @@ from kafka_ctl.brokers.disk import PATHS, STORAGE_ERROR, Disk
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import deletion, membership, reassignment, reassignment_incremental, shutdown
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import ApiException, ControllerMoved, StateChangeFailed
+from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import NEW
@@ -32,6 +32,14 @@ def lab_of(generation: str, replicas: tuple[int, ...] = (2, 3, 1)) -> Lab:
 # What stands in ZooKeeper is not what the controller wrote
 
 
+def store(lab: Lab, state: str | None) -> None:
+    """Write the state of `orders-0` by hand, or delete it."""
+    if state is None:
+        lab.delete_znode(STATE)
+    else:
+        lab.write_znode(STATE, state)
+
+
 @pytest.mark.parametrize(
     ("generation", "stored", "reported"),
     [
@@ -47,10 +55,7 @@ def test_an_isr_that_cannot_be_shrunk_is_left_alone(generation: str, stored: str
     """A newer controller wrote the state, or it is gone, or nonsense: the replica stays Online, and it is said why."""
     with lab_of(generation) as lab:
         since = len(lab.trace)
-        if stored is None:
-            lab.delete_znode(STATE)
-        else:
-            lab.write_znode(STATE, stored)
+        store(lab, stored)
         until_quiet(lab.kill, 3)
         refused = lab.trace.slice(since, kind="replica", action="refuse", broker=3)
         assert [(r.topic, r.partition, str(r.source), str(r.target)) for r in refused] == [
@@ -70,10 +75,7 @@ def test_an_isr_that_cannot_be_shrunk_is_left_alone(generation: str, stored: str
 def test_nobody_is_elected_without_a_state(generation: str, stored: str | None, error: str, reported: str) -> None:
     with lab_of(generation) as lab:
         since = len(lab.trace)
-        if stored is None:
-            lab.delete_znode(STATE)
-        else:
-            lab.write_znode(STATE, stored)
+        store(lab, stored)
         until_quiet(lab.kill, 2)
         refused = lab.trace.slice(since, kind="partition", action="refuse")
         assert [(r.topic, str(r.source), str(r.target), r.error) for r in refused] == [
@@ -179,7 +181,7 @@ def test_a_follower_that_lagged_where_nothing_is_left(generation: str) -> None:
     with lab_of(generation) as lab:
         lab.lag(3, "orders", 0)
         play(lab, "delete_topic orders; settle; catch_up 3; settle")
-        assert lab.partitions() == () or not lab.partitions()
+        assert not lab.partitions()
         assert lab.violations == ()
 
 
@@ -213,9 +215,7 @@ def test_a_leader_that_loses_its_disk_tells_who_waits(generation: str) -> None:
         lab.fail_log_dir(2)
         lab.run_for(1)
         answers = [r for r in lab.trace.slice(since, kind="response", actor="producer") if r.error]
-        assert [r.error for r in answers][:1] == [answers[0].error] and answers[0].time_ms - lab.trace[
-            since
-        ].time_ms < 1000
+        assert answers[0].time_ms - lab.trace[since].time_ms < 1000
 
 
 def test_a_silent_follower_that_has_everything_stays_in_sync() -> None:
@@ -397,17 +397,6 @@ def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str)
         logged = [r.action for r in lab.trace.slice(kind="controller", actor="controller-1")]
         halted = logged.index("deletion_halted")
         assert logged[halted + 1 : halted + 3] == ["handling_deletion", "retrying_deletion"]
-
-
-def test_a_topic_that_is_being_deleted_does_not_move() -> None:
-    with lab_of("2.4") as lab:
-        play(lab, "kill 3; settle; delete_topic orders; settle")
-        since = len(lab.trace)
-        with pytest.raises(ApiException, match="orders-0: UNKNOWN_TOPIC_OR_PARTITION"):
-            lab.reassign({"orders-0": [1, 2]})
-        assert lab.trace.slice(since, kind="controller", action="reassignment_skipped")
-        until_quiet(lab.start, 3)
-        assert not [path for path in lab.znodes() if path.startswith("/brokers/topics/")]
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

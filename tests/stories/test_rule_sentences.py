@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from inspect import getsourcefile
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import golden
@@ -27,7 +27,6 @@ from prose import Prose
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.errors import ControllerMoved, Unavailable
 from kafka_ctl.museum import find as exhibit
-from kafka_ctl.paths import ROOT
 from kafka_ctl.requests import (
     ControlledShutdownRequest,
     DeleteRecordsRequest,
@@ -91,13 +90,14 @@ UNREACHED = {
 
 
 def returns(module: ModuleType) -> dict[tuple[str, int], str]:
-    """By code name and line: the name of each `return` of a sentence, `captions._event 2`."""
+    """By code name and line: the name of each `return` of a sentence, `captions._event 2`; it may end on any line."""
     found: dict[tuple[str, int], str] = {}
     tree = ast.parse(Path(getsourcefile(module) or "").read_text("utf-8"))
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and function.name not in SILENT:
             for number, node in enumerate(statements(function), 1):
-                found[function.name, node.lineno] = f"{module.__name__.rpartition('.')[2]}.{function.name} {number}"
+                name = f"{module.__name__.rpartition('.')[2]}.{function.name} {number}"
+                found |= {(function.name, at): name for at in range(node.lineno, (node.end_lineno or 0) + 1)}
     return found
 
 
@@ -131,15 +131,9 @@ TABLE = {
 
 def played() -> Iterator[tuple[str, Lab]]:
     """Every story, at its end."""
-    for path in (ROOT / "tests" / "traces" / f"{name}.txt" for name in GOLDEN):
-        stage = golden.Stage()
-        try:
-            for block in golden.blocks(path.read_text("utf-8")):
-                if block.command:
-                    stage.run(block)
-            yield path.stem, stage.the_lab
-        finally:
-            stage.close()
+    for name in GOLDEN:
+        with golden.played(name) as lab:
+            yield name, lab
     for name, text in OWN.items():
         with Lab.replay(text) as lab:
             yield name, lab
@@ -260,22 +254,15 @@ def signature(step: Step) -> tuple[object, ...]:
 def running(work: Callable[[], Any]) -> tuple[Any, set[str]]:
     """The result of a call, and the forms that were returned on the way."""
     reached: set[str] = set()
-    watched: dict[CodeType, dict[int, str]] = {}
 
     def local(frame: FrameType, event: str, arg: object) -> Any:
-        if event == "return" and (name := watched[frame.f_code].get(frame.f_lineno)):
+        code = frame.f_code
+        if event == "return" and (name := RETURNS[code.co_filename].get((code.co_name, frame.f_lineno))):
             reached.add(f"form {name}")
         return local
 
     def called(frame: FrameType, event: str, arg: object) -> Any:
-        code = frame.f_code
-        lines = RETURNS.get(code.co_filename)
-        if lines is None:
-            return None
-        if code not in watched:
-            spans = {line: name for (function, line), name in lines.items() if function == code.co_name}
-            watched[code] = {at: name for line, name in spans.items() for at in range(line, line + SPAN[name])}
-        return local
+        return local if frame.f_code.co_filename in RETURNS else None
 
     before = sys.gettrace()
     sys.settrace(called)
@@ -283,22 +270,6 @@ def running(work: Callable[[], Any]) -> tuple[Any, set[str]]:
         return work(), reached
     finally:
         sys.settrace(before)
-
-
-def spans() -> dict[str, int]:
-    """The lines of each `return` statement: a statement of several lines ends on any of them."""
-    found = {}
-    for module in COMPOSING:
-        tree = ast.parse(Path(getsourcefile(module) or "").read_text("utf-8"))
-        names = RETURNS[module.__file__]
-        for function in [node for node in tree.body if isinstance(node, ast.FunctionDef)]:
-            for node in statements(function):
-                if name := names.get((function.name, node.lineno)):
-                    found[name] = (node.end_lineno or node.lineno) - node.lineno + 1
-    return found
-
-
-SPAN = spans()
 
 
 def answer(trace: Recorder, record: Record) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from prose import Prose
 
 from kafka_ctl import Lab, side_by_side
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.museum import EXHIBITS, Exhibit, find
+from kafka_ctl.museum import EXHIBITS, find
 from kafka_ctl.trace import Trace
 from kafka_ctl.views.steps import newsworthy
 from kafka_ctl.views.widget.side_by_side import SideBySide
@@ -37,21 +37,6 @@ def check(shown: SideBySide, runs: tuple[Lab, Lab], start: tuple[int, int] = (0,
     for n in range(parted):
         one, other = pictured(shown, n)
         assert one == other
-
-
-@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
-def test_both_runs_of_an_exhibit(exhibit: Exhibit) -> None:
-    """The bug is seen after they have parted."""
-    with exhibit.show() as run:
-        shown = run.side_by_side()
-        check(shown, (run.broken, run.fixed), (run.start(run.broken), run.start(run.fixed)))
-        assert shown.parted is not None and 0 < shown.parted < len(shown)
-        frame = shown.films[0].frames[shown.parted]
-        assert frame.caption.startswith("First difference. ")
-        one_side = [bool(film.frames[shown.parted].seqs) for film in shown.films] != [True, True]
-        one, other = pictured(shown, shown.parted)
-        assert one_side or one != other
-        assert [film.title for film in shown.films] == ["With the bug", "With the fix"]
 
 
 def test_both_clusters_are_put_into_words() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -167,15 +167,12 @@ def test_a_lab_runs_in_any_thread() -> None:
     """Where no signal can be handled."""
     ends: list[int] = []
 
-    def work(run: Callable[[], None]) -> None:
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join(60)
-
     def run() -> None:
         with Lab(seed=3) as lab:
             until_quiet(lab.kill, 1)
             ends.append(len(lab.trace))
 
-    work(run)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(60)
     assert ends and ends[0] > 100

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from labs import play
 from prose import Prose
+from tables import tabled
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import ApiException, BadInput, UnknownName
@@ -55,21 +56,13 @@ def test_legal_names(generation: str, topic: str) -> None:
 
 
 @generations
-@pytest.mark.parametrize("topic", ILLEGAL)
-def test_illegal_names(generation: str, topic: str) -> None:
-    text = ILLEGAL[topic][generation != "0.10"]
-    with pytest.raises(ApiException) as refused:
-        check_name(topic, Generation(generation))
-    assert (refused.value.code, str(refused.value)) == ("INVALID_TOPIC_EXCEPTION", text)
-
-
-@generations
-def test_a_lab_refuses_them_as_well(prose: Prose, generation: str) -> None:
+def test_illegal_names(prose: Prose, generation: str) -> None:
     with Lab(brokers=1, generation=generation, seed=1) as lab:
         for topic, texts in ILLEGAL.items():
             with pytest.raises(ApiException) as refused:
                 lab.create_topic(topic)
-            assert str(refused.value) == texts[generation != "0.10"]
+            text = texts[generation != "0.10"]
+            assert (refused.value.code, str(refused.value)) == ("INVALID_TOPIC_EXCEPTION", text)
         lab.settle()
         assert lab.partitions() == []
         assert not [path for path in lab.znodes() if path.startswith(("/config/topics/", "/brokers/topics/"))]
@@ -77,34 +70,15 @@ def test_a_lab_refuses_them_as_well(prose: Prose, generation: str) -> None:
             lab.create_topic(5)  # type: ignore[arg-type]
 
 
-COLLISIONS = [
-    # existing topics, new one, those it collides with
-    (["test.topic"], "test_topic", "test.topic"),
-    (["test_topic"], "test.topic", "test_topic"),
-    (["a.b_c", "a_b.c", "ab"], "a_b_c", "a.b_c, a_b.c"),
-    (["."], "_", "."),
-]
-NO_COLLISIONS = [
-    (["test.topic"], "test-topic"),
-    (["test.topic"], "testtopic"),
-    (["test.topic"], "test.topic.a"),
-    (["testtopic"], "test_topic"),
-    (["Test.topic"], "test_topic"),
-    ([], "test_topic"),
-]
-
-
-@pytest.mark.parametrize(("topics", "new", "listed"), COLLISIONS)
+@tabled
 def test_collisions(topics: list[str], new: str, listed: str) -> None:
+    if not listed:
+        check_new(new, topics)
+        return
     with pytest.raises(ApiException) as refused:
         check_new(new, topics)
     assert refused.value.code == "INVALID_TOPIC_EXCEPTION"
     assert str(refused.value) == f"Topic '{new}' collides with existing topics: {listed}"
-
-
-@pytest.mark.parametrize(("topics", "new"), NO_COLLISIONS)
-def test_no_collisions(topics: list[str], new: str) -> None:
-    check_new(new, topics)
 
 
 @generations
@@ -142,27 +116,9 @@ def test_two_tools_at_once_can_create_both(generation: str) -> None:
         assert {p.topic for p in lab.partitions()} == {"test.topic", "test_topic"}
 
 
-INTERNAL = {
-    # topic: whether it cannot be deleted, and what is said when it is to have more partitions; by generation
-    "__consumer_offsets": {
-        "0.10": (True, "The number of partitions for the offsets topic cannot be changed."),
-        "2.0": (True, "The number of partitions for the offsets topic cannot be changed."),
-        "2.4": (True, "The number of partitions for the internal topic __consumer_offsets cannot be changed."),
-    },
-    "__transaction_state": {
-        "0.10": (False, None),
-        "2.0": (True, None),
-        "2.4": (True, "The number of partitions for the internal topic __transaction_state cannot be changed."),
-    },
-    "__mine": {"0.10": (False, None), "2.0": (False, None), "2.4": (False, None)},
-}
-
-
-@generations
-@pytest.mark.parametrize("topic", INTERNAL)
-def test_internal_topics(generation: str, topic: str) -> None:
+@tabled
+def test_internal_topics(topic: str, generation: str, kept: bool, fixed: str | None) -> None:
     """The tool creates them like others, with a warning of their underscores."""
-    kept, fixed = INTERNAL[topic][generation]
     with Lab(brokers=1, generation=generation, seed=1, config={"delete.topic.enable": True}) as lab:
         for ask in (lambda: lab.delete_topic(topic), lambda: lab.add_partitions(topic, 2)):
             with pytest.raises(UnknownName, match="unknown topic"):

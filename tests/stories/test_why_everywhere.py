@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import golden
 import pytest
 from labs import until_quiet
@@ -19,18 +16,6 @@ from kafka_ctl.views.steps import Step, steps
 
 EMPTY = ("it follows from", "follows from", "it has no cause", "logs:")
 """How a rule begins that says nothing."""
-
-
-def played(path: Path) -> Iterator[Lab]:
-    """The lab of a golden story, at its end."""
-    stage = golden.Stage()
-    try:
-        for block in golden.blocks(path.read_text("utf-8")):
-            if block.command:
-                stage.run(block)
-        yield stage.the_lab
-    finally:
-        stage.close()
 
 
 def asked(lab: Lab) -> list[tuple[Step, Why | None]]:
@@ -69,9 +54,9 @@ def check(lab: Lab) -> int:
     return sum(answer is not None for _, answer in answers)
 
 
-@pytest.mark.parametrize("path", golden.STORIES, ids=lambda path: path.stem)
-def test_every_why_of_a_golden_trace_says_something(path: Path) -> None:
-    for lab in played(path):
+@pytest.mark.parametrize("name", [path.stem for path in golden.STORIES])
+def test_every_why_of_a_golden_trace_says_something(name: str) -> None:
+    with golden.played(name) as lab:
         assert check(lab) > 20
 
 

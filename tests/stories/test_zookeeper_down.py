@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from labs import until_quiet
 from prose import Prose
+from tables import FOLDER, tabled, tables
 
 from kafka_ctl.cli.commands import status
 from kafka_ctl.errors import BadInput, ConditionNotMet
@@ -16,45 +17,14 @@ from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import COMMANDS, Lab
 
-PLAN = {("t", 0): [2, 1]}
-GIVEN: dict[str, list[tuple[Any, ...]]] = {
-    "add_broker": [(4,)], "add_partitions": [("t", 3)], "alter_config": [("topics", "t", {"retention.ms": 5})],
-    "at_once": [(["delete_topic t"],), ([],)],
-    "bounce": [(1,), (2,)], "cancel_reassignment": [(), ([("t", 0)],)], "catch_up": [(1,)],
-    "create_topic": [("u", 1, 1)], "delay": [(1, 2, 0.1), (1, "zookeeper", 0.1)], "delete_controller": [()],
-    "delete_topic": [("t",)], "delete_znode": [("/x",)], "disconnect": [(1, 2), (1, "zookeeper")],
-    "elect_leaders": [("preferred",)],
-    "elect_preferred": [()], "execute_reassignment": [(PLAN,)], "expire_session": [(1,)], "fail_log_dir": [(1,)],
-    "generate_reassignment": [(["t"], [1, 2])], "heal": [()], "kill": [(1,)], "lag": [(2, "t", 0)],
-    "list_reassignments": [()], "lose": [(1, 2), (1, "zookeeper")], "order": [([1, 0],)], "pause": [(1, 3.0)],
-    "produce": [("t", 0)], "reassign": [(PLAN,), (PLAN, "zookeeper")], "run_for": [(3.0,)],
-    "run_until_violation": [()], "set_broker_id": [(3, 5)], "set_meta": [(3, "/d0", None)], "settle": [()],
-    "shutdown": [(1,), (2,), (1, False)], "slow": [(2, 1.0)], "start": [(3,)], "start_zookeeper": [()],
-    "step": [(5,)], "stop_zookeeper": [()], "verify_reassignment": [(PLAN,)], "write_znode": [("/x", "y")],
-}  # fmt: skip
-"""Calls that would be understood, of every command."""
-CALLS = [(name, args) for name, given in GIVEN.items() for args in given]
-REFUSED = {
-    *(
-        "add_broker",
-        "add_partitions",
-        "alter_config",
-        "create_topic",
-        "delete_controller",
-        "delete_topic",
-        "delete_znode",
-    ),
-    *(
-        "elect_leaders",
-        "elect_preferred",
-        "execute_reassignment",
-        "generate_reassignment",
-        "reassign",
-        "start",
-        "stop_zookeeper",
-    ),
-    *("verify_reassignment", "write_znode", "shutdown", "at_once", "cancel_reassignment", "list_reassignments"),
-}
+CALLS = tables(FOLDER / "zookeeper_down.txt")["every command comes to an end"].rows
+REFUSED = set(
+    """
+    add_broker add_partitions alter_config at_once cancel_reassignment create_topic delete_controller delete_topic
+    delete_znode elect_leaders elect_preferred execute_reassignment generate_reassignment list_reassignments reassign
+    shutdown start stop_zookeeper verify_reassignment write_znode
+    """.split()
+)
 """What needs ZooKeeper, unless it is told not to wait or has nothing to do."""
 BEGIN = """\
 lab brokers=[1,2,3] generation={}
@@ -66,7 +36,7 @@ stop_zookeeper
 
 
 def test_every_command_is_tried() -> None:
-    assert set(GIVEN) == set(COMMANDS)
+    assert {name for name, _ in CALLS} == set(COMMANDS)
 
 
 @pytest.fixture(params=GENERATIONS)
@@ -75,7 +45,7 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
         yield lab
 
 
-@pytest.mark.parametrize(("name", "args"), CALLS, ids=lambda value: str(value)[:40])
+@tabled(ids=lambda value: str(value)[:40])
 def test_every_command_comes_to_an_end(prose: Prose, lab: Lab, name: str, args: tuple[Any, ...]) -> None:
     """At once, or when the time it was given is over; the lab goes on when ZooKeeper answers again."""
     before = len(lab.trace), lab.now
@@ -130,8 +100,5 @@ def test_what_was_stopped_on_its_way_waits_without_turning(lab: Lab) -> None:
         stopped.stop_zookeeper()
         before = stopped.world.callbacks_run
         stopped.run_for(1)
-        assert (
-            before is not None
-            and stopped.world.callbacks_run is not None
-            and stopped.world.callbacks_run - before < 200
-        )
+        after = stopped.world.callbacks_run
+        assert before is not None and after is not None and after - before < 200

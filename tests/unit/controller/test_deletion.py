@@ -10,7 +10,7 @@ from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.brokers.replica_manager import ReplicaManager
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import ApiException, BadInput, UnknownName
 from kafka_ctl.kafka_log.write import kafka_log
 from kafka_ctl.requests import Response, StopReplicaRequest
 from kafka_ctl.zookeeper.store import Create
@@ -32,6 +32,7 @@ def is_gone(lab: Lab) -> bool:
     known = set(controller.context.topics) | {tp.topic for tp in controller.context.leadership}
     known |= {r.topic for r in controller.context.replicas}
     known |= controller.context.topics_to_be_deleted.keys() | controller.context.topics_ineligible
+    known |= {tp.topic for tp in controller.context.partitions_to_be_deleted}
     for broker in lab.world.brokers.values():
         known |= {tp.topic for tp in (*broker.metadata, *broker.hosted)}
     return "orders" not in known and not any("orders" in path for path in lab.znodes())
@@ -135,7 +136,11 @@ def test_a_request_that_is_forgotten_is_logged_when_it_comes_and_at_failover(gen
         until_quiet(lab.delete_topic, "orders")
         first = lab.controller
         lab.kill(first.id)
-        until_quiet(lab.delete_topic, "orders")
+        lab.delete_topic("orders")  # while there is no controller
+        assert "/admin/delete_topics/orders" in lab.znodes()
+        lab.settle()
+        assert "/admin/delete_topics/orders" not in lab.znodes()
+        assert lab.partition(*ORDERS).leader in (2, 3)
         removing = [
             line.partition(" INFO ")[2].rpartition(" (")[0]
             for line in kafka_log(lab.trace, "controller", generation).splitlines()
@@ -146,22 +151,9 @@ def test_a_request_that_is_forgotten_is_logged_when_it_comes_and_at_failover(gen
 
 
 def test_0_10_does_not_delete_unless_reported_to() -> None:
-    with Lab(brokers=2, generation="0.10", seed=1) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with settled("0.10", {"orders": {0: [1, 2]}}, 2, {}) as lab:
         until_quiet(lab.delete_topic, "orders")
         assert lab.partition(*ORDERS).leader == 1
-
-
-@generations
-def test_a_new_controller_also_forgets_what_is_switched_off(generation: str) -> None:
-    """The request came while there was no controller."""
-    with opened(generation, **{"delete.topic.enable": False}) as lab:
-        lab.kill(1)
-        lab.delete_topic("orders")
-        assert "/admin/delete_topics/orders" in lab.znodes()
-        lab.settle()
-        assert "/admin/delete_topics/orders" not in lab.znodes()
-        assert lab.partition(*ORDERS).leader in (2, 3)
 
 
 @generations
@@ -183,7 +175,8 @@ def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
         since = len(lab.trace)
         lab.settle()
         assert "/admin/delete_topics/nowhere" not in lab.znodes()
-        assert [r for r in lab.trace[since:] if r.action == "deleting_unknown_topics"]
+        unknown = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "deleting_unknown_topics"]
+        assert unknown == [{"topics": ["nowhere"]}]
 
 
 # What halts it
@@ -193,7 +186,9 @@ def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
 def test_it_waits_for_a_dead_broker(generation: str) -> None:
     with opened(generation) as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
-        assert not is_gone(lab)
+        assert "/admin/delete_topics/orders" in lab.znodes()
+        halted = [json.loads(r.detail or "")["topics"] for r in lab.trace if r.action == "deletion_halted"]
+        assert set(map(tuple, halted)) == {("orders",)}
         states = {(r.partition, r.broker): r.state for r in lab.replicas() if r.topic == "orders"}
         assert {states[n, 2] for n in (0, 1)} == {"ReplicaDeletionSuccessful"}
         assert {states[n, 3] for n in (0, 1)} == {"OfflineReplica"}
@@ -267,8 +262,12 @@ def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str
 def test_a_reassignment_of_a_dying_topic_is_not_begun() -> None:
     with opened("2.4") as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
-        with pytest.raises(BadInput, match=r"UNKNOWN_TOPIC_OR_PARTITION: The partition does not exist\."):
+        since = len(lab.trace)
+        with pytest.raises(ApiException, match=r"orders-0: UNKNOWN_TOPIC_OR_PARTITION: The partition does not exist\."):
             lab.reassign({ORDERS: [2, 4]})
+        assert lab.trace.slice(since, kind="controller", action="reassignment_skipped")
+        until_quiet(lab.start, 3)
+        assert is_gone(lab)
 
 
 @generations
@@ -314,6 +313,8 @@ def test_partitions_added_to_a_dying_topic(generation: str, stays: list[int]) ->
     """KAFKA-6612: since 2.0 the assignment is written back as it was; before, the next controller creates them."""
     with opened(generation) as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle; add_partitions orders 3; settle")
+        refused = [json.loads(r.detail or "") for r in lab.trace if r.action == "partitions_not_added"]
+        assert refused == [{"topic": "orders", "partitions": [2]}]
         assert [p.partition for p in lab.partitions() if p.topic == "orders"] == stays
         assert lab.partition(*ORDERS).replicas == (2, 3)
 
@@ -332,9 +333,10 @@ def test_the_next_controller_completes_it(generation: str, moments: int) -> None
 
 
 @generations
-def test_the_next_controller_waits_as_the_last_one_did(generation: str) -> None:
+@pytest.mark.parametrize("goes", ["kill 1", "delete_controller"])
+def test_the_next_controller_waits_as_the_last_one_did(generation: str, goes: str) -> None:
     with opened(generation) as lab:
-        play(lab, "kill 3; settle; delete_topic orders; settle; kill 1; settle")
+        play(lab, f"kill 3; settle; delete_topic orders; settle; {goes}; settle")
         assert not is_gone(lab)
         until_quiet(lab.start, 3)
         assert is_gone(lab)
@@ -361,8 +363,7 @@ def test_0_10_waits_for_the_fetch_of_a_stopped_copy(generation: str, least: floa
     """The fetcher of a leader of whom nothing is followed any more ends when its fetch has returned, and what the
     broker is told next waits for that; in a recording for 264 ms. The leader, who fetches nothing, deletes at once."""
     taken: dict[int, float] = {}
-    with Lab(brokers=3, generation=generation, seed=1, config={"delete.topic.enable": True}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with settled(generation, {"orders": {0: [1, 2, 3]}}, 3, {"delete.topic.enable": True}) as lab:
         lab.run_for(0.123)
         since = len(lab.trace)
         until_quiet(lab.delete_topic, "orders")

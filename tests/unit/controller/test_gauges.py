@@ -3,11 +3,11 @@
 Kafka 0.10.2.2, 2.0.1, 2.4.1: controller/KafkaController.scala, newGauge, updateMetrics; server/ReplicaManager.scala
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from labs import acting, play, process_of, until_quiet
+from labs import acting, play, process_of, settled, until_quiet
+from tables import tabled
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
@@ -25,20 +25,9 @@ OFFLINE, IMBALANCE = "OfflinePartitionsCount", "PreferredReplicaImbalanceCount"
 TOPICS, PARTITIONS = "GlobalTopicCount", "GlobalPartitionCount"
 
 
-def cluster(generation: str | Generation, brokers: int = 3, **config: Any) -> Lab:
+def cluster(generation: str | Generation, **config: Any) -> Lab:
     """Brokers of which 1 is controller, with a topic of three partitions, led by 1, 2 and 3."""
-    lab = Lab(brokers=brokers, generation=generation, seed=1, config=CALM | config)
-    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3], 2: [3, 1]})
-    assert lab.controller is not None
-    if lab.controller.id != 1:
-        for other in [id for id in lab.brokers if id != 1]:
-            lab.shutdown(other)
-        lab.settle()
-        for other in [id for id in lab.brokers if id != 1]:
-            lab.start(other)
-        play(lab, "settle; elect_preferred; settle")
-    assert lab.controller.id == 1
-    return lab
+    return settled(generation, {"orders": {0: [1, 2], 1: [2, 3], 2: [3, 1]}}, 3, CALM | config)
 
 
 def shown(lab: Lab, broker: int, *names: str) -> tuple[Any, ...]:
@@ -90,101 +79,22 @@ def test_every_metric_has_a_source_and_is_computed() -> None:
         assert all(".scala" in source for source in metric.sources.values()), metric
 
 
-# Situations: what is done, and what the controller then shows
-
-
-def nothing(lab: Lab) -> None:
-    pass
-
-
-def follower_dies(lab: Lab) -> None:
-    until_quiet(lab.kill, 2)
-
-
-def two_die(lab: Lab) -> None:
-    """Nobody is left of partition 1."""
-    follower_dies(lab)
-    until_quiet(lab.kill, 3)
-
-
-def one_returns(lab: Lab) -> None:
-    two_die(lab)
-    until_quiet(lab.start, 3)
-
-
-def both_return(lab: Lab) -> None:
-    one_returns(lab)
-    until_quiet(lab.start, 2)
-
-
-def preferred(lab: Lab) -> None:
-    both_return(lab)
-    until_quiet(lab.elect_preferred)
-
-
-def leaves(lab: Lab) -> None:
-    until_quiet(lab.shutdown, 2)
-
-
-def deleted(lab: Lab) -> None:
-    until_quiet(lab.delete_topic, "orders")
-
-
-def deletion_waits(lab: Lab) -> None:
-    """For broker 2: partition 0 has a leader still, 1 lost its preferred one."""
-    follower_dies(lab)
-    deleted(lab)
-
-
-def another(lab: Lab) -> None:
-    until_quiet(lab.create_topic, "events", assignment={0: [3], 1: [2]})
-
-
-SITUATIONS: dict[Callable[[Lab], None], tuple[dict[str, int], dict[str, int], dict[str, int]]] = {
-    # what broker 1 shows: in each generation, also since 2.0, also in 2.4
-    nothing: (
-        {OFFLINE: 0, IMBALANCE: 0}, {TOPICS: 1, PARTITIONS: 3}, {"TopicsToDeleteCount": 0},
-    ),
-    follower_dies: (
-        {OFFLINE: 0, IMBALANCE: 1}, {TOPICS: 1, PARTITIONS: 3}, {},
-    ),
-    two_die: (
-        {OFFLINE: 1, IMBALANCE: 2}, {TOPICS: 1, PARTITIONS: 3}, {},
-    ),
-    one_returns: (
-        {OFFLINE: 0, IMBALANCE: 2}, {TOPICS: 1, PARTITIONS: 3}, {},
-    ),
-    both_return: (
-        {OFFLINE: 0, IMBALANCE: 2}, {TOPICS: 1, PARTITIONS: 3}, {},
-    ),
-    preferred: (
-        {OFFLINE: 0, IMBALANCE: 0}, {TOPICS: 1, PARTITIONS: 3}, {},
-    ),
-    leaves: (
-        {OFFLINE: 0, IMBALANCE: 1}, {TOPICS: 1, PARTITIONS: 3}, {},
-    ),
-    deleted: (
-        {OFFLINE: 0, IMBALANCE: 0}, {TOPICS: 0, PARTITIONS: 0},
-        {"TopicsToDeleteCount": 0, "ReplicasToDeleteCount": 0},
-    ),
-    deletion_waits: (
-        {OFFLINE: 0, IMBALANCE: 0}, {TOPICS: 1, PARTITIONS: 3},
-        {"TopicsToDeleteCount": 1, "ReplicasToDeleteCount": 2, "TopicsIneligibleToDeleteCount": 1,
-         "ReplicasIneligibleToDeleteCount": 0},  # they are offline again, to be tried when broker 2 is back
-    ),
-    another: (
-        {OFFLINE: 0, IMBALANCE: 0}, {TOPICS: 2, PARTITIONS: 5}, {},
-    ),
-}  # fmt: skip
-
-
 @generations
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda does: does.__name__)
-def test_what_a_controller_shows(generation: str, situation: Callable[[Lab], None]) -> None:
-    every, since_2_0, since_2_4 = SITUATIONS[situation]
-    expected = every | {"0.10": {}, "2.0": since_2_0, "2.4": since_2_0 | since_2_4}[generation]
+@tabled
+def test_what_a_controller_shows(
+    generation: str,
+    commands: str,
+    offline: int,
+    imbalance: int,
+    topics: int,
+    partitions: int,
+    deletions: dict[str, int],
+) -> None:
+    expected = {OFFLINE: offline, IMBALANCE: imbalance}
+    expected |= {TOPICS: topics, PARTITIONS: partitions} if generation != "0.10" else {}
+    expected |= {f"{name}ToDeleteCount": count for name, count in deletions.items()} if generation == "2.4" else {}
     with cluster(generation) as lab:
-        situation(lab)
+        play(lab, commands)
         found = lab.metrics(1)
         assert found["ActiveControllerCount"] == 1
         assert {name: found[name] for name in expected} == expected
@@ -208,7 +118,7 @@ def test_the_next_controller_takes_the_gauges_over(generation: str) -> None:
 @generations
 def test_who_resigns_shows_nothing(generation: str) -> None:
     with cluster(generation) as lab:
-        follower_dies(lab)
+        until_quiet(lab.kill, 2)
         until_quiet(lab.delete_controller)
         for broker in (1, 3):
             acts = broker == lab.controller.id
@@ -245,7 +155,7 @@ def test_an_offline_partition_of_a_topic_whose_deletion_waits(generation: str, c
     """Topics queued for deletion do not count; since KAFKA-6753 those whose deletion has begun."""
     with cluster(generation) as lab:
         until_quiet(lab.create_topic, "late", assignment={0: [2]})
-        follower_dies(lab)
+        until_quiet(lab.kill, 2)
         assert shown(lab, 1, OFFLINE) == (1,)
         controller = acting(lab)
         controller.context.topics_to_be_deleted["late"] = None

@@ -8,7 +8,7 @@ core/src/test/scala/unit/kafka/admin/LeaderElectionCommandTest.scala
 import json
 
 import pytest
-from labs import acting, play, process_of, until_quiet
+from labs import acting, play, process_of, settled, until_quiet
 from prose import Prose, source
 
 from kafka_ctl import Lab
@@ -35,8 +35,7 @@ def drifted(
     Broker 1 is controller. What is led by its preferred leader was created when 3 was back.
     """
     settings = {"auto.leader.rebalance.enable": automatic} | config
-    lab = Lab(brokers=3, generation=generation, seed=1, config=settings)
-    until_quiet(lab.create_topic, "orders", assignment={n: [3, 1, 2] for n in range(not_preferred)})
+    lab = settled(generation, {"orders": {n: [3, 1, 2] for n in range(not_preferred)}}, 3, settings)
     play(lab, "kill 3; settle; start 3; settle")
     if partitions > not_preferred:
         until_quiet(lab.create_topic, "others", assignment={n: [3, 2, 1] for n in range(partitions - not_preferred)})
@@ -52,7 +51,7 @@ def logged(lab: Lab, since: int, action: str) -> list[dict[str, object]]:
 
 @generations
 def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
-    with drifted(generation) as lab:
+    with drifted(generation, 2, 2) as lab:
         before = lab.partition(*ORDERS)
         assert before.leader == 1
         since = len(lab.trace)
@@ -60,7 +59,8 @@ def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
         after = lab.partition(*ORDERS)
         assert (after.leader, after.isr) == (3, before.isr)
         assert after.leader_epoch == before.leader_epoch + 1
-        assert logged(lab, since, "preferred_done")[0]["partition"] == "orders-0"
+        assert [w["partition"] for w in logged(lab, since, "preferred_done")] == ["orders-0"]
+        assert lab.partition("orders", 1).leader == 1  # nobody has asked for it
         assert "/admin/preferred_replica_election" not in lab.znodes()
         reported = {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic}
         assert reported == {1, 2, 3}
@@ -90,8 +90,7 @@ def test_a_requested_election_of_what_never_had_a_leader_and_a_failover(generati
 
 @pytest.mark.parametrize(("generation", "raised"), [("0.10", 0), ("2.0", 1), ("2.4", 0)])
 def test_whoever_leads_already_is_elected_again_by_2_0_only(generation: str, raised: int) -> None:
-    with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [3, 1, 2]})
+    with settled(generation, {"orders": {0: [3, 1, 2]}}, 3, CALM) as lab:
         since = len(lab.trace)
         until_quiet(lab.elect_preferred, [ORDERS])
         assert lab.partition(*ORDERS).leader_epoch == raised
@@ -107,7 +106,7 @@ def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
         until_quiet(lab.elect_preferred, [ORDERS])
         assert lab.partition(*ORDERS).leader == 1
         assert lab.partition(*ORDERS).leader_epoch == epoch
-        assert [w["leader"] for w in logged(lab, since, "preferred_failed")] == [1]
+        assert logged(lab, since, "preferred_failed") == [{"partition": "orders-0", "preferred": 3, "leader": 1}]
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
@@ -127,16 +126,22 @@ def test_a_new_controller_runs_the_elections_that_were_requested_for(generation:
 
 
 @generations
-@pytest.mark.parametrize(("not_preferred", "elected"), [(1, False), (2, True)])
-def test_the_imbalance_must_exceed_the_percentage(generation: str, not_preferred: int, elected: bool) -> None:
+@pytest.mark.parametrize(
+    ("partitions", "not_preferred", "percentage", "elected"), [(10, 1, 10, False), (10, 2, 10, True), (2, 1, 50, False)]
+)
+def test_the_imbalance_must_exceed_the_percentage(
+    generation: str, partitions: int, not_preferred: int, percentage: int, elected: bool
+) -> None:
     """One of ten is ten percent, which is not more than ten percent."""
-    with drifted(generation, 10, not_preferred, automatic=True) as lab:
+    settings = {"leader.imbalance.per.broker.percentage": percentage}
+    with drifted(generation, partitions, not_preferred, automatic=True, **settings) as lab:
         since = len(lab.trace)
         lab.run_for(310)
         leaders = {p.leader for p in lab.partitions() if p.topic == "orders"}
         assert leaders == ({3} if elected else {1})
-        ratios = {w["broker"]: w["ratio"] for w in logged(lab, since, "imbalance")}
-        assert ratios[3] == (0.0 if elected and len(logged(lab, since, "imbalance")) > 1 else not_preferred / 10)
+        imbalance = logged(lab, since, "imbalance")
+        ratios = {w["broker"]: w["ratio"] for w in imbalance}
+        assert ratios[3] == (0.0 if elected and len(imbalance) > 1 else not_preferred / partitions)
 
 
 @generations
@@ -189,8 +194,7 @@ def test_partitions_are_elected_one_by_one_or_together(generation: str, batches:
 def test_the_next_look_comes_at_a_fixed_time_or_when_the_last_is_over(generation: str, fixed: bool) -> None:
     """ZooKeeper takes 2 s for everything here, so that the first look, which elects, takes a while."""
     settings = {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 60}
-    with Lab(brokers=3, generation=generation, seed=1, config=settings) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [3, 1, 2]})
+    with settled(generation, {"orders": {0: [3, 1, 2]}}, 3, settings) as lab:
         play(lab, "kill 3; settle; start 3; settle")
         lab.world.store.half_trip = 1.0
         lab.run_for(200)
@@ -206,13 +210,14 @@ def test_the_next_look_comes_at_a_fixed_time_or_when_the_last_is_over(generation
             assert started[first + 1] - done[first] == pytest.approx(60)
 
 
-def test_the_first_look_comes_after_five_seconds() -> None:
-    for generation in ("0.10", "2.0", "2.4"):
-        with Lab(brokers=1, generation=generation, seed=1, costs=Costs()) as lab:
-            ready = next(r.time_ms for r in lab.trace if r.action == "ready")
-            lab.run_for(6)
-            look = next(r.time_ms for r in lab.trace if r.action == "checking_balance")
-            assert look - ready == pytest.approx(5000, abs=20)
+@generations
+def test_the_first_look_comes_after_five_seconds_and_then_one_every_five_minutes(generation: str) -> None:
+    with Lab(brokers=1, generation=generation, seed=1, costs=Costs()) as lab:
+        ready = next(r.time_ms for r in lab.trace if r.action == "ready")
+        lab.run_for(306)
+        first, second = (r.time_ms for r in lab.trace if r.action == "checking_balance")
+        assert first - ready == pytest.approx(5000, abs=20)
+        assert second - first == pytest.approx(300_000, abs=100)
 
 
 # Asked for by a request (KIP-460), or allowed by a topic's configuration (KAFKA-6835)
@@ -225,10 +230,7 @@ def codes(answers: Elections | None) -> dict[str, str | None]:
 
 def leaderless(assignment: tuple[int, ...] = (2, 3), returns: int = 3, generation: str | Generation = "2.4") -> Lab:
     """The last replica in sync is down, and one that is out of sync is back; broker 1 is controller."""
-    lab = Lab(brokers=3, generation=generation, seed=1, config=CALM)
-    until_quiet(lab.create_topic, "orders", assignment={0: assignment})
-    if lab.controller is None or lab.controller.id != 1:
-        raise AssertionError("another seed is needed")
+    lab = settled(generation, {"orders": {0: assignment}}, 3, CALM)
     last = next(broker for broker in assignment if broker != returns)
     for broker in (returns, last):
         until_quiet(lab.kill, broker)
@@ -279,10 +281,8 @@ def mixed() -> Lab:
 
     `straying` is led by 1, as its preferred replica 2 is down.
     """
-    lab = Lab(brokers=4, generation="2.4", seed=1, config=CALM)
-    for topic, assignment in NAMES.items():
-        lab.create_topic(topic, assignment=assignment)
-    play(lab, "settle; kill 3; settle; start 3; kill 2; settle")
+    lab = settled("2.4", NAMES, 4, CALM)
+    play(lab, "kill 3; settle; start 3; kill 2; settle")
     until_quiet(lab.create_topic, "waiting", assignment={0: (1, 4)})
     play(lab, "kill 4; delete_topic waiting; settle")
     return lab

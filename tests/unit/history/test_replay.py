@@ -4,6 +4,7 @@ import lzma
 import re
 import shutil
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ DELETING = "delete_topic_moving"
 """Without times, the order of lines of two controllers is not known; so it is here for the lines of a deletion."""
 
 
+@cache
 def lab_of(generation: str) -> Lab:
     """The controller is killed, another broker leaves in good order and cannot hand one partition over."""
     lab = Lab(brokers=3, generation=generation, config={"unclean.leader.election.enable": False})

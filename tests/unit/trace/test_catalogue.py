@@ -3,7 +3,6 @@
 import ast
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tree import package
@@ -90,16 +89,12 @@ def check(record: Record) -> None:
         assert json.loads(record.detail).keys() <= set(row.fields), record
 
 
-@pytest.mark.parametrize("path", golden.STORIES, ids=lambda path: path.stem)
-def test_a_row_lists_all_that_its_records_carry(path: Path) -> None:
+@pytest.mark.parametrize("name", [path.stem for path in golden.STORIES])
+def test_a_row_lists_all_that_its_records_carry(name: str) -> None:
     """In every golden story."""
-    stage = golden.Stage()
-    for block in golden.blocks(path.read_text("utf-8")):
-        if block.command:
-            stage.run(block)
-    for record in stage.the_lab.trace:
-        check(record)
-    stage.close()
+    with golden.played(name) as lab:
+        for record in lab.trace:
+            check(record)
 
 
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
