@@ -65,7 +65,10 @@ def _check_group(service: Service, request: Message) -> None:
 
 
 def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) -> Handler:
-    """Answer as a coordinator; what it refuses is an error for the whole request, and nothing has a number."""
+    """Answer as a coordinator; what it refuses is an error for the whole request, and nothing has a number.
+
+    Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, joinError: of JoinGroup it echoes the member's id.
+    """
 
     @functools.wraps(answer)
     async def checked(service: Service, version: int, request: Message) -> Message:
@@ -73,7 +76,7 @@ def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) ->
             return await answer(service, version, request)
         except Refusal as refused:
             none = {"generation_id": -1, "producer_id": -1, "producer_epoch": -1}
-            return none | {"error_code": number_of(refused.error)}
+            return none | {"error_code": number_of(refused.error), "member_id": request.get("member_id", "")}
 
     return checked
 
