@@ -276,7 +276,6 @@ class Groups:
 
     async def _joined(self, group: Group, member: Member) -> Joined:
         """Wait until all members have joined or timed out, and return the answer to the member."""
-        self._stop_expiry(member)
         if member.joined is None or member.joined.done():
             member.joined = asyncio.get_running_loop().create_future()
         if group.state != JOINING:
@@ -289,7 +288,9 @@ class Groups:
         """Begin a rebalance: every member must join again."""
         first = group.state == EMPTY
         for member in group.members.values():
-            _refuse(member.synced, "REBALANCE_IN_PROGRESS")
+            if _waits(member.synced):
+                _refuse(member.synced, "REBALANCE_IN_PROGRESS")
+                self._heard(group, member)
         group.state = JOINING
         seconds = FIRST_DELAY if first else group.rebalance_timeout
         group.timer = asyncio.get_running_loop().call_later(seconds, self._complete, group)
@@ -309,7 +310,7 @@ class Groups:
             group.timer.cancel()
         group.gathers = False
         for id in [id for id, m in group.members.items() if not _waits(m.joined) and m.instance is None]:
-            self._stop_expiry(group.members.pop(id))
+            del group.members[id]
         joined = [id for id, member in group.members.items() if _waits(member.joined)]
         if group.members and not joined:
             group.timer = asyncio.get_running_loop().call_later(group.rebalance_timeout, self._complete, group)
@@ -342,14 +343,15 @@ class Groups:
         if group.state == JOINING:
             raise Refusal("REBALANCE_IN_PROGRESS")
         if group.state == STABLE:
+            self._heard(group, member)
             return member.assignment
-        self._heard(group, member)
         member.synced = waiting = asyncio.get_running_loop().create_future()
         if member_id == group.leader:
             for other in group.members.values():
                 other.assignment = assignments.get(other.id, b"")
                 if other.synced is not None and not other.synced.done():
                     other.synced.set_result(other.assignment)
+                    self._heard(group, other)
             group.state = STABLE
         return await asyncio.shield(waiting)
 
@@ -368,13 +370,17 @@ class Groups:
 
     def _heard(self, group: Group, member: Member) -> None:
         """Restart the session timeout."""
-        self._stop_expiry(member)
-        loop = asyncio.get_running_loop()
-        member.expiry = loop.call_later(member.session, self._remove, group, member)
-
-    def _stop_expiry(self, member: Member) -> None:
         if member.expiry is not None:
             member.expiry.cancel()
+        member.expiry = asyncio.get_running_loop().call_later(member.session, self._expire, group, member)
+
+    def _expire(self, group: Group, member: Member) -> None:
+        """Remove a member, unless it waits for an answer: with that its next session timeout begins.
+
+        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, shouldKeepMemberAlive, propagateAssignment
+        """
+        if not _waits(member.joined) and not _waits(member.synced):
+            self._remove(group, member)
 
     def leave(self, name: str, member_id: str, instance: str | None = None) -> None:
         """The member goes; the others are to join again. A static member may be named by its instance alone.
@@ -400,7 +406,6 @@ class Groups:
     def _remove(self, group: Group, member: Member) -> None:
         if group.members.get(member.id) is not member:
             return
-        self._stop_expiry(member)
         del group.members[member.id]
         for waiting in (member.joined, member.synced):
             _refuse(waiting, "UNKNOWN_MEMBER_ID")

@@ -193,6 +193,29 @@ def test_who_is_silent_is_given_up() -> None:
     run(play())
 
 
+def test_the_session_of_a_member_that_waits_for_its_assignment_does_not_end() -> None:
+    """It begins again with the assignment, or when the group rebalances; only the silent leader is given up.
+
+    Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, shouldKeepMemberAlive, propagateAssignment
+    """
+
+    async def play() -> None:
+        groups = Groups()
+        joins = [groups.join(asking(session=seconds), "c", False) for seconds in (3, 1)]
+        (_, leader), (_, follower) = await asyncio.gather(*joins)
+        group = groups.groups["g"]
+        waiting = asyncio.create_task(groups.sync("g", follower, 1, {}))
+        await asyncio.sleep(1.2)
+        assert [*group.members] == [leader, follower]
+        await groups.sync("g", leader, 1, {follower: b"all"})
+        assert await waiting == b"all"
+        while follower in group.members:
+            await asyncio.sleep(0.05)
+        assert (group.state, [*group.members]) == (JOINING, [leader])
+
+    run(play())
+
+
 def test_a_consumer_is_given_its_name_first() -> None:
     """Since 2.2, who comes without an id is given one and joins with that (KIP-394)."""
 
