@@ -269,13 +269,15 @@ class Groups:
     def _check_protocols(self, group: Group, kind: str, protocols: dict[str, bytes], checks_first: bool) -> None:
         common = set(protocols).intersection(*(member.protocols for member in group.members.values()))
         if group.state == EMPTY and not checks_first:
-            if not protocols:  # Kafka made the group, and failed when it chose the protocol
-                raise Refusal("UNKNOWN_SERVER_ERROR")
-        elif not common or (not kind if group.state == EMPTY else kind != group.protocol_type):
+            return
+        if not common or (not kind if group.state == EMPTY else kind != group.protocol_type):
             raise Refusal("INCONSISTENT_GROUP_PROTOCOL")
 
     async def _joined(self, group: Group, member: Member) -> Joined:
         """Wait until all members have joined or timed out, and return the answer to the member."""
+        if not member.protocols:  # KAFKA-6005: Kafka fails when it chooses the protocol, and the member stays
+            group.state, group.generation = JOINING, group.generation + 1
+            raise Refusal("UNKNOWN_SERVER_ERROR")
         if member.joined is None or member.joined.done():
             member.joined = asyncio.get_running_loop().create_future()
         if group.state != JOINING:

@@ -216,6 +216,25 @@ def test_the_session_of_a_member_that_waits_for_its_assignment_does_not_end() ->
     run(play())
 
 
+def test_a_group_whose_first_member_has_no_protocol_is_lost() -> None:
+    """The member stays and supports nothing (0.10). Kafka 0.10.2.2: coordinator/GroupCoordinator.scala, doJoinGroup;
+    coordinator/GroupMetadata.scala, initNextGeneration, supportsProtocols"""
+
+    async def play() -> None:
+        groups = Groups()
+        for protocols, error in (
+            ((), "UNKNOWN_SERVER_ERROR"),
+            ((), "INCONSISTENT_GROUP_PROTOCOL"),
+            (("range",), "INCONSISTENT_GROUP_PROTOCOL"),
+        ):
+            with pytest.raises(Refusal, match=error):
+                await groups.join(asking(protocols=protocols), "c", False, checks_first_member=False)
+        group = groups.groups["g"]
+        assert (group.state, group.generation, len(group.members)) == (JOINING, 1, 1)
+
+    run(play())
+
+
 def test_a_consumer_is_given_its_name_first() -> None:
     """Since 2.2, who comes without an id is given one and joins with that (KIP-394)."""
 
