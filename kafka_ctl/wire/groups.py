@@ -150,6 +150,13 @@ class Group:
         if member is not None and member.id != id:
             raise Refusal("FENCED_INSTANCE_ID")
 
+    def forget_offset(self, tp: TopicPartition) -> None:
+        """Drop the offset of a partition, also in transactions."""
+        self.offsets.pop(tp, None)
+        self.committed.pop(tp, None)
+        for pending in self.in_transactions.values():
+            pending.pop(tp, None)
+
     def subscribed_topics(self) -> frozenset[str] | None:
         """The topics that its members read; None where that cannot be read in what they have said.
 
@@ -479,10 +486,7 @@ class Groups:
         """
         for tp in partitions:
             for group in self.groups.values():
-                group.offsets.pop(tp, None)
-                group.committed.pop(tp, None)
-                for pending in group.in_transactions.values():
-                    pending.pop(tp, None)
+                group.forget_offset(tp)
 
     # What administrators ask
 
@@ -514,10 +518,7 @@ class Groups:
             kept = read is None or tp.topic in read
             errors[tp] = "GROUP_SUBSCRIBED_TO_TOPIC" if kept else None
             if not kept:
-                group.offsets.pop(tp, None)
-                group.committed.pop(tp, None)
-                for pending in group.in_transactions.values():
-                    pending.pop(tp, None)
+                group.forget_offset(tp)
         if group.state == EMPTY and not group.offsets:  # as of any group that is cleaned up
             self.delete(name)
         return errors
