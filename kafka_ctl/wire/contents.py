@@ -245,17 +245,14 @@ class Contents:
         if sent is not None and kept in sent:
             sent.remove(kept)
 
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic that clients have written to."""
-        return [tp for tp in self._kept if tp.topic == topic]
-
-    def forget(self, tp: TopicPartition) -> None:
-        """Forget the batches of a deleted partition."""
-        self._kept.pop(tp, None)
-        self._of_transactions.pop(tp, None)
-        self.producer_epochs.pop(tp, None)
-        for key in [key for key in self._sent if key[0] == tp]:
-            del self._sent[key]
+    def forget(self, topic: str) -> None:
+        """Forget the batches of a deleted topic."""
+        for tp in [tp for tp in self._kept if tp.topic == topic]:
+            del self._kept[tp]
+            self._of_transactions.pop(tp, None)
+            self.producer_epochs.pop(tp, None)
+            for key in [key for key in self._sent if key[0] == tp]:
+                del self._sent[key]
 
     def of(self, tp: TopicPartition, value: int) -> Kept | None:
         """The batch that a record came in, None for a record without bytes."""
