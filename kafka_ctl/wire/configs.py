@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeVar
 
 from kafka_ctl.brokers import config_keys
-from kafka_ctl.brokers.config_keys import PER_BROKER, ConfigKey, check_values, dynamic_keys, keys
+from kafka_ctl.brokers.config_keys import PER_BROKER, ConfigKey, as_text, check_values, dynamic_keys, keys
 from kafka_ctl.brokers.disk import PATHS
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
 from kafka_ctl.wire.codec import Message
@@ -88,16 +88,12 @@ class BrokerSettings(NamedTuple):
 def static(service: Service) -> dict[str, str]:
     """The file of a lab's broker: its id, its listener, and the settings that its lab was given."""
     broker, known = service.broker, keys(config_keys.BROKER, service.broker.generation.name)
-    given = {key: _text(value) for key, value in broker.config.items()}
-    other = {key: value for key, value in given.items() if key in known and known[key].default != value}
+    given = as_text({key: value for key, value in broker.config.items() if key in known}, known)
+    other = {key: value for key, value in given.items() if known[key].default != value}
     rack = {} if broker.rack is None else {"broker.rack": broker.rack}
     places = {"zookeeper.connect": service.shared.world.address or "memory", "log.dirs": ",".join(PATHS)}
     listens = {"listeners": f"PLAINTEXT://{HOST}:{service.shared.ports.get(broker.id, -1)}"}
     return {"broker.id": str(broker.id)} | places | listens | rack | other
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # Describing
