@@ -161,7 +161,7 @@ async def _attempt(work: Callable[[], Awaitable[None]], otherwise: str) -> Outco
 async def create_topics(service: Service, version: int, request: Message) -> Message:
     """Create topics, or with `validate_only` say whether they could be created; the answer waits for their leaders."""
     seconds, config, only = request["timeout"] / 1000, service.broker.config, request.get("validate_only", False)
-    answers, twice = [], _twice(request["topics"])
+    answers, twice = dict[str, tuple[Outcome, int]](), _twice(request["topics"])
     for topic in request["topics"]:
         name = topic["name"]
         assignment = {one["partition_index"]: tuple(one["broker_ids"]) for one in topic["assignments"]} or None
@@ -177,9 +177,9 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
             outcome = await _as_controller(
                 service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST"
             )
-        answers.append((name, outcome, len(assignment or ()) or wanted))
+        answers[name] = outcome, len(assignment or ()) or wanted
     results = []
-    for name, outcome, partitions in {answer[0]: answer for answer in answers}.values():
+    for name, (outcome, partitions) in answers.items():
         if outcome == DONE and not only:
             outcome = await _awaited(service, name, partitions, seconds)
         results.append(_answer(name, outcome) | {"num_partitions": -1, "replication_factor": -1, "configs": None})
