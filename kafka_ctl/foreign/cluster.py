@@ -82,13 +82,14 @@ class Cluster:
         self.reassigning: dict[TopicPartition, tuple[int, ...]] = {}
         """The target replicas of each reassignment."""
         self.preferred: list[TopicPartition] = []
+        self.epoch: int | None = None
+        """The controller epoch; None if no broker ever was controller."""
+        self._controller: int | None = None
+        """The broker that `/controller` names."""
 
     def take(self, path: str, node: ZNode | None) -> None:
         """Take in a znode as it is now; None if it is gone."""
-        if node is None:
-            self.znodes.pop(path, None)
-        else:
-            self.znodes[path] = node
+        _put(self.znodes, path, node)
         self.problems.pop(path, None)
         try:
             self._means(path, node)
@@ -115,24 +116,17 @@ class Cluster:
             self.reassigning = znodes.ReassignPartitionsZNode.decode(node.data) if node and node.data else {}
         elif path == PREFERRED:
             self.preferred = znodes.PreferredReplicaElectionZNode.decode(node.data) if node and node.data else []
-        elif node is not None and path == CONTROLLER:
-            znodes.ControllerZNode.decode(node.data)
-        elif node is not None and path == EPOCH:
-            znodes.ControllerEpochZNode.decode(node.data)
-
-    @property
-    def epoch(self) -> int | None:
-        """The controller epoch; None if no broker ever was controller."""
-        node = self.znodes.get(EPOCH)
-        return None if node is None or EPOCH in self.problems else znodes.ControllerEpochZNode.decode(node.data)
+        elif path == CONTROLLER:
+            self._controller = node and znodes.ControllerZNode.decode(node.data)
+        elif path == EPOCH:
+            self.epoch = node and znodes.ControllerEpochZNode.decode(node.data)
 
     @property
     def controller(self) -> TrueController | None:
         """The controller that ZooKeeper has; None if there is none."""
-        node = self.znodes.get(CONTROLLER)
-        if node is None or CONTROLLER in self.problems:
+        node, id = self.znodes.get(CONTROLLER), self._controller
+        if node is None or id is None:
             return None
-        id = znodes.ControllerZNode.decode(node.data)
         broker, doubt = self.znodes.get(znodes.BrokerIdZNode.path(id)), ""
         if not node.stat.ephemeral_owner:
             doubt = f"/controller names broker {id}, but no session holds it: it was written by hand"
@@ -149,7 +143,7 @@ class Cluster:
         if MIGRATION in self.znodes:
             return "/migration exists: this cluster is being migrated to KRaft (KIP-866)"
         node = self.znodes.get(CONTROLLER)
-        if node is not None and CONTROLLER not in self.problems and not node.data.isdigit():
+        if node is not None and self._controller is not None and not node.data.isdigit():
             epoch = Fields.read(CONTROLLER, node.data, versions=(1, 2)).get("kraftControllerEpoch")
             if isinstance(epoch, int) and epoch >= 0:
                 return "/controller has a kraftControllerEpoch: this cluster is being migrated to KRaft (KIP-866)"

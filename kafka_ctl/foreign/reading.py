@@ -52,8 +52,6 @@ class Reader:
         """Creations and deletions of a parent's children, by its cversion, less those that were seen."""
         self.stats: dict[str, Stat] = {}
         """The parents as they were last read."""
-        self.reads = 0
-        """Reads so far."""
 
     def everything(self) -> list[str]:
         """All znodes that are known or may come to be without a sign from another one."""
@@ -101,7 +99,6 @@ class Reader:
                 for answer in answers:
                     todo += self._take(answer)
                 done += len(answers)
-                self.reads += len(answers)
                 if self.progress is not None:
                     self.progress(done, known + len(todo))
 

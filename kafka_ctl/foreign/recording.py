@@ -228,23 +228,16 @@ class Recording:
         if gone and self.controllers:
             last = self.controllers[max(self.controllers)]
             self.trace.add(f"controller-{last}", "controller", "resigned", broker=last, cause=fact)
-        if controller is None or controller.epoch is None or node is None:
+        if controller is None or controller.epoch is None or controller.doubt or node is None:
             return
-        if controller.epoch not in self.controllers and not controller.doubt:
-            id, epoch = controller.id, controller.epoch
+        id, epoch = controller.id, controller.epoch
+        if epoch not in self.controllers:
             self.controllers[epoch] = id
             if fact is not None:
-                fields = details.write_fields({"epoch": epoch, "zk_version": node.stat.version})
+                actor = f"controller-{id}"
+                text = details.write_fields({"epoch": epoch, "zk_version": node.stat.version})
                 self.trace.add(
-                    f"controller-{id}",
-                    "controller",
-                    "elected",
-                    None,
-                    None,
-                    id,
-                    controller_epoch=epoch,
-                    cause=fact,
-                    detail=fields,
+                    actor, "controller", "elected", broker=id, controller_epoch=epoch, cause=fact, detail=text
                 )
 
     def _controller(self, epoch: int) -> str:

@@ -10,8 +10,8 @@ right, and the last row says what is wrong with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from kafka_ctl.display import Table, counted
 from kafka_ctl.errors import BadInput
@@ -20,6 +20,7 @@ from kafka_ctl.wire.codec import (
     Malformed,
     check_array,
     primitive,
+    read_int32,
     read_length,
     read_uvarint,
     read_varint,
@@ -39,6 +40,7 @@ from kafka_ctl.wire.schema import (
     versions,
 )
 
+T = TypeVar("T")
 SHOWN = 16
 """The most bytes of one row that are shown."""
 
@@ -114,9 +116,11 @@ def annotate(message: bytes | str, api: str | int | None = None, version: int | 
         if version is None:
             raise BadInput("a response does not say its version: name the version of the request that it answers")
         kind = message_type(key, version, RESPONSE)
-    parts = [Part(0, data[:4], "length", "int32", int.from_bytes(data[:4], "big"))] if framed else []
     title = f"{apis()[kind.api_key]} {kind.direction}, version {kind.version}"
-    return _collected(title, data, _parts(kind, data, at), parts)
+    parts = Parts(data)
+    if framed:
+        parts.read(read_int32, "length", "int32")
+    return parts.annotated(title, lambda: parts.message(kind))
 
 
 def _is_named(data: bytes, at: int) -> bool:
@@ -152,110 +156,6 @@ def _guess(data: bytes) -> str:
     return text
 
 
-def _parts(kind: MessageType, data: bytes, at: int) -> Iterator[Part]:
-    for schema in (header_type(kind.direction, kind.header_version), kind.body):
-        for part in _structure(schema, data, at, ""):
-            yield part
-            at = part.offset + len(part.raw)
-    if at < len(data):
-        yield Part(at, data[at:], "", "", Remark(f"{len(data) - at} bytes more than the message has"))
-
-
-def _collected(title: str, data: bytes, found: Iterator[Part], begun: Iterable[Part] = ()) -> Annotated:
-    """The parts up to the first bytes that cannot be right, and what is wrong with these."""
-    parts = [*begun]
-    try:
-        for part in found:
-            parts.append(part)
-    except Malformed as error:
-        at = parts[-1].offset + len(parts[-1].raw) if parts else 0
-        parts.append(Part(at, data[at:], "", "", Remark(f"cannot be read: {error}")))
-    whole = Annotated(parts)
-    whole.title = f"{title}, {len(data)} bytes"
-    return whole
-
-
-def _structure(schema: Schema, data: bytes, at: int, path: str) -> Iterator[Part]:
-    for field in schema.fields:
-        for part in _field(field, schema.flexible, data, at, f"{path}{field.name}"):
-            yield part
-            at = part.offset + len(part.raw)
-    if schema.flexible:
-        yield from _tagged(schema, data, at, path)
-
-
-def _tagged(schema: Schema, data: bytes, at: int, path: str) -> Iterator[Part]:
-    number, behind = read_uvarint(data, at)
-    yield Part(at, data[at:behind], f"{path}tagged fields", "uvarint", number)
-    known = dict(schema.tagged)
-    for _ in range(number):
-        at = behind
-        tag, behind = read_uvarint(data, at)
-        length, behind = read_uvarint(data, behind)
-        raw, end = take(data, behind, length, f"tagged field {tag}")
-        name = known[tag].name if tag in known else f"tag {tag}"
-        yield Part(at, data[at:behind], f"{path}{name}", "tag, length", f"{tag}, {length}")
-        if tag in known:
-            yield from _field(known[tag], True, data[:end], behind, f"{path}{name}")
-        elif raw:
-            yield Part(behind, raw, f"{path}{name}", "bytes", raw)
-        behind = end
-
-
-def _field(field: Field, flexible: bool, data: bytes, at: int, path: str) -> Iterator[Part]:
-    if field.is_array:
-        yield from _array(field, flexible, data, at, path)
-    elif not isinstance(field.kind, str):
-        if field.nullable:
-            marker, behind = take(data, at, 1, path)
-            yield Part(at, marker, path, "int8", None if marker == b"\xff" else ...)
-            at = behind
-            if marker == b"\xff":
-                return
-        yield from _structure(field.kind, data, at, f"{path}.")
-    elif field.kind == "records":
-        yield from _records_field(field, flexible, data, at, path)
-    else:
-        value, behind = primitive(field.kind, flexible, field.nullable)[0](data, at)
-        kind = field.kind.removeprefix("legacy_")
-        compact = flexible and field.kind in ("string", "bytes")
-        yield Part(at, data[at:behind], path, f"compact {kind}" if compact else kind, value)
-
-
-def _array(field: Field, flexible: bool, data: bytes, at: int, path: str) -> Iterator[Part]:
-    length, behind = read_length("array", flexible)(data, at)
-    yield Part(at, data[at:behind], path, f"{'compact ' * flexible}array", None if length == -1 else length)
-    if length == -1 and field.nullable:
-        return
-    check_array(length, data, behind)
-    one = field._replace(is_array=False, nullable=False)
-    for number in range(length):
-        for part in _field(one, flexible, data, behind, f"{path}[{number}]"):
-            yield part
-            behind = part.offset + len(part.raw)
-
-
-def _records_field(field: Field, flexible: bool, data: bytes, at: int, path: str) -> Iterator[Part]:
-    length, behind = read_length("records", flexible)(data, at)
-    yield Part(at, data[at:behind], path, "length", None if length == -1 else length)
-    if length == -1 and field.nullable:
-        return
-    raw, _ = take(data, behind, length, "records")
-    yield from annotate_records(raw, behind, f"{path}.")
-
-
-def annotate_records(data: bytes, start: int = 0, path: str = "") -> Iterator[Part]:
-    """The batches, or messages of older magic, that these bytes consist of; offsets count from `start`."""
-    end = 0
-    for at, raw in batches.split(data):
-        old = batches.magic_of(raw) < batches.MAGIC
-        for part in (_message if old else _batch)(raw):
-            yield part._replace(offset=part.offset + start + at, field=path + part.field)
-        end = at + len(raw)
-    if end < len(data):
-        yield Part(start + end, data[end:], f"{path}rest", "bytes", Remark("a batch that is cut short"))
-
-
 FIELD = re.compile(r"(\w+):(\w+)")
 VARINTS = {"varint": read_varint, "varlong": read_varlong}
 BATCH_FIELDS = """
@@ -269,62 +169,146 @@ RECORD_FIELDS = (
 )
 
 
-def _plain(fields: str, data: bytes, at: int = 0) -> Iterator[Part]:
-    """The values of these fields, `name:type`, one after the other."""
-    for name, kind in FIELD.findall(fields):
-        value, behind = primitive(kind, False, True)[0](data, at)
-        yield Part(at, data[at:behind], name, kind, value)
-        at = behind
+class Parts:
+    """The parts of some bytes, in order: `at` is the place of the next, `start` the offset of the first byte."""
 
+    def __init__(self, data: bytes, at: int = 0, start: int = 0, found: list[Part] | None = None) -> None:
+        self.data, self.at, self.start = data, at, start
+        self.found: list[Part] = [] if found is None else found
 
-def _batch(data: bytes) -> Iterator[Part]:
-    parts = {part.field: part for part in _plain(BATCH_FIELDS, data)}
-    yield from parts.values()
-    count, attributes = parts["count"].value, parts["attributes"].value
-    assert isinstance(count, int) and isinstance(attributes, int)
-    at = batches.HEADER.size
-    codec = batches.COMPRESSION.get(attributes & 7, "unknown")
-    if codec != "none":
-        yield Part(at, data[at:], "records", f"{codec}", Remark(f"{count} records, compressed"))
-        return
-    for number in range(count):
-        for part in _record(data, at):
-            yield part._replace(field=f"record[{number}].{part.field}")
-            at = part.offset + len(part.raw)
-    if at < len(data):
-        yield Part(at, data[at:], "records", "bytes", Remark("more than the records have"))
+    def annotated(self, title: str, read: Callable[[], None]) -> Annotated:
+        """The parts that are read up to the first bytes that cannot be right, and what is wrong with these."""
+        try:
+            read()
+        except Malformed as error:
+            at = self.found[-1].offset + len(self.found[-1].raw) if self.found else 0
+            self.found.append(Part(at, self.data[at:], "", "", Remark(f"cannot be read: {error}")))
+        whole = Annotated(self.found)
+        whole.title = f"{title}, {len(self.data)} bytes"
+        return whole
 
+    def add(self, behind: int, field: str, type: str, value: object) -> None:
+        """Add the part that ends at the place `behind`."""
+        self.found.append(Part(self.start + self.at, self.data[self.at : behind], field, type, value))
+        self.at = behind
 
-def _record(data: bytes, at: int) -> Iterator[Part]:
-    count = 0
-    for name, kind in FIELD.findall(RECORD_FIELDS):
-        if kind == "blob":
-            part = _blob(name, data, at)
+    def read(self, reader: Callable[[bytes, int], tuple[T, int]], field: str, type: str) -> T:
+        """Add the part that a reader of the codec finds, and return its value."""
+        value, behind = reader(self.data, self.at)
+        self.add(behind, field, type, value)
+        return value
+
+    # Messages
+
+    def message(self, kind: MessageType) -> None:
+        """Header and body of a request or response."""
+        for schema in (header_type(kind.direction, kind.header_version), kind.body):
+            self._structure(schema, "")
+        if (more := len(self.data) - self.at) > 0:
+            self.add(len(self.data), "", "", Remark(f"{more} bytes more than the message has"))
+
+    def _structure(self, schema: Schema, path: str) -> None:
+        for field in schema.fields:
+            self._field(field, schema.flexible, f"{path}{field.name}")
+        if schema.flexible:
+            self._tagged(dict(schema.tagged), path)
+
+    def _tagged(self, known: Mapping[int, Field], path: str) -> None:
+        for _ in range(self.read(read_uvarint, f"{path}tagged fields", "uvarint")):
+            tag, behind = read_uvarint(self.data, self.at)
+            length, behind = read_uvarint(self.data, behind)
+            raw, end = take(self.data, behind, length, f"tagged field {tag}")
+            name = f"{path}{known[tag].name if tag in known else f'tag {tag}'}"
+            self.add(behind, name, "tag, length", f"{tag}, {length}")
+            if tag in known:
+                Parts(self.data[:end], behind, self.start, self.found)._field(known[tag], True, name)
+            elif raw:
+                self.add(end, name, "bytes", raw)
+            self.at = end
+
+    def _field(self, field: Field, flexible: bool, path: str) -> None:
+        if field.is_array:
+            length = self._length("array", flexible, path, f"{'compact ' * flexible}array")
+            if length == -1 and field.nullable:
+                return
+            check_array(length, self.data, self.at)
+            one = field._replace(is_array=False, nullable=False)
+            for number in range(length):
+                self._field(one, flexible, f"{path}[{number}]")
+        elif not isinstance(field.kind, str):
+            if field.nullable:
+                marker, behind = take(self.data, self.at, 1, path)
+                self.add(behind, path, "int8", None if marker == b"\xff" else ...)
+                if marker == b"\xff":
+                    return
+            self._structure(field.kind, f"{path}.")
+        elif field.kind == "records":
+            length = self._length("records", flexible, path, "length")
+            if length != -1 or not field.nullable:
+                self.records(take(self.data, self.at, length, "records")[0], f"{path}.")
         else:
-            count, behind = (VARINTS.get(kind) or primitive(kind, False, False)[0])(data, at)
-            part = Part(at, data[at:behind], name, "varint" if kind in VARINTS else kind, count)
-        yield part
-        at = part.offset + len(part.raw)
-    for number in range(count):
-        for name in ("key", "value"):
-            part = _blob(f"header[{number}].{name}", data, at)
-            yield part
-            at = part.offset + len(part.raw)
+            kind = field.kind.removeprefix("legacy_")
+            compact = flexible and field.kind in ("string", "bytes")
+            read = primitive(field.kind, flexible, field.nullable)[0]
+            self.read(read, path, f"compact {kind}" if compact else kind)
 
+    def _length(self, kind: str, flexible: bool, path: str, type: str) -> int:
+        length, behind = read_length(kind, flexible)(self.data, self.at)
+        self.add(behind, path, type, None if length == -1 else length)
+        return length
 
-def _blob(name: str, data: bytes, at: int) -> Part:
-    """Bytes with a varint for their length in front."""
-    length, behind = read_varint(data, at)
-    value, end = (None, behind) if length == -1 else take(data, behind, length, name)
-    return Part(at, data[at:end], name, "varint, bytes", value)
+    # Records
 
+    def records(self, raw: bytes, path: str = "") -> None:
+        """The batches, or messages of older magic, that the next bytes, `raw`, consist of."""
+        begin, end = self.at, self.at + len(raw)
+        for at, batch in batches.split(raw):
+            inner = Parts(batch, 0, self.start + begin + at, self.found)
+            inner._batch(path) if batches.magic_of(batch) >= batches.MAGIC else inner._message(path)
+            self.at = begin + at + len(batch)
+        if self.at < end:
+            self.add(end, f"{path}rest", "bytes", Remark("a batch that is cut short"))
 
-def _message(data: bytes) -> Iterator[Part]:
-    magic = batches.magic_of(data)
-    yield from _plain(f"{MESSAGE_FIELDS} {'timestamp:int64 ' * magic}key:bytes value:bytes", data)
+    def _batch(self, path: str) -> None:
+        header = {
+            name: self.read(primitive(kind, False, True)[0], f"{path}{name}", kind)
+            for name, kind in FIELD.findall(BATCH_FIELDS)
+        }
+        codec = batches.COMPRESSION.get(header["attributes"] & 7, "unknown")
+        if codec != "none":
+            self.add(len(self.data), f"{path}records", codec, Remark(f"{header['count']} records, compressed"))
+        else:
+            for number in range(header["count"]):
+                self._record(f"{path}record[{number}].")
+            if self.at < len(self.data):
+                self.add(len(self.data), f"{path}records", "bytes", Remark("more than the records have"))
+
+    def _record(self, path: str) -> None:
+        count = 0
+        for name, kind in FIELD.findall(RECORD_FIELDS):
+            if kind == "blob":
+                self._blob(path, name)
+            else:
+                read = VARINTS.get(kind) or primitive(kind, False, False)[0]
+                count = self.read(read, f"{path}{name}", "varint" if kind in VARINTS else kind)
+        for number in range(count):
+            for name in ("key", "value"):
+                self._blob(path, f"header[{number}].{name}")
+
+    def _blob(self, path: str, name: str) -> None:
+        """Bytes with a varint for their length in front."""
+        length, behind = read_varint(self.data, self.at)
+        value, end = (None, behind) if length == -1 else take(self.data, behind, length, name)
+        self.add(end, f"{path}{name}", "varint, bytes", value)
+
+    def _message(self, path: str) -> None:
+        """A message of magic 0 or 1."""
+        stamped = "timestamp:int64 " * batches.magic_of(self.data)
+        for name, kind in FIELD.findall(f"{MESSAGE_FIELDS} {stamped}key:bytes value:bytes"):
+            self.read(primitive(kind, False, True)[0], f"{path}{name}", kind)
 
 
 def show_records(given: bytes | str) -> Annotated:
     """Take apart record batches, or messages of older magic, that stand alone, as in a log segment."""
-    data = as_bytes(given)
-    return _collected("records", data, annotate_records(data))
+    parts = Parts(as_bytes(given))
+    return parts.annotated("records", lambda: parts.records(parts.data))

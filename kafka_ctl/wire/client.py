@@ -33,7 +33,7 @@ from kafka_ctl.requests import (
     Response,
 )
 from kafka_ctl.wire.codec import Message, decode_message, encode_message, grouped, numbered, parts_of
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, apis, message_type, name_of
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, Schema, api_key, apis, message_type, name_of
 
 PATIENCE = 10.0
 """Seconds that an answer may take."""
@@ -48,7 +48,7 @@ def request(
     """
     kind = message_type(api_key(api), version, REQUEST)
     header = {"correlation_id": correlation_id, "client_id": client_id}
-    return encode_message(kind, header, _Names(apis()[kind.api_key], version).translated(kind.body, body))
+    return encode_message(kind, header, _translated(apis()[kind.api_key], version, kind.body, body))
 
 
 @cache
@@ -64,41 +64,36 @@ def _kafkas_names() -> dict[tuple[str, str], dict[str, str]]:
     return found
 
 
-class _Names:
-    """The fields of one request, by whichever of their names they are given."""
+def _translated(
+    api: str, version: int, schema: Schema, given: Mapping[str, object], place: str = ""
+) -> dict[str, object]:
+    """A structure at this place of a request, with the names of the schemas instead of Kafka's.
 
-    def __init__(self, api: str, version: int) -> None:
-        self.api, self.version = api, version
-
-    def translated(self, schema: Schema, given: Mapping[str, object], place: str = "") -> dict[str, object]:
-        """A structure with the names of the schemas. Raises UnknownName for a field that it does not have."""
-        fields = {field.name: field for field in (*schema.fields, *(field for _, field in schema.tagged))}
-        others = {old: new for old, new in _kafkas_names().get((self.api, place), {}).items() if new in fields}
-        found: dict[str, object] = {}
-        for name, value in given.items():
-            ours = name if name in fields else others.get(name)
-            if ours is None:
-                raise UnknownName(f"field of {self._of(place)}", name, (*fields, *others))
-            if ours in found:
-                raise BadInput(f"{self._of(place)}: the field {ours} is given twice, also by Kafka's name for it")
-            inner = f"{place}.{ours}".lstrip(".")
-            found[ours] = self._value(fields[ours], value, inner)
-        return found
-
-    def _value(self, field: Field, value: object, place: str) -> object:
-        kind = field.kind
+    Raises UnknownName for a field that it does not have.
+    """
+    fields = {field.name: field for field in (*schema.fields, *(field for _, field in schema.tagged))}
+    others = {old: new for old, new in _kafkas_names().get((api, place), {}).items() if new in fields}
+    of = f"{api} request (version {version})"
+    found: dict[str, object] = {}
+    for name, value in given.items():
+        ours = name if name in fields else others.get(name)
+        within = f"{place} of " if place else ""
+        if ours is None:
+            raise UnknownName(f"field of {within}{of}", name, (*fields, *others))
+        if ours in found:
+            raise BadInput(f"{within}{of}: the field {ours} is given twice, also by Kafka's name for it")
+        found[ours] = value
+        kind, is_array, inner = fields[ours].kind, fields[ours].is_array, f"{place}.{ours}".lstrip(".")
         if isinstance(kind, str) or value is None:
-            return value
-        listed = value if field.is_array else [value]
+            continue
+        listed = value if is_array else [value]
         if not isinstance(listed, Sequence) or not all(isinstance(one, Mapping) for one in listed):
-            wanted = "a list of structures" if field.is_array else "a structure"
+            wanted = "a list of structures" if is_array else "a structure"
             names = ", ".join(one.name for one in kind.fields)
-            raise BadInput(f"{self._of(place)} is {wanted} with the fields {names}; it cannot be {short(value)}")
-        translated = [self.translated(kind, one, place) for one in listed]
-        return translated if field.is_array else translated[0]
-
-    def _of(self, place: str) -> str:
-        return f"{f'{place} of ' * bool(place)}{self.api} request (version {self.version})"
+            raise BadInput(f"{inner} of {of} is {wanted} with the fields {names}; it cannot be {short(value)}")
+        translated = [_translated(api, version, kind, one, inner) for one in listed]
+        found[ours] = translated if is_array else translated[0]
+    return found
 
 
 def exchange(address: str, message: bytes, seconds: float = PATIENCE) -> bytes:

@@ -8,12 +8,12 @@ Kafka 2.4.1: common/requests/AbstractRequest.java, getErrorResponse, and what ov
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, message_type, number_of
+from kafka_ctl.wire.schema import RESPONSE, Schema, api_key, message_type, number_of
 
 KINDS = (
     *("Produce", "Fetch", "ListOffsets", "Metadata", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat"),
@@ -21,8 +21,8 @@ KINDS = (
     *("TxnOffsetCommit", "EndTxn", "CreateTopics", "DeleteTopics", "CreatePartitions", "DeleteRecords"),
 )
 """The requests that can be answered with an error on demand."""
-INDEXES = ("index", "partition_index")
-"""The names that messages have for the number of a partition."""
+KEYS = ("name", "index", "partition_index")
+"""The names that messages have for the name of a topic and the number of a partition."""
 
 
 @dataclass
@@ -83,48 +83,29 @@ class ClientFaults:
 
 def error_response(kind: str, version: int, request: Mapping[str, object], error: str) -> Message:
     """The answer to a request that fails as a whole: each topic and partition that it names has the error."""
-    asked = message_type(api_key(kind), version, REQUEST).body
-    answer = message_type(api_key(kind), version, RESPONSE).body
-    code = number_of(error)
-    topics = _array(answer, ("topic", "responses", "results"))
-    named = _array(asked, ("topic",))
-    message = _failed(answer, code)
-    if topics is not None and named is not None:
-        message[topics.name] = [_topic(topics, one, code) for one in _elements(request[named.name])]
-    return message
+    return _failed(message_type(api_key(kind), version, RESPONSE).body, request, number_of(error))
 
 
-def _failed(schema: Schema, code: int) -> Message:
+def _failed(schema: Schema, asked: Mapping[str, object], code: int) -> Message:
     """A structure with the error, and -1 for every number but the throttle time, as Kafka has it."""
-    numbers = {one.name: -1 for one in schema.fields if not one.is_array and str(one.kind).startswith("int")}
-    codes = {name: code for name in numbers if name.endswith("error_code")}
-    return numbers | {name: 0 for name in numbers if name.startswith("throttle_time")} | codes
-
-
-def _topic(field: Field, given: object, code: int) -> Message:
-    assert isinstance(field.kind, Schema)
-    topic = given if isinstance(given, dict) else {"name": given}
-    message = _failed(field.kind, code) | {"name": topic["name"]}
-    partitions = _array(field.kind, ("partition",))
-    if partitions is not None and isinstance(partitions.kind, Schema):
-        names = [one.name for one in partitions.kind.fields]
-        key = next(name for name in INDEXES if name in names)
-        asked = next(value for name, value in topic.items() if "partition" in name)
-        message[partitions.name] = [_failed(partitions.kind, code) | {key: _number(one)} for one in _elements(asked)]
+    numbers = [one.name for one in schema.fields if not one.is_array and str(one.kind).startswith("int")]
+    message: Message = {name: 0 if name.startswith("throttle_time") else -1 for name in numbers}
+    message |= {name: code for name in numbers if name.endswith("error_code")}
+    for field in schema.fields:
+        if field.name in KEYS and field.name in asked:
+            message[field.name] = asked[field.name]
+        elif field.is_array and isinstance(field.kind, Schema):
+            given = _elements(asked, field.name)
+            message |= {field.name: [_failed(field.kind, one, code) for one in given]} if given is not None else {}
     return message
 
 
-def _number(partition: object) -> int:
-    """The number of a partition, which a request names alone or in a structure."""
-    if isinstance(partition, dict):
-        return int(partition[next(name for name in INDEXES if name in partition)])
-    return int(str(partition))
-
-
-def _array(schema: Schema, words: Iterable[str]) -> Field | None:
-    """The first array whose name has one of these words."""
-    return next((one for one in schema.fields if one.is_array and any(word in one.name for word in words)), None)
-
-
-def _elements(array: object) -> Iterator[object]:
-    yield from array if isinstance(array, (list, tuple)) else ()
+def _elements(asked: Mapping[str, object], answer: str) -> list[Message] | None:
+    """The topics or partitions of a request, or of its topic, that an array of the answer is about; None for others."""
+    word = "partition" if "partition" in answer else "topic"
+    if not any(known in answer for known in ("partition", "topic", "responses", "results")):
+        return None
+    for name, listed in asked.items():
+        if word in name and isinstance(listed, (list, tuple)):
+            return [one if isinstance(one, dict) else dict.fromkeys(KEYS, one) for one in listed]
+    return None

@@ -13,10 +13,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 from kafka_ctl.brokers import config_keys
-from kafka_ctl.brokers.config_keys import PER_BROKER, ConfigKey, check_values, dynamic_keys, keys
+from kafka_ctl.brokers.config_keys import PER_BROKER, ConfigKey, as_text, check_values, dynamic_keys, keys
 from kafka_ctl.brokers.disk import PATHS
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
 from kafka_ctl.wire.codec import Message
@@ -26,6 +26,7 @@ from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
 
+T = TypeVar("T")
 UNKNOWN, TOPIC, BROKER, LOGGER = 0, 2, 4, 8
 KINDS = {UNKNOWN: "UNKNOWN", 1: "ANY", TOPIC: "TOPIC", 3: "GROUP", BROKER: "BROKER", LOGGER: "BROKER_LOGGER"}
 """The kinds of resources with settings (`ConfigResource.Type`)."""
@@ -87,16 +88,12 @@ class BrokerSettings(NamedTuple):
 def static(service: Service) -> dict[str, str]:
     """The file of a lab's broker: its id, its listener, and the settings that its lab was given."""
     broker, known = service.broker, keys(config_keys.BROKER, service.broker.generation.name)
-    given = {key: _text(value) for key, value in broker.config.items()}
-    other = {key: value for key, value in given.items() if key in known and known[key].default != value}
+    given = as_text({key: value for key, value in broker.config.items() if key in known}, known)
+    other = {key: value for key, value in given.items() if known[key].default != value}
     rack = {} if broker.rack is None else {"broker.rack": broker.rack}
     places = {"zookeeper.connect": service.shared.world.address or "memory", "log.dirs": ",".join(PATHS)}
     listens = {"listeners": f"PLAINTEXT://{HOST}:{service.shared.ports.get(broker.id, -1)}"}
     return {"broker.id": str(broker.id)} | places | listens | rack | other
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # Describing
@@ -104,21 +101,13 @@ def _text(value: object) -> str:
 
 async def describe_configs(service: Service, version: int, request: Message) -> Message:
     """The settings of topics, of this broker or of all brokers, and of this broker's loggers; each resource once."""
-    results, synonyms = [], bool(request.get("include_synonyms", False))
-    asked = {(one["resource_type"], one["resource_name"]): one["configuration_keys"] for one in request["resources"]}
-    for (number, name), wanted in asked.items():
-        kind = _kind(service, number)
-        error: KafkaCtlError | None = None
-        found: list[Message] = []
-        try:
-            found = await _described(service, kind, name)
-        except KafkaCtlError as refused:
-            error = refused
-        listed = [
-            one if synonyms else one | {"synonyms": []} for one in found if wanted is None or one["name"] in wanted
-        ]
-        results.append(_answer(kind, name, error) | {"configs": listed})
-    return {"results": results}
+    without: Message = {} if request.get("include_synonyms", False) else {"synonyms": []}
+
+    async def describe(kind: int, name: str, wanted: Sequence[str] | None) -> Message:
+        found = await _described(service, kind, name)
+        return {"configs": [one | without for one in found if wanted is None or one["name"] in wanted]}
+
+    return {"results": await _each(service, request, "configuration_keys", describe)}
 
 
 async def _described(service: Service, kind: int, name: str) -> list[Message]:
@@ -218,59 +207,53 @@ def _entry(shown: Setting, sources: Sequence[Setting], read_only: bool = False, 
 async def alter_configs(service: Service, version: int, request: Message) -> Message:
     """Give topics or this broker other settings, instead of all that they had."""
 
-    async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
+    async def alter(kind: int, name: str, configs: Sequence[Message]) -> Message:
         wanted = {one["name"]: one["value"] for one in configs}
         if kind == LOGGER:
             _refuse("AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER")
         if None in wanted.values():
             _refuse("", "UNKNOWN_SERVER_ERROR")  # a NullPointerException of java.util.Properties
-        await _altered(service, kind, name, wanted, request["validate_only"])
+        return await _altered(service, kind, name, wanted, request["validate_only"])
 
-    return {"responses": await _each(service, request, alter)}
+    return {"responses": await _each(service, request, "configs", alter)}
 
 
 async def incremental_alter_configs(service: Service, version: int, request: Message) -> Message:
     """Set, remove, or lengthen and shorten the lists of single settings (KIP-339)."""
 
-    async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
+    async def alter(kind: int, name: str, configs: Sequence[Message]) -> Message:
         twice = [key for key, number in Counter(one["name"] for one in configs).items() if number > 1]
         if twice:
             _refuse(f"Error due to duplicate config keys : {','.join(twice)}")
         if kind == LOGGER:
-            _alter_loggers(service, name, configs, request["validate_only"])
-            return
+            return _alter_loggers(service, name, configs, request["validate_only"])
         own = await read_config(KafkaZkClient(service.broker.zk), *await _place(service, kind, name))
         scope = config_keys.TOPIC if kind == TOPIC else config_keys.BROKER
         wanted = _changed(own, configs, keys(scope, service.broker.generation.name))
-        await _altered(service, kind, name, wanted, request["validate_only"])
+        return await _altered(service, kind, name, wanted, request["validate_only"])
 
-    return {"responses": await _each(service, request, alter)}
+    return {"responses": await _each(service, request, "configs", alter)}
 
 
 async def _each(
-    service: Service, request: Message, alter: Callable[[int, str, Sequence[Message]], Awaitable[None]]
+    service: Service, request: Message, part: str, work: Callable[[int, str, T], Awaitable[Message]]
 ) -> list[Message]:
-    """The answer for every resource of a request; what Kafka refuses is its error."""
+    """The answer for every resource of a request, given its `part` of that; what Kafka refuses is its error."""
     answers = []
-    resources = {(one["resource_type"], one["resource_name"]): one["configs"] for one in request["resources"]}
-    for (number, name), configs in resources.items():
-        kind = _kind(service, number)
-        error: KafkaCtlError | None = None
+    asked = {(one["resource_type"], one["resource_name"]): one[part] for one in request["resources"]}
+    for (number, name), given in asked.items():
+        kind, code, text = _kind(service, number), None, ""
         try:
-            await alter(kind, name, configs)
+            found = await work(kind, name, given)
         except KafkaCtlError as refused:
-            error = refused
-        answers.append(_answer(kind, name, error))
+            found, text = {"configs": []}, str(refused)
+            code = refused.code if isinstance(refused, ApiException) else "UNKNOWN_SERVER_ERROR"
+        error = {"error_code": number_of(code), "error_message": text or None}
+        answers.append(found | error | {"resource_type": kind, "resource_name": name})
     return answers
 
 
-def _answer(kind: int, name: str, error: KafkaCtlError | None) -> Message:
-    code = error.code if isinstance(error, ApiException) else "UNKNOWN_SERVER_ERROR" if error else None
-    text = str(error or "") or None
-    return {"error_code": number_of(code), "error_message": text, "resource_type": kind, "resource_name": name}
-
-
-async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> None:
+async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> Message:
     """Check the settings of a topic or broker as a whole, and write them unless only their check was asked for."""
     place = await _place(service, kind, name)
     if kind == TOPIC:
@@ -289,6 +272,7 @@ async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, 
         _refuse_values(kind, name, refused)
     if not only:
         await _write(service, place, wanted)
+    return {}
 
 
 async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
@@ -361,7 +345,7 @@ def _changed(own: Mapping[str, str], changes: Sequence[Message], known: Mapping[
     return wanted
 
 
-def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> None:
+def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> Message:
     """Other levels for loggers of this process. Kafka 2.4.1: server/AdminManager.scala, validateLogLevelConfigs"""
     _check_broker(service, name)
     changes = [(one["name"], one["config_operation"], one["value"]) for one in configs]
@@ -378,6 +362,7 @@ def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only
             _refuse_values(LOGGER, name, f"{text}Valid log levels are {', '.join(LEVELS)}")
     for logger, operation, level in () if only else changes:
         service.loggers[logger] = level if operation == SET else service.loggers[ROOT_LOGGER]
+    return {}
 
 
 def _refuse_values(kind: int, name: str, text: object) -> NoReturn:

@@ -104,13 +104,10 @@ class ProducerEpochs:
         self._coordinators.pop(producer, None)
 
 
-NONE = Transactions(None, ())
-
-
 def transactions(log: Log, batches: Mapping[int, Batch]) -> Transactions:
     """The transactions in a log, by the batches of transactions that its partition ever had and their first records."""
     if not batches:
-        return NONE
+        return Transactions(None, ())
     going_on: dict[int, int] = {}
     aborted, unstable = [], []
     for offset, entry in enumerate(log.entries):
@@ -121,18 +118,14 @@ def transactions(log: Log, batches: Mapping[int, Batch]) -> Transactions:
         if not one.attributes & CONTROL:
             going_on.setdefault(producer, offset)
         elif (first := going_on.pop(producer, None)) is not None:
-            if _decision(one) == ABORT:
+            key = read_records(one)[0].key or b""
+            if int.from_bytes(key[2:4], "big") == ABORT:
                 aborted.append(Aborted(producer, first, offset))
             if offset >= log.high_watermark:
                 unstable.append(first)
     unstable += going_on.values()
     first = max(min(unstable), log.start) if unstable else None  # what is deleted is no longer undecided
     return Transactions(first, tuple(aborted))
-
-
-def _decision(marker: Batch) -> int:
-    key = read_records(marker)[0].key or b""
-    return int.from_bytes(key[2:4], "big")
 
 
 def coordinator_epoch(batch: Batch) -> int | None:
@@ -180,7 +173,8 @@ class Contents:
         self.last_value = last_value
         self._kept: dict[TopicPartition, list[Kept]] = {}
         self._sent: dict[tuple[TopicPartition, int, int], deque[Kept]] = {}
-        self._of_transactions: dict[TopicPartition, list[Kept]] = {}
+        self._of_transactions: dict[TopicPartition, dict[int, Batch]] = {}
+        """The batches of transactions by their first records."""
         self.producer_epochs: defaultdict[TopicPartition, ProducerEpochs] = defaultdict(ProducerEpochs)
 
     def sent_before(self, tp: TopicPartition, batch: Batch) -> Kept | None:
@@ -220,7 +214,7 @@ class Contents:
         kept = Kept(first, batch)
         self._kept.setdefault(tp, []).append(kept)
         if batch.attributes & TRANSACTIONAL:
-            self._of_transactions.setdefault(tp, []).append(kept)
+            self._of_transactions.setdefault(tp, {})[first] = batch
         self._note(tp, batch)
         if batch.is_numbered:
             key = (tp, batch.producer, batch.producer_epoch)
@@ -240,22 +234,19 @@ class Contents:
                 if other.batch.producer == producer:
                     self._note(tp, other.batch)
         if kept.batch.attributes & TRANSACTIONAL:
-            self._of_transactions[tp].remove(kept)
+            del self._of_transactions[tp][kept.first]
         sent = self._sent.get((tp, kept.batch.producer, kept.batch.producer_epoch))
         if sent is not None and kept in sent:
             sent.remove(kept)
 
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        """The partitions of a topic that clients have written to."""
-        return [tp for tp in self._kept if tp.topic == topic]
-
-    def forget(self, tp: TopicPartition) -> None:
-        """Forget the batches of a deleted partition."""
-        self._kept.pop(tp, None)
-        self._of_transactions.pop(tp, None)
-        self.producer_epochs.pop(tp, None)
-        for key in [key for key in self._sent if key[0] == tp]:
-            del self._sent[key]
+    def forget(self, topic: str) -> None:
+        """Forget the batches of a deleted topic."""
+        for tp in [tp for tp in self._kept if tp.topic == topic]:
+            del self._kept[tp]
+            self._of_transactions.pop(tp, None)
+            self.producer_epochs.pop(tp, None)
+            for key in [key for key in self._sent if key[0] == tp]:
+                del self._sent[key]
 
     def of(self, tp: TopicPartition, value: int) -> Kept | None:
         """The batch that a record came in, None for a record without bytes."""
@@ -265,7 +256,7 @@ class Contents:
 
     def transactions(self, tp: TopicPartition, log: Log) -> Transactions:
         """The first offset that is undecided, and the aborted transactions, in one replica's log."""
-        return transactions(log, {kept.first: kept.batch for kept in self._of_transactions.get(tp, ())})
+        return transactions(log, self._of_transactions.get(tp, {}))
 
     def read(self, tp: TopicPartition, log: Log, offset: int, end: int, most: int) -> list[tuple[int, bytes]]:
         """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one."""

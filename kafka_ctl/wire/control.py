@@ -74,7 +74,10 @@ def write_request(request: Sent, version: int, endpoints: Mapping[int, Endpoint]
     if isinstance(request, ControlledShutdownRequest):
         return {"broker_id": request.broker, "broker_epoch": request.broker_epoch}
     if isinstance(request, WriteTxnMarkersRequest):
-        return {"markers": [_marker(request)]}
+        topics = numbered(request.partitions, of="partition_indexes")
+        marker = {"producer_id": request.producer, "producer_epoch": request.producer_epoch, "topics": topics}
+        end = {"transaction_result": request.commits, "coordinator_epoch": request.coordinator_epoch}
+        return {"markers": [marker | end]}
     message: Message = {
         "controller_id": request.controller,
         "controller_epoch": request.controller_epoch,
@@ -96,16 +99,6 @@ def write_request(request: Sent, version: int, endpoints: Mapping[int, Endpoint]
     if groups:
         return message | {"topic_states": grouped(states, "topic_name", "partition_states")}
     return message | {"ungrouped_partition_states": [sent for _, sent in states]}
-
-
-def _marker(request: WriteTxnMarkersRequest) -> Message:
-    return {
-        "producer_id": request.producer,
-        "producer_epoch": request.producer_epoch,
-        "transaction_result": request.commits,
-        "coordinator_epoch": request.coordinator_epoch,
-        "topics": numbered(request.partitions, of="partition_indexes"),
-    }
 
 
 def _place(tp: TopicPartition) -> Message:
@@ -164,10 +157,9 @@ def read_request(name: str, message: Message) -> Sent:
         return ControlledShutdownRequest(message["broker_id"], epoch)
     controller = message["controller_id"], message["controller_epoch"]
     if name == "StopReplica":
-        plain, topics = message.get("ungrouped_partitions", ()), message.get("topics", ())
-        listed = [_placed(one) for one in plain]
-        listed += [TopicPartition(topic["name"], number) for topic in topics for number in topic["partition_indexes"]]
-        return StopReplicaRequest(*controller, tuple(listed), message["delete_partitions"], epoch)
+        plain = tuple(_placed(one) for one in message.get("ungrouped_partitions", ()))
+        listed = plain + named(message.get("topics", ()), of="partition_indexes")
+        return StopReplicaRequest(*controller, listed, message["delete_partitions"], epoch)
     states = {_placed(one): _read_state(one) for one in message.get("ungrouped_partition_states", ())}
     by_topic = parts_of(message.get("topic_states", ()), "topic_name", "partition_states")
     states |= {tp: _read_state(one) for tp, one in by_topic}

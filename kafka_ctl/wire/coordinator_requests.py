@@ -9,10 +9,10 @@ handleAddOffsetsToTxnRequest, handleEndTxnRequest
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.wire.codec import Message, answered, errors_by_topic, named, numbered, parts_of
+from kafka_ctl.wire.codec import Message, answered, errors_by_topic, grouped, named, parts_of
 from kafka_ctl.wire.groups import (
     INTERNAL,
     STABLE,
@@ -65,7 +65,10 @@ def _check_group(service: Service, request: Message) -> None:
 
 
 def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) -> Handler:
-    """Answer as a coordinator; what it refuses is an error for the whole request, and nothing has a number."""
+    """Answer as a coordinator; what it refuses is an error for the whole request, and nothing has a number.
+
+    Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, joinError: of JoinGroup it echoes the member's id.
+    """
 
     @functools.wraps(answer)
     async def checked(service: Service, version: int, request: Message) -> Message:
@@ -73,7 +76,7 @@ def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) ->
             return await answer(service, version, request)
         except Refusal as refused:
             none = {"generation_id": -1, "producer_id": -1, "producer_epoch": -1}
-            return none | {"error_code": number_of(refused.error)}
+            return none | {"error_code": number_of(refused.error), "member_id": request.get("member_id", "")}
 
     return checked
 
@@ -253,25 +256,13 @@ async def offset_fetch(service: Service, version: int, request: Message) -> Mess
     """The committed offset of a group; -1 where there is none."""
     error = _refusal(lambda: _check_coordinator(service))
     offsets: Offsets = {} if error else service.shared.groups.offsets(request["group_id"])
-    every = request["topics"] is None
-    named_topics = numbered(offsets, of="partition_indexes") if every else request["topics"]
-    asked = {topic["name"]: topic["partition_indexes"] for topic in named_topics}
-
-    def answer(tp: TopicPartition) -> Message:
+    asked = offsets if request["topics"] is None else named(request["topics"], of="partition_indexes")
+    parts = []
+    for tp in asked:
         offset, metadata, epoch = offsets.get(tp, OffsetAndMetadata(-1))
-        return {
-            "partition_index": tp.partition,
-            "committed_offset": offset,
-            "committed_leader_epoch": epoch,
-            "metadata": metadata,
-            "error_code": number_of(error) if version < 2 else 0,
-        }
-
-    topics = [
-        {"name": name, "partitions": [answer(TopicPartition(name, number)) for number in numbers]}
-        for name, numbers in asked.items()
-    ]
-    return {"topics": topics, "error_code": number_of(error)}
+        part = {"committed_offset": offset, "committed_leader_epoch": epoch, "metadata": metadata}
+        parts.append((tp, part | {"error_code": number_of(error) if version < 2 else 0}))
+    return {"topics": grouped(parts), "error_code": number_of(error)}
 
 
 @_refusable
@@ -280,9 +271,9 @@ async def offset_delete(service: Service, version: int, request: Message) -> Mes
     _check_coordinator(service)
     asked = [tp for tp, _ in parts_of(request["topics"])]
     known = [tp for tp in asked if tp in service.broker.metadata]
-    errors: Mapping[TopicPartition, str | None] = dict.fromkeys(asked, "UNKNOWN_TOPIC_OR_PARTITION")
     deleted = service.shared.groups.delete_offsets(request["group_id"], known)
-    return {"error_code": 0, "topics": errors_by_topic({**errors, **deleted})}
+    errors = {tp: deleted.get(tp, "UNKNOWN_TOPIC_OR_PARTITION") for tp in asked}
+    return {"error_code": 0, "topics": errors_by_topic(errors)}
 
 
 # Transactions

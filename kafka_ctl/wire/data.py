@@ -21,7 +21,7 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.batches import MAGIC, Batch, TooLarge, magic_of
-from kafka_ctl.wire.codec import Malformed, Message, answered, parts_of
+from kafka_ctl.wire.codec import Malformed, Message, answered, errors_by_topic, named, parts_of
 from kafka_ctl.wire.contents import Kept, marker
 from kafka_ctl.wire.groups import INTERNAL, OFFSETS_TOPIC, coordinator_id
 from kafka_ctl.wire.schema import Refusal, number_of
@@ -273,16 +273,12 @@ async def write_txn_markers(service: Service, version: int, request: Message) ->
         data = marker(
             given["producer_id"], given["producer_epoch"], given["transaction_result"], given["coordinator_epoch"]
         )
-        topics = []
-        for topic in given["topics"]:
-            named = {TopicPartition(topic["name"], number): data for number in topic["partition_indexes"]}
-            if topic["name"] == OFFSETS_TOPIC:
-                done = {tp: _offsets_ended(service, tp, given) for tp in named}
-            else:
-                done = await _all_appended(service, named, ALL, PRODUCE_TIMEOUT)
-            errors = [(tp.partition, number_of(answer.error)) for tp, answer in done.items()]
-            parts = [{"partition_index": partition, "error_code": error} for partition, error in errors]
-            topics.append({"name": topic["name"], "partitions": parts})
+        asked = named(given["topics"], of="partition_indexes")
+        done = await _all_appended(
+            service, {tp: data for tp in asked if tp.topic != OFFSETS_TOPIC}, ALL, PRODUCE_TIMEOUT
+        )
+        done |= {tp: _offsets_ended(service, tp, given) for tp in asked if tp.topic == OFFSETS_TOPIC}
+        topics = errors_by_topic({tp: done[tp].error for tp in asked})
         markers.append({"producer_id": given["producer_id"], "topics": topics})
     return {"markers": markers}
 

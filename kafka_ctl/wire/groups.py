@@ -150,6 +150,13 @@ class Group:
         if member is not None and member.id != id:
             raise Refusal("FENCED_INSTANCE_ID")
 
+    def forget_offset(self, tp: TopicPartition) -> None:
+        """Drop the offset of a partition, also in transactions."""
+        self.offsets.pop(tp, None)
+        self.committed.pop(tp, None)
+        for pending in self.in_transactions.values():
+            pending.pop(tp, None)
+
     def subscribed_topics(self) -> frozenset[str] | None:
         """The topics that its members read; None where that cannot be read in what they have said.
 
@@ -269,14 +276,15 @@ class Groups:
     def _check_protocols(self, group: Group, kind: str, protocols: dict[str, bytes], checks_first: bool) -> None:
         common = set(protocols).intersection(*(member.protocols for member in group.members.values()))
         if group.state == EMPTY and not checks_first:
-            if not protocols:  # Kafka made the group, and failed when it chose the protocol
-                raise Refusal("UNKNOWN_SERVER_ERROR")
-        elif not common or (not kind if group.state == EMPTY else kind != group.protocol_type):
+            return
+        if not common or (not kind if group.state == EMPTY else kind != group.protocol_type):
             raise Refusal("INCONSISTENT_GROUP_PROTOCOL")
 
     async def _joined(self, group: Group, member: Member) -> Joined:
         """Wait until all members have joined or timed out, and return the answer to the member."""
-        self._stop_expiry(member)
+        if not member.protocols:  # KAFKA-6005: Kafka fails when it chooses the protocol, and the member stays
+            group.state, group.generation = JOINING, group.generation + 1
+            raise Refusal("UNKNOWN_SERVER_ERROR")
         if member.joined is None or member.joined.done():
             member.joined = asyncio.get_running_loop().create_future()
         if group.state != JOINING:
@@ -289,7 +297,9 @@ class Groups:
         """Begin a rebalance: every member must join again."""
         first = group.state == EMPTY
         for member in group.members.values():
-            _refuse(member.synced, "REBALANCE_IN_PROGRESS")
+            if _waits(member.synced):
+                _refuse(member.synced, "REBALANCE_IN_PROGRESS")
+                self._heard(group, member)
         group.state = JOINING
         seconds = FIRST_DELAY if first else group.rebalance_timeout
         group.timer = asyncio.get_running_loop().call_later(seconds, self._complete, group)
@@ -309,7 +319,7 @@ class Groups:
             group.timer.cancel()
         group.gathers = False
         for id in [id for id, m in group.members.items() if not _waits(m.joined) and m.instance is None]:
-            self._stop_expiry(group.members.pop(id))
+            del group.members[id]
         joined = [id for id, member in group.members.items() if _waits(member.joined)]
         if group.members and not joined:
             group.timer = asyncio.get_running_loop().call_later(group.rebalance_timeout, self._complete, group)
@@ -342,14 +352,15 @@ class Groups:
         if group.state == JOINING:
             raise Refusal("REBALANCE_IN_PROGRESS")
         if group.state == STABLE:
+            self._heard(group, member)
             return member.assignment
-        self._heard(group, member)
         member.synced = waiting = asyncio.get_running_loop().create_future()
         if member_id == group.leader:
             for other in group.members.values():
                 other.assignment = assignments.get(other.id, b"")
                 if other.synced is not None and not other.synced.done():
                     other.synced.set_result(other.assignment)
+                    self._heard(group, other)
             group.state = STABLE
         return await asyncio.shield(waiting)
 
@@ -368,13 +379,17 @@ class Groups:
 
     def _heard(self, group: Group, member: Member) -> None:
         """Restart the session timeout."""
-        self._stop_expiry(member)
-        loop = asyncio.get_running_loop()
-        member.expiry = loop.call_later(member.session, self._remove, group, member)
-
-    def _stop_expiry(self, member: Member) -> None:
         if member.expiry is not None:
             member.expiry.cancel()
+        member.expiry = asyncio.get_running_loop().call_later(member.session, self._expire, group, member)
+
+    def _expire(self, group: Group, member: Member) -> None:
+        """Remove a member, unless it waits for an answer: with that its next session timeout begins.
+
+        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, shouldKeepMemberAlive, propagateAssignment
+        """
+        if not _waits(member.joined) and not _waits(member.synced):
+            self._remove(group, member)
 
     def leave(self, name: str, member_id: str, instance: str | None = None) -> None:
         """The member goes; the others are to join again. A static member may be named by its instance alone.
@@ -400,7 +415,6 @@ class Groups:
     def _remove(self, group: Group, member: Member) -> None:
         if group.members.get(member.id) is not member:
             return
-        self._stop_expiry(member)
         del group.members[member.id]
         for waiting in (member.joined, member.synced):
             _refuse(waiting, "UNKNOWN_MEMBER_ID")
@@ -472,10 +486,7 @@ class Groups:
         """
         for tp in partitions:
             for group in self.groups.values():
-                group.offsets.pop(tp, None)
-                group.committed.pop(tp, None)
-                for pending in group.in_transactions.values():
-                    pending.pop(tp, None)
+                group.forget_offset(tp)
 
     # What administrators ask
 
@@ -507,10 +518,7 @@ class Groups:
             kept = read is None or tp.topic in read
             errors[tp] = "GROUP_SUBSCRIBED_TO_TOPIC" if kept else None
             if not kept:
-                group.offsets.pop(tp, None)
-                group.committed.pop(tp, None)
-                for pending in group.in_transactions.values():
-                    pending.pop(tp, None)
+                group.forget_offset(tp)
         if group.state == EMPTY and not group.offsets:  # as of any group that is cleaned up
             self.delete(name)
         return errors

@@ -41,7 +41,7 @@ async def api_versions(service: Service, version: int, request: Message) -> Mess
 async def metadata(service: Service, version: int, request: Message) -> Message:
     """The brokers that are alive, and who leads the partitions of some topics or of all."""
     broker = service.broker
-    known, asked = topics_of(service), request["topics"]
+    known, asked, racks = topics_of(service), request["topics"], _racks(service)
     every = asked is None or (version == 0 and not asked)
     names = sorted(known) if every else dict.fromkeys(topic["name"] for topic in asked or ())
     found = []
@@ -57,7 +57,7 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
             error = await _auto_create(service, name) if creates else "UNKNOWN_TOPIC_OR_PARTITION"
             found.append({"name": name, "error_code": number_of(error)})
     return {
-        "brokers": [endpoint(service, id) | {"node_id": id, "rack": _rack(service, id)} for id in broker.live_brokers],
+        "brokers": [endpoint(service, id) | {"node_id": id, "rack": racks.get(id)} for id in broker.live_brokers],
         "cluster_id": broker.world.cluster_id,
         "controller_id": _controller(service),
         "topics": [{"topic_authorized_operations": UNKNOWN_OPERATIONS} | topic for topic in found],
@@ -89,9 +89,8 @@ def endpoint(service: Service, id: int) -> Message:
     return {"host": host, "port": service.shared.ports.get(id, port)}
 
 
-def _rack(service: Service, id: int) -> str | None:
-    broker = service.shared.world.brokers.get(id)
-    return None if broker is None else broker.rack
+def _racks(service: Service) -> dict[int, str | None]:
+    return {id: broker.rack for id, broker in service.shared.world.brokers.items()}
 
 
 def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...]) -> Message:
@@ -111,15 +110,10 @@ def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...]) 
 async def _auto_create(service: Service, topic: str) -> str:
     """Create a topic that a client asked for, as `auto.create.topics.enable` has it by default; the error to answer."""
     config = service.shared.world.config
-    try:
-        await _create(service, topic, config["num.partitions"], config["default.replication.factor"], None, None)
-    except ApiException as refused:
-        return "LEADER_NOT_AVAILABLE" if refused.code == "TOPIC_ALREADY_EXISTS" else refused.code
-    except BadInput:
-        return "INVALID_TOPIC_EXCEPTION"
-    except KafkaCtlError:
-        return "UNKNOWN_SERVER_ERROR"
-    return "LEADER_NOT_AVAILABLE"
+    numbers = config["num.partitions"], config["default.replication.factor"]
+    create = functools.partial(_create, service, topic, *numbers, None, None)
+    error, _ = await _attempt(create, "INVALID_TOPIC_EXCEPTION")
+    return "LEADER_NOT_AVAILABLE" if error in (None, "TOPIC_ALREADY_EXISTS") else error
 
 
 async def describe_acls(service: Service, version: int, request: Message) -> Message:
@@ -144,10 +138,12 @@ GONE: Outcome = ("UNKNOWN_TOPIC_OR_PARTITION", None)
 NOT_CONTROLLER: Outcome = ("NOT_CONTROLLER", "This is not the correct controller for this cluster.")
 
 
-async def _attempt(service: Service, work: Callable[[], Awaitable[None]], otherwise: str) -> Outcome:
-    """Do something about one topic as the controller; what an administrator refuses is Kafka's error."""
-    if not service.broker.acts:
-        return NOT_CONTROLLER
+async def _as_controller(service: Service, work: Callable[[], Awaitable[None]], otherwise: str) -> Outcome:
+    return await _attempt(work, otherwise) if service.broker.acts else NOT_CONTROLLER
+
+
+async def _attempt(work: Callable[[], Awaitable[None]], otherwise: str) -> Outcome:
+    """Do something about one topic; what an administrator refuses is Kafka's error."""
     try:
         await work()
     except ApiException as refused:
@@ -162,21 +158,10 @@ async def _attempt(service: Service, work: Callable[[], Awaitable[None]], otherw
     return DONE
 
 
-def _racks(service: Service) -> dict[int, str | None]:
-    return {id: broker.rack for id, broker in service.shared.world.brokers.items()}
-
-
-def _led(service: Service, topic: str, partitions: int) -> bool:
-    """True if this number of partitions of a topic have leaders in this broker's memory."""
-    cache = service.broker
-    known = topics_of(service).get(topic, [])
-    return len(known) >= partitions and all(cache.metadata[tp].leader in cache.live_brokers for tp in known)
-
-
 async def create_topics(service: Service, version: int, request: Message) -> Message:
     """Create topics, or with `validate_only` say whether they could be created; the answer waits for their leaders."""
     seconds, config, only = request["timeout"] / 1000, service.broker.config, request.get("validate_only", False)
-    answers, twice = [], _twice(request["topics"])
+    answers, twice = dict[str, tuple[Outcome, int]](), _twice(request["topics"])
     for topic in request["topics"]:
         name = topic["name"]
         assignment = {one["partition_index"]: tuple(one["broker_ids"]) for one in topic["assignments"]} or None
@@ -189,10 +174,12 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
             settings = {one["name"]: one["value"] for one in topic["configs"]}
             numbers, copies_each = (None, None) if assignment else (wanted, copies)
             create = functools.partial(_create, service, name, numbers, copies_each, assignment, settings, only)
-            outcome = await _attempt(service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST")
-        answers.append((name, outcome, len(assignment or ()) or wanted))
+            outcome = await _as_controller(
+                service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST"
+            )
+        answers[name] = outcome, len(assignment or ()) or wanted
     results = []
-    for name, outcome, partitions in {answer[0]: answer for answer in answers}.values():
+    for name, (outcome, partitions) in answers.items():
         if outcome == DONE and not only:
             outcome = await _awaited(service, name, partitions, seconds)
         results.append(_answer(name, outcome) | {"num_partitions": -1, "replication_factor": -1, "configs": None})
@@ -217,8 +204,13 @@ async def _create(
 
 async def _awaited(service: Service, topic: str, partitions: int, seconds: float) -> Outcome:
     """Wait until so many partitions have leaders; who does not want to wait is answered with a timeout, too."""
-    shown = functools.partial(_led, service, topic, partitions)
-    in_time = seconds > 0 and await service.broker.metadata_shows(shown, seconds)
+    cache = service.broker
+
+    def have_leaders() -> bool:
+        known = topics_of(service).get(topic, [])
+        return len(known) >= partitions and all(cache.metadata[tp].leader in cache.live_brokers for tp in known)
+
+    in_time = seconds > 0 and await cache.metadata_shows(have_leaders, seconds)
     return DONE if in_time else ("REQUEST_TIMED_OUT", None)
 
 
@@ -250,27 +242,22 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
             service.shared.admin.record_request("delete_topic", topic=name)
             await service.shared.admin.delete_topic(name)
 
-        if service.broker.acts and not _any(service, [name]):
+        if service.broker.acts and name not in topics_of(service):
             outcome = GONE
         elif service.broker.config["delete.topic.enable"]:
-            outcome = await _attempt(service, delete, "INVALID_TOPIC_EXCEPTION")
+            outcome = await _as_controller(service, delete, "INVALID_TOPIC_EXCEPTION")
         else:
             outcome = ("TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"), None
         results.append((name, outcome))
     gone, seconds = [name for name, outcome in results if outcome == DONE], request["timeout"] / 1000
-    await service.broker.metadata_shows(lambda: not _any(service, gone), seconds)
-    late = {name for name in gone if _any(service, [name])}
+    await service.broker.metadata_shows(lambda: not topics_of(service).keys() & gone, seconds)
+    late = topics_of(service).keys() & gone
     for name in gone:
         if name not in late:
-            for tp in list(service.shared.contents.partitions(name)):
-                service.shared.contents.forget(tp)
+            service.shared.contents.forget(name)
     timed_out = gone if seconds <= 0 else late
     answers = [(name, ("REQUEST_TIMED_OUT", None) if name in timed_out else outcome) for name, outcome in results]
     return {"responses": [_answer(name, outcome) for name, outcome in answers]}
-
-
-def _any(service: Service, topics: Iterable[str]) -> bool:
-    return bool(set(topics) & topics_of(service).keys())
 
 
 async def create_partitions(service: Service, version: int, request: Message) -> Message:
@@ -287,7 +274,7 @@ async def create_partitions(service: Service, version: int, request: Message) ->
                 service.shared.admin.record_request("add_partitions", topic=name, total=count)
             await service.shared.admin.add_partitions(name, count, _racks(service), new, only)
 
-        outcome = REPEATED if name in twice else await _attempt(service, grow, "INVALID_PARTITIONS")
+        outcome = REPEATED if name in twice else await _as_controller(service, grow, "INVALID_PARTITIONS")
         if outcome == DONE and not only:
             outcome = await _awaited(service, name, count, request["timeout"] / 1000)
         results[name] = _answer(name, outcome)

@@ -19,28 +19,28 @@ COPIED = 4
 """The version of Metadata that the cluster is asked in: 0.11 and later have it, and its fields serve every version."""
 
 
-class MetadataServer:
+class MetadataServer(socketserver.ThreadingTCPServer):
     """Serves copies of the metadata of the cluster at `bootstrap_servers`, on a free port, in threads of its own.
 
     `address` is for clients; `asked` has the name of every request, in order. `close` stops it; so does leaving `with`.
     With `advertised`, a host, the copies name it as the host of every broker, as a wrong `advertised.listeners` does.
     """
 
+    allow_reuse_address = daemon_threads = True
+
     def __init__(self, bootstrap_servers: str, advertised: str | None = None) -> None:
+        everything = {"topics": None, "allow_auto_topic_creation": False}
         self.copies = {
             "ApiVersions": ask(bootstrap_servers, "ApiVersions", 0, {}),
-            "Metadata": ask(
-                bootstrap_servers, "Metadata", COPIED, {"topics": None, "allow_auto_topic_creation": False}
-            ),
+            "Metadata": ask(bootstrap_servers, "Metadata", COPIED, everything),
         }
         for broker in self.copies["Metadata"]["brokers"]:
             broker["host"] = advertised or broker["host"]
         self.asked: list[str] = []
-        self._server = _Server((HOST, 0))
-        self._server.owner = self
-        self.address = f"{HOST}:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
+        self.open: set[socket.socket] = set()
+        super().__init__((HOST, 0), _Connection)
+        self.address = f"{HOST}:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def reply(self, frame: bytes) -> bytes | None:
         """The response to a request; None for one that is not served: the connection is closed."""
@@ -64,34 +64,22 @@ class MetadataServer:
 
     def close(self) -> None:
         """Stop listening, and close every connection."""
-        self._server.shutdown()
-        self._server.server_close()
-        for connection in list(self._server.open):
+        self.shutdown()
+        self.server_close()
+        for connection in list(self.open):
             connection.close()
-
-    def __enter__(self) -> MetadataServer:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = daemon_threads = True
-    owner: MetadataServer
-
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.open: set[socket.socket] = set()
-        super().__init__(address, _Connection)
-
-
 class _Connection(socketserver.StreamRequestHandler):
-    server: _Server
+    server: MetadataServer
 
     def handle(self) -> None:
         self.server.open.add(self.connection)
         try:
-            while (reply := self.server.owner.reply(read_frame(self.rfile))) is not None:
+            while (reply := self.server.reply(read_frame(self.rfile))) is not None:
                 self.wfile.write(reply)
         except (OSError, EOFError, ValueError):
             pass  # the client has gone, or we go

@@ -33,12 +33,6 @@ class Field(NamedTuple):
     tag: int | None
     default: object
 
-    @property
-    def type(self) -> str:
-        """The type as the protocol's documentation writes it."""
-        kind = self.kind if isinstance(self.kind, str) else "struct"
-        return f"[{kind}]" if self.is_array else kind
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Schema:

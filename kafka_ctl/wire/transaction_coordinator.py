@@ -112,11 +112,6 @@ class Transaction:
     started: float = -1.0
     updated: float = 0.0
 
-    def move(self, state: TransactionState, now: float) -> None:
-        """Go to a state; InvalidTransition where the table has no such move."""
-        TRANSACTION.find(f"transaction {self.id}", self.state, state)
-        self.state, self.updated = state, now
-
 
 class TransactionLog:
     """The transactions of a lab, as its coordinators write them down: Kafka's `__transaction_state`."""
@@ -205,8 +200,13 @@ class TransactionCoordinator:
         self._initialize(transaction, timeout)
         return transaction.producer, transaction.epoch
 
+    def move(self, transaction: Transaction, state: TransactionState) -> None:
+        """Let it go to a state; InvalidTransition where the table has no such move."""
+        TRANSACTION.find(f"transaction {transaction.id}", transaction.state, state)
+        transaction.state, transaction.updated = state, self.broker.clock.now()
+
     def _initialize(self, transaction: Transaction, timeout: float) -> None:
-        transaction.move(EMPTY, self._now())
+        self.move(transaction, EMPTY)
         transaction.timeout, transaction.started = timeout, -1.0
         if transaction.epoch >= LAST_EPOCH:
             transaction.producer, transaction.epoch = self.log.next_producer(), -1
@@ -220,8 +220,8 @@ class TransactionCoordinator:
 
     def _add(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> None:
         if transaction.state != ONGOING:
-            transaction.started = self._now()
-        transaction.move(ONGOING, self._now())
+            transaction.started = self.broker.clock.now()
+        self.move(transaction, ONGOING)
         transaction.partitions.update(partitions)
 
     def end(self, id: str, producer: int, epoch: int, commits: bool) -> None:
@@ -252,19 +252,19 @@ class TransactionCoordinator:
 
     def _fence(self, transaction: Transaction) -> None:
         """Abort with the next epoch, which no producer gets: the old one cannot write any more."""
-        transaction.move(PREPARE_EPOCH_FENCE, self._now())
+        self.move(transaction, PREPARE_EPOCH_FENCE)
         transaction.epoch += 1
         self._end(transaction, commits=False)
 
     def _end(self, transaction: Transaction, commits: bool) -> None:
-        transaction.move(PREPARE_COMMIT if commits else PREPARE_ABORT, self._now())
+        self.move(transaction, PREPARE_COMMIT if commits else PREPARE_ABORT)
         self.broker.spawn(self._written(transaction))
 
     def _complete(self, transaction: Transaction) -> None:
-        transaction.move(COMPLETED[transaction.state], self._now())
+        self.move(transaction, COMPLETED[transaction.state])
 
     def _expire(self, transaction: Transaction) -> None:
-        transaction.move(DEAD, self._now())
+        self.move(transaction, DEAD)
         del self.log.ids[transaction.id]
 
     async def _written(self, transaction: Transaction) -> None:
@@ -302,36 +302,27 @@ class TransactionCoordinator:
             return True
         if self.log.coordinator_epoch != epoch:
             return False
-        errors = [response.errors.get(tp) for tp in partitions]
-        transaction.partitions.difference_update(
-            tp for tp, error in zip(partitions, errors, strict=True) if error is None
-        )
-        return all(error is None or error in RETRIABLE for error in errors)
+        errors = {tp: response.errors.get(tp) for tp in partitions}
+        transaction.partitions.difference_update(tp for tp, error in errors.items() if error is None)
+        return {*errors.values()} <= {None, *RETRIABLE}
 
     # Time
-
-    def _now(self) -> float:
-        return self.broker.clock.now()
 
     def _watch_times(self) -> None:
         if self._watch is None or self._watch.done():
             self._watch = self.broker.spawn(self._checked())
 
     async def _checked(self) -> None:
-        """Abort transactions that take too long, and forget ids that are not used, every `CHECK_INTERVAL`."""
+        """Abort transactions that take too long, and forget ids that are not used, every `CHECK_INTERVAL`.
+
+        Kafka 2.0.1: coordinator/transaction/TransactionStateManager.scala, timedOutTransactions,
+        enableTransactionalIdExpiration
+        """
         while self.is_current:
-            for transaction in self._timed_out():
-                self._fence(transaction)
-            for transaction in self._expired():
-                self._expire(transaction)
+            now = self.broker.clock.now()
+            for one in list(self.log.ids.values()):
+                if one.state == ONGOING and one.started + one.timeout < now:
+                    self._fence(one)
+                elif one.state in (EMPTY, *COMPLETED.values()) and one.updated + EXPIRY <= now:
+                    self._expire(one)
             await self.broker.clock.sleep(CHECK_INTERVAL, background=True)
-
-    def _timed_out(self) -> list[Transaction]:
-        """Kafka 2.0.1: coordinator/transaction/TransactionStateManager.scala, timedOutTransactions"""
-        going_on = [one for one in self.log.ids.values() if one.state == ONGOING]
-        return [one for one in going_on if one.started + one.timeout < self._now()]
-
-    def _expired(self) -> list[Transaction]:
-        """Kafka 2.0.1: coordinator/transaction/TransactionStateManager.scala, enableTransactionalIdExpiration"""
-        idle = (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT)
-        return [one for one in self.log.ids.values() if one.state in idle and one.updated + EXPIRY <= self._now()]

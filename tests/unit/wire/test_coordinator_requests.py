@@ -99,6 +99,15 @@ def test_the_first_member_brings_its_protocols(
         assert name_of(answer["error_code"]) == ("MEMBER_ID_REQUIRED" if given else error)
 
 
+def test_a_member_that_may_not_join_gets_its_own_id_back(lab: Lab, broker: Asking) -> None:
+    """Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, joinError"""
+    for version in versions(lab, "JoinGroup"):
+        for id, seconds, error in (("nobody", 30, "UNKNOWN_MEMBER_ID"), ("m", 0, "INVALID_SESSION_TIMEOUT")):
+            fields = {"session_timeout": 1000 * seconds, "protocol_type": "consumer", "protocols": RANGE}
+            answer = broker.ask("JoinGroup", version, group_id="echo", member_id=id, **fields)
+            assert (name_of(answer["error_code"]), answer["member_id"]) == (error, id)
+
+
 def test_a_static_member_replaces_the_one_before(lab: Lab, broker: Asking) -> None:
     """The older one is fenced by every request that has an instance (KIP-345)."""
     fields = {"session_timeout": 30_000, "protocol_type": "consumer", "protocols": RANGE, "group_instance_id": "i"}

@@ -140,7 +140,7 @@ def test_the_moves_are_kafkas() -> None:
 def test_a_transaction_makes_no_other_move(cluster: Cluster) -> None:
     cluster.begin()
     with pytest.raises(InvalidTransition, match="transaction t"):
-        cluster.log.ids["t"].move(COMPLETE_COMMIT, 0.0)
+        cluster.first.move(cluster.log.ids["t"], COMPLETE_COMMIT)
     assert cluster.state == EMPTY
 
 
