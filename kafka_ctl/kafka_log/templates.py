@@ -416,6 +416,7 @@ class LogTemplates:
         self.components: dict[str, Component] = {}
         self.values: dict[str, str] = {}
         self.templates: dict[str, list[Template]] = {}
+        """The lines that this generation writes, by what has happened."""
         rows: dict[str, list[tuple[str, str, str]]] = {}
         self._load(generation, rows)
         for name, lines in rows.items():
@@ -445,10 +446,6 @@ class LogTemplates:
                     level, component, text = rest.split(None, 2)
                     here.setdefault(name, []).append((level, component, text))
         rows |= here
-
-    def lines(self, name: str) -> list[Template]:
-        """The lines that this generation writes when `name` happens."""
-        return self.templates.get(name, [])
 
     @functools.cached_property
     def texts(self) -> dict[str, Text]:
