@@ -15,7 +15,7 @@ import pytest
 from kazoo.client import KazooClient
 from labs import until_quiet
 from waiting import eventually
-from zookeepers import started
+from zookeepers import kazoo_at, started
 
 from kafka_ctl import Lab
 from kafka_ctl.generation import GENERATIONS
@@ -28,11 +28,8 @@ server = pytest.fixture(scope="module")(started)
 
 @pytest.fixture
 def outsider(server: EmbeddedServer) -> Iterator[KazooClient]:
-    client = KazooClient(server.address)
-    client.start(10)
-    yield client
-    client.stop()
-    client.close()
+    with kazoo_at(server.address) as client:
+        yield client
 
 
 # In memory
