@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from labs import process_of, until_quiet
-from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
+from wire_clients import Asking, closed_connections, eventually, fetch_of, listening, read_to_end
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.leader import FollowerFetch
@@ -12,7 +12,6 @@ from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, read_recor
 from kafka_ctl.wire.schema import name_of
 
 kafka = pytest.importorskip("kafka", reason="needs kafka-python")
-confluent = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
 ORDERS = TopicPartition("orders", 0)
 VERSIONS = {"0.10": 3, "2.0": 8, "2.4": 11}
 
@@ -260,25 +259,8 @@ def test_real_consumers_read_what_was_committed() -> None:
             ended(broker, 7, commits=False)
             ended(broker, 8, commits=True)
             written(broker, 9, "undecided")
-        options = {"bootstrap.servers": lab.bootstrap_servers, "auto.offset.reset": "earliest"}
-        for level, expected in (
-            ("read_committed", [b"kept"]),
-            ("read_uncommitted", [b"given up", b"kept", b"undecided"]),
-        ):
-            consumer = confluent.Consumer({**options, "group.id": level, "isolation.level": level})
-            consumer.subscribe(["orders"])
-            found: list[bytes | None] = []
-
-            def enough(consumer: Any = consumer, found: Any = found, number: int = len(expected)) -> bool:
-                message = consumer.poll(0.2)
-                if message is not None and message.error() is None:
-                    found.append(message.value())
-                return len(found) >= number
-
-            eventually(enough, f"{expected} with {level}")
-            assert consumer.poll(0.3) is None
-            assert found == expected
-            consumer.close()
+        assert read_to_end(lab, "orders") == ["kept"]
+        assert read_to_end(lab, "orders", "read_uncommitted") == ["given up", "kept", "undecided"]
         plain = kafka.KafkaConsumer(
             "orders",
             bootstrap_servers=lab.bootstrap_servers.split(","),
