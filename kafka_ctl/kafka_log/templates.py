@@ -207,7 +207,6 @@ ANYTHING = r".*?"
 
 NUMBER = Shape(plain, r"(-?\d+)", int)
 WORD = Shape(plain, r"([\w.-]+)", str)
-HOST = Shape(plain, r"([^,\s]+?)", str)
 TEXT = Shape(plain, r"(.*?)", str)
 SEQUENCE = Shape(plain, IDS, numbers)
 BROKERS = Shape(plain, IDS, lambda text: tuple(sorted(numbers(text))))
@@ -224,13 +223,9 @@ BY_NAME: dict[str, Shape] = {
     "trigger": Shape(plain, r"((?!AdminClientTriggered)\w+)", str),  # that one is election_starting
     **dict.fromkeys(("source", "target"), Shape(plain, r"(\w*(?:Partition|Replica)\w*)", str)),
     "api": Shape(lambda api: APIS.get(api, api), r"(\w+)", lambda text: REQUESTS.get(text, text)),
-    "candidates": Shape(plain, ANYTHING, None),
-    "children": Shape(plain, ANYTHING, None),
-    "data": Shape(plain, ANYTHING, None),
-    "delete": Shape(plain, r"(true|false)", "true".__eq__),
-    "host": HOST,
-    "leader_host": HOST,
-    "is_new": Shape(plain, r"(true|false)", "true".__eq__),
+    **dict.fromkeys(("candidates", "children", "data"), Shape(plain, ANYTHING, None)),
+    **dict.fromkeys(("delete", "is_new"), Shape(plain, r"(true|false)", "true".__eq__)),
+    **dict.fromkeys(("host", "leader_host"), Shape(plain, r"([^,\s]+?)", str)),
     "partition": Shape(plain, TP, partition),
     "partitions": PARTITIONS,
     "rack": Shape(plain, r"[^)]*", None),
