@@ -25,6 +25,13 @@ from kafka_ctl.zookeeper.real.store import RemoteStore
 from kafka_ctl.zookeeper.store import Session, Store, WatchedEvent
 from tools.recorder.release import Release
 
+SHORT = {
+    "zookeeper.session.timeout.ms": 1500,
+    "replica.lag.time.max.ms": 2500,
+    "auto.leader.rebalance.enable": False,
+}
+"""Settings where real time is short. What a controller does by the clock alone is not wanted."""
+
 
 class Client:
     """A session and all it was told."""

@@ -15,14 +15,13 @@ import pytest
 from kazoo.client import KazooClient
 from labs import until_quiet
 from waiting import eventually
-from zookeepers import kazoo_at, started
+from zookeepers import SHORT, kazoo_at, started
 
 from kafka_ctl import Lab
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word
 
-SHORT = {"zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500}
 server = pytest.fixture(scope="module")(started)
 
 

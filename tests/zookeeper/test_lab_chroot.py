@@ -19,7 +19,7 @@ from labs import play, until_quiet
 from prose import Prose, source
 from tables import tabled
 from waiting import eventually
-from zookeepers import kazoo_at, started
+from zookeepers import SHORT, kazoo_at, started
 
 from kafka_ctl import BadInput, Lab
 from kafka_ctl.cli.commands import app
@@ -30,12 +30,7 @@ from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.real.chroot import LOCK
 from kafka_ctl.zookeeper.real.server import CONFIG, EmbeddedServer
 
-SHORT = {
-    "zookeeper.session.timeout.ms": 1500,
-    "replica.lag.time.max.ms": 2500,
-    "auto.leader.rebalance.enable": False,
-    "delete.topic.enable": True,
-}
+SETTINGS = SHORT | {"delete.topic.enable": True}
 ID = "vQ0wAwXZSoWnW5yPVOWp2A"
 server = pytest.fixture(scope="module")(started)
 
@@ -97,7 +92,7 @@ def real_kafka(client: KazooClient, root: str, generation: str, empty: bool = Fa
 
 
 def open_lab(server: EmbeddedServer, chroot: str, **options: Any) -> Lab:
-    options["config"] = SHORT | options.get("config", {})
+    options["config"] = SETTINGS | options.get("config", {})
     return Lab(**{"brokers": 1, "zookeeper": server.address + chroot, **options})
 
 
@@ -289,7 +284,9 @@ def test_joining_on_the_command_line(server: EmbeddedServer, outsider: KazooClie
     real_kafka(outsider, "/kafka", "2.0", empty=True)
     before = set(everything(outsider, "/kafka"))
     story = tmp_path / "story.txt"
-    story.write_text(f"lab brokers=1 generation=2.0 seed=7 config='{json.dumps(SHORT)}'\ncreate_topic orders\nsettle\n")
+    story.write_text(
+        f"lab brokers=1 generation=2.0 seed=7 config='{json.dumps(SETTINGS)}'\ncreate_topic orders\nsettle\n"
+    )
     run = ["run", str(story), "--zookeeper", f"{server.address}/kafka"]
     refused = CliRunner().invoke(app, run)
     assert isinstance(refused.exception, BadInput) and "--join" in str(refused.exception)
@@ -378,7 +375,7 @@ class Child:
     """Another process that opens labs."""
 
     def __init__(self) -> None:
-        code = [sys.executable, "-c", CHILD, json.dumps(SHORT)]
+        code = [sys.executable, "-c", CHILD, json.dumps(SETTINGS)]
         self.process = subprocess.Popen(code, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._read() == "ready"
 

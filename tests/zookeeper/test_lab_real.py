@@ -14,7 +14,7 @@ import pytest
 from labs import until_quiet
 from prose import Prose
 from waiting import eventually
-from zookeepers import kazoo_at, needed, started
+from zookeepers import SHORT, kazoo_at, needed, started
 
 from kafka_ctl import BadInput, ConditionNotMet, Lab, TopicPartition, Unavailable, UnknownName
 from kafka_ctl.generation import GENERATIONS
@@ -22,13 +22,6 @@ from kafka_ctl.lab.view import ControllerView, PartitionView
 from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.znodes import ControllerZNode
-
-SHORT = {
-    "zookeeper.session.timeout.ms": 1500,
-    "replica.lag.time.max.ms": 2500,
-    "auto.leader.rebalance.enable": False,
-}
-"""Real time is short. What the controller does by the clock alone is not wanted here."""
 
 OpenLab = Callable[..., Lab]
 server = pytest.fixture(scope="module")(started)
