@@ -507,25 +507,9 @@ def _switches(area: str, part: type[Area]) -> Iterator[Difference]:
             yield found._replace(area=area, bug=name) if found.fixed else found._replace(area=area, name=name)
 
 
-AREAS: dict[str, type[Area]] = {
-    "threads": Threads,
-    "zookeeper": Zookeeper,
-    "membership": Membership,
-    "failover": Failover,
-    "election": Election,
-    "isr": Isr,
-    "requests": Requests,
-    "records": Records,
-    "reassignment": Reassignment,
-    "deletion": Deletion,
-    "shutdown": Shutdown,
-    "log_dirs": LogDirs,
-    "tool": Tool,
-    "gauges": Gauges,
-    "log": Log,
-    "bugs": Bugs,
-}
-"""The parts of a generation."""
+_KINDS = {part.__name__: part for part in Area.__subclasses__()}
+AREAS = {name: _KINDS[kind] for name, kind in Generation.__annotations__.items() if kind in _KINDS}
+"""The parts of a generation, by the fields of `Generation`."""
 FIELDS = tuple(switch for area, part in AREAS.items() for switch in _switches(area, part))
 """Every switch."""
 BY_NAME = {switch.name: switch for switch in FIELDS}

@@ -57,6 +57,39 @@ def kcat(lab: Lab, *arguments: str, given: str | None = None) -> str:
     return done.stdout
 
 
+def read_to_end(lab: Lab, topic: str, level: str = "read_committed", partitions: int = 1) -> list[str]:
+    """The records that librdkafka reads from a topic's beginning to the end that it sees."""
+    confluent = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
+    consumer = confluent.Consumer(
+        {
+            "bootstrap.servers": lab.bootstrap_servers,
+            "group.id": "none",
+            "isolation.level": level,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 200,
+        }
+    )
+    consumer.assign([confluent.TopicPartition(topic, number, 0) for number in range(partitions)])
+    found: list[str] = []
+    ended: set[int] = set()
+
+    def is_read() -> bool:
+        for message in consumer.consume(500, 0.2):
+            if message.error() is None:
+                found.append(message.value().decode())
+            elif message.error().code() == confluent.KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+        return len(ended) == partitions
+
+    try:
+        eventually(is_read, f"the end of {topic}")
+    finally:
+        consumer.close()
+    return found
+
+
 def closed_connections(lab: Lab) -> list[tuple[str | None, str | None]]:
     """Why brokers closed connections: Kafka's error, and what it was about."""
     return [(record.error, record.detail) for record in lab.trace.slice(action="closed-connection")]

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import shutil
+import subprocess
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.simulation.clock import Clock, RealClock, VirtualClock
@@ -19,6 +23,14 @@ from kafka_ctl.zookeeper.memory.server import MemoryStore
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.real.store import RemoteStore
 from kafka_ctl.zookeeper.store import Session, Store, WatchedEvent
+from tools.recorder.release import Release
+
+SHORT = {
+    "zookeeper.session.timeout.ms": 1500,
+    "replica.lag.time.max.ms": 2500,
+    "auto.leader.rebalance.enable": False,
+}
+"""Settings where real time is short. What a controller does by the clock alone is not wanted."""
 
 
 class Client:
@@ -114,11 +126,36 @@ def started() -> Iterator[EmbeddedServer]:
         yield server
 
 
-def story(test: Callable[[Any], Coroutine[Any, Any, None]]) -> Callable[[World], None]:
-    """Make a test of a coroutine that takes a world."""
+@contextmanager
+def kazoo_at(address: str) -> Iterator[KazooClient]:
+    """Somebody else's client, which knows nothing of us."""
+    client = KazooClient(address)
+    client.start(10)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
+beside_kafka = pytest.mark.skipif(bool(NEEDS), reason=f"real Kafka needs {' and '.join(NEEDS)}")
+
+
+def fetched(release: Release) -> Release:
+    """A release of Kafka; the test is skipped where Maven cannot fetch it."""
+    try:
+        release.resolve()
+    except (subprocess.CalledProcessError, SystemExit) as error:
+        pytest.skip(f"Kafka {release.kafka} cannot be fetched: {error}")
+    return release
+
+
+def story(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Make a test of a coroutine that takes a world, and the values of a case."""
 
     @functools.wraps(test)
-    def run(world: World) -> None:
-        world.run(test(world))
+    def run(world: World, **case: Any) -> None:
+        world.run(test(world, **case))
 
     return run

@@ -207,7 +207,6 @@ ANYTHING = r".*?"
 
 NUMBER = Shape(plain, r"(-?\d+)", int)
 WORD = Shape(plain, r"([\w.-]+)", str)
-HOST = Shape(plain, r"([^,\s]+?)", str)
 TEXT = Shape(plain, r"(.*?)", str)
 SEQUENCE = Shape(plain, IDS, numbers)
 BROKERS = Shape(plain, IDS, lambda text: tuple(sorted(numbers(text))))
@@ -224,13 +223,9 @@ BY_NAME: dict[str, Shape] = {
     "trigger": Shape(plain, r"((?!AdminClientTriggered)\w+)", str),  # that one is election_starting
     **dict.fromkeys(("source", "target"), Shape(plain, r"(\w*(?:Partition|Replica)\w*)", str)),
     "api": Shape(lambda api: APIS.get(api, api), r"(\w+)", lambda text: REQUESTS.get(text, text)),
-    "candidates": Shape(plain, ANYTHING, None),
-    "children": Shape(plain, ANYTHING, None),
-    "data": Shape(plain, ANYTHING, None),
-    "delete": Shape(plain, r"(true|false)", "true".__eq__),
-    "host": HOST,
-    "leader_host": HOST,
-    "is_new": Shape(plain, r"(true|false)", "true".__eq__),
+    **dict.fromkeys(("candidates", "children", "data"), Shape(plain, ANYTHING, None)),
+    **dict.fromkeys(("delete", "is_new"), Shape(plain, r"(true|false)", "true".__eq__)),
+    **dict.fromkeys(("host", "leader_host"), Shape(plain, r"([^,\s]+?)", str)),
     "partition": Shape(plain, TP, partition),
     "partitions": PARTITIONS,
     "rack": Shape(plain, r"[^)]*", None),
@@ -416,6 +411,7 @@ class LogTemplates:
         self.components: dict[str, Component] = {}
         self.values: dict[str, str] = {}
         self.templates: dict[str, list[Template]] = {}
+        """The lines that this generation writes, by what has happened."""
         rows: dict[str, list[tuple[str, str, str]]] = {}
         self._load(generation, rows)
         for name, lines in rows.items():
@@ -445,10 +441,6 @@ class LogTemplates:
                     level, component, text = rest.split(None, 2)
                     here.setdefault(name, []).append((level, component, text))
         rows |= here
-
-    def lines(self, name: str) -> list[Template]:
-        """The lines that this generation writes when `name` happens."""
-        return self.templates.get(name, [])
 
     @functools.cached_property
     def texts(self) -> dict[str, Text]:

@@ -19,7 +19,7 @@ from kafka_ctl.kafka_log.broker_lines import BrokerLines, Sent, listed_ids, stat
 from kafka_ctl.kafka_log.controller_lines import ControllerLines
 from kafka_ctl.kafka_log.controller_state import id_of
 from kafka_ctl.kafka_log.listener_lines import ListenerLines
-from kafka_ctl.kafka_log.templates import LogTemplates, Template, Text, templates_of
+from kafka_ctl.kafka_log.templates import Template, Text, templates_of
 from kafka_ctl.partition import NEW, ONLINE, PARTITION
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import OFFLINE, REPLICA
@@ -50,7 +50,8 @@ def kafka_log(
     Without `broker`, the lines of all processes stand together, as if a cluster had one file; with it, only
     those of that broker's process. Raises UnknownName for other names and generations.
     """
-    return "".join(f"{line}\n" for _, line in KafkaLines(name, generation, broker).add(records))
+    logs = KafkaLogs([name], generation, broker).add(records)
+    return "".join(f"{line}\n" for _, line in logs[name])
 
 
 class WrittenLine:
@@ -60,12 +61,12 @@ class WrittenLine:
     that the line is about.
     """
 
-    __slots__ = ("file", "more", "record", "state", "text")
+    __slots__ = ("more", "record", "state", "text")
 
     def __init__(
-        self, file: str, text: Template | Text, record: Record, more: dict[str, object], state: Record | None = None
+        self, text: Template | Text, record: Record, more: dict[str, object], state: Record | None = None
     ) -> None:
-        self.file, self.text, self.record, self.more, self.state = file, text, record, more, state
+        self.text, self.record, self.more, self.state = text, record, more, state
 
     @property
     def fields(self) -> dict[str, object]:
@@ -86,46 +87,13 @@ class KafkaLogs:
         for name in names:
             if name not in NAMES:
                 raise UnknownName("Kafka log", name, NAMES)
-        self.names = tuple(names)
-        self.writer = _Writer(templates_of(getattr(generation, "name", generation)), self.names, broker)
-
-    def add(self, records: Iterable[Record]) -> dict[str, list[tuple[int, WrittenLine]]]:
-        """By log: the lines of these records, which follow those of the call before."""
-        writer, new = self.writer, list(records)
-        writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(new) if _carries_epoch(r)} | writer.epochs
-        writer.lines, seqs = [], list[int]()
-        for record in new:
-            if writer.stopping and not _continues(writer.stopping[0], record):
-                seqs += [writer.stopping[0].seq] * writer.finish()
-            writer.read(record)
-            seqs += [record.seq] * (len(writer.lines) - len(seqs))
-        if writer.stopping:
-            seqs += [writer.stopping[0].seq] * writer.finish()
-        logs: dict[str, list[tuple[int, WrittenLine]]] = {name: [] for name in self.names}
-        for seq, line in zip(seqs, writer.lines, strict=True):
-            logs[line.file].append((seq, line))
-        return logs
-
-
-class KafkaLines:
-    """The lines of one log, as `KafkaLogs` has those of several."""
-
-    def __init__(self, name: str = "state-change", generation: str = "2.0", broker: int | None = None) -> None:
-        self.name, self.logs = name, KafkaLogs([name], generation, broker)
-
-    def add(self, records: Iterable[Record]) -> list[tuple[int, WrittenLine]]:
-        """The lines of these records, which follow those of the call before."""
-        return self.logs.add(records)[self.name]
-
-
-class _Writer:
-    """Reads records in order and writes lines."""
-
-    def __init__(self, book: LogTemplates, names: Sequence[str], broker: int | None) -> None:
-        self.book, self.names, self.broker = book, names, broker
+        self.book, self.broker = templates_of(getattr(generation, "name", generation)), broker
+        self.logs: dict[str, list[tuple[int, WrittenLine]]] = {name: [] for name in names}
+        """The lines of the records that were added last."""
+        self.seq = 0
+        """The record that is being read."""
         self.due: dict[str, list[tuple[str, list[Template]]]] = {}
         """The writers of the lines of each log, by the name of the record's action."""
-        self.lines: list[WrittenLine] = []
         self.epochs: dict[str, int] = {}
         """The epoch of each controller, in a slice the first one that a record has."""
         self.nodes: dict[int, dict[str, object]] = {}
@@ -136,10 +104,24 @@ class _Writer:
         self.stopping: list[Record] = []
         """The StopReplica states of the batch that is being read."""
         self.brokers = BrokerLines(self.write)
-        unrecorded = ListenerLines if "listeners" in book.values else ControllerLines
+        unrecorded = ListenerLines if "listeners" in self.book.values else ControllerLines
         self.unrecorded = unrecorded(self.write, self.states)
 
-    def read(self, record: Record) -> None:
+    def add(self, records: Iterable[Record]) -> dict[str, list[tuple[int, WrittenLine]]]:
+        """By log: the lines of these records, which follow those of the call before."""
+        new = list(records)
+        self.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(new) if _carries_epoch(r)} | self.epochs
+        self.logs = {name: [] for name in self.logs}
+        for record in new:
+            if self.stopping and not _continues(self.stopping[0], record):
+                self._stopping()
+            self._read(record)
+        if self.stopping:
+            self._stopping()
+        return self.logs
+
+    def _read(self, record: Record) -> None:
+        self.seq = record.seq
         if _carries_epoch(record):
             self.epochs[record.actor] = record.controller_epoch or 0
         self.unrecorded.before(record)
@@ -147,13 +129,6 @@ class _Writer:
         if handler is not None:
             handler(record)
         self.unrecorded.after(record)
-
-    def finish(self) -> int:
-        """End the batch that is being read; how many lines that made."""
-        before = len(self.lines)
-        if self.stopping:
-            self._stopping()
-        return len(self.lines) - before
 
     def write(self, r: Record, what: str, state: Record | None = None, /, **fields: object) -> None:
         """Write the lines for `what`, by the record's actor; its columns and the fields of `state` are words too."""
@@ -166,15 +141,15 @@ class _Writer:
                 f"leader_{name}": value for name, value in self.node(-1 if r.leader is None else r.leader).items()
             }
         thrown = self.book.texts.get(f"thrown_by_{what}")
-        for file, lines in due:
-            self.lines += [WrittenLine(file, line, r, known, state) for line in lines]
+        for log, lines in due:
+            self.logs[log] += [(self.seq, WrittenLine(line, r, known, state)) for line in lines]
             if thrown:
-                self.lines.append(WrittenLine(file, thrown, r, known))
+                self.logs[log].append((self.seq, WrittenLine(thrown, r, known)))
 
     def _due(self, what: str) -> list[tuple[str, list[Template]]]:
         if what not in self.due:
-            lines = self.book.lines(what)
-            by_file = [(name, [line for line in lines if line.component.file == name]) for name in self.names]
+            lines = self.book.templates.get(what, [])
+            by_file = [(name, [line for line in lines if line.component.file == name]) for name in self.logs]
             self.due[what] = [(name, own) for name, own in by_file if own]
         return self.due[what]
 
@@ -266,8 +241,8 @@ class _Writer:
 
     def _thrown(self, r: Record, tables: Tables, illegal: str) -> None:
         """The exception below an ERROR line, without the stack."""
-        above = next((line for line in reversed(self.lines) if line.file == "state-change"), None)
-        if above is None or self.broker not in (None, id_of(r)):
+        above = self.logs.get("state-change")
+        if not above or self.broker not in (None, id_of(r)):
             return
         kinds = {"InvalidTransition": illegal, "StateChangeFailed": "failed", "NoReplicaOnline": "no_replica"}
         kind = kinds.get(r.error or "", "zookeeper_failed")
@@ -275,7 +250,7 @@ class _Writer:
             table = tables[self.book.generation]
             allowed = sorted(table.previous(r.target or ""), key=table.states.index) if kind == illegal else ()
             fields: dict[str, object] = {"replica": r.broker, "allowed": allowed, "text": r.detail, "code": r.error}
-            self.lines.append(WrittenLine(above.file, text, r, fields))
+            above.append((self.seq, WrittenLine(text, r, fields)))
 
     def _election(self, r: Record) -> None:
         self.write(r, "election")
@@ -310,6 +285,7 @@ class _Writer:
 
     def _stopping(self) -> None:
         batch, self.stopping = self.stopping, []
+        self.seq = batch[0].seq
         replicas: dict[bool, list[object]] = {True: [], False: []}
         for r in batch:
             delete = r.detail == "delete"

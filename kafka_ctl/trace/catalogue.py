@@ -16,7 +16,7 @@ from functools import cache
 from typing import NamedTuple
 
 from kafka_ctl.paths import text_in
-from kafka_ctl.trace.record import KINDS, Record
+from kafka_ctl.trace.record import Record
 
 ANY = "*"
 """The action of a row that stands for every action of its kind."""
@@ -81,31 +81,29 @@ class Catalogue(NamedTuple):
     rules: dict[tuple[str, str], Rule]
 
 
-class _Lines:
-    """The logical lines of a text as pairs of an indentation and a line: a deeper line of text continues one."""
+CONTINUES = 8
+"""The indentation from which on a line continues the one before."""
 
-    CONTINUES = 8
 
-    def __init__(self, text: str) -> None:
-        self.lets: dict[str, str] = {}
-        self.lines: list[tuple[int, str]] = []
-        for line in text.splitlines():
-            indent, words = len(line) - len(line.lstrip()), line.strip()
-            if not words or words.startswith("#"):
-                continue
-            if indent >= self.CONTINUES:
-                indent, before = self.lines.pop()
-                words = f"{before} {words}"
-            self.lines.append((indent, words))
-
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        for indent, line in self.lines:
-            full = re.sub(r"\$(\w+)", lambda found: self.lets[found[1]], line)
-            if full.startswith("let "):
-                name, _, value = full.removeprefix("let ").partition(" = ")
-                self.lets[name] = value
-            else:
-                yield indent, full
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The logical lines of a text, each with its indentation; names are replaced by the texts that `let` gives them."""
+    joined: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        indent, words = len(line) - len(line.lstrip()), line.strip()
+        if not words or words.startswith("#"):
+            continue
+        if indent >= CONTINUES:
+            indent, before = joined.pop()
+            words = f"{before} {words}"
+        joined.append((indent, words))
+    lets: dict[str, str] = {}
+    for indent, line in joined:
+        full = re.sub(r"\$(\w+)", lambda found: lets[found[1]], line)
+        if full.startswith("let "):
+            name, _, value = full.removeprefix("let ").partition(" = ")
+            lets[name] = value
+        else:
+            yield indent, full
 
 
 def parse(text: str) -> Catalogue:
@@ -114,7 +112,7 @@ def parse(text: str) -> Catalogue:
     rules: dict[tuple[str, str], Rule] = {}
     section, key = "", ("", "")
     rows: list[Action] = []
-    for indent, line in _Lines(text):
+    for indent, line in _lines(text):
         if line.startswith("== "):
             section = line.removeprefix("== ")
         elif indent == 0:
@@ -193,14 +191,13 @@ def rows() -> dict[tuple[str, str], Action]:
     return {(group.kind, row.name): row for group in groups for row in group.actions}
 
 
-UNLISTED = {kind: Action(ANY, news=kind != "controller") for kind in KINDS}
-"""The row of an action that has none: from a log of another release, or a record of your own."""
-
-
 @cache
 def find(kind: str, name: str) -> Action:
-    """The row of a kind and action; a row without a sentence for an action outside the catalogue."""
-    return rows().get((kind, name)) or rows().get((kind, ANY)) or UNLISTED.get(kind, Action(ANY))
+    """The row of a kind and action.
+
+    One without a sentence for an action outside the catalogue: from a log of another release, or a record of your own.
+    """
+    return rows().get((kind, name)) or rows().get((kind, ANY)) or Action(ANY, news=kind != "controller")
 
 
 # The rules behind records that are no message of a controller.

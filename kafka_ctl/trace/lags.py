@@ -14,7 +14,7 @@ from math import inf
 from kafka_ctl.generation import DEFAULTS, REPLICA_LAG_TIME
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
-from kafka_ctl.trace.seen import Key
+from kafka_ctl.trace.seen import Key, key_of
 
 
 @dataclass
@@ -77,8 +77,8 @@ class Lags:
             case "slow":
                 delay = 1000 * details.delayed(record.detail)
                 self.slow[broker] = (delay, now if delay else inf)
-            case "lag" if record.topic is not None and record.partition is not None:
-                self.fallen.setdefault(((record.topic, record.partition), broker), now)
+            case "lag" if (key := key_of(record)) is not None:
+                self.fallen.setdefault((key, broker), now)
             case "catch_up":
                 for place in [place for place in self.fallen if place[1] == broker]:
                     del self.fallen[place]

@@ -32,6 +32,7 @@ from kafka_ctl.trace.seen import (
     Key,
     PartitionSeen,
     ZNode,
+    key_of,
 )
 
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
@@ -263,9 +264,9 @@ class ClusterModel:
             broker.known, self.reshaped = DEDUCED, self.seq
 
     def _partition(self, record: Record) -> None:
-        if record.topic is None or record.partition is None or record.error:
+        key = key_of(record)
+        if key is None or record.error:
             return
-        key = record.topic, record.partition
         seen = self.partition(*key)
         seen.state = record.target or seen.state
         self.changed[key] = self.seq
@@ -287,30 +288,32 @@ class ClusterModel:
             seen.leader_epoch, seen.zk_version = record.leader_epoch, record.zk_version
 
     def _replica(self, record: Record) -> None:
-        if record.topic is None or record.partition is None or record.broker is None or record.error:
+        key, broker = key_of(record), record.broker
+        if key is None or broker is None or record.error:
             return
-        self.replicas[record.topic, record.partition, record.broker] = record.target or ""
-        self.changed[record.topic, record.partition] = self.seq
-        self.holders.setdefault((record.topic, record.partition), {})[record.broker] = None
+        self.replicas[(*key, broker)] = record.target or ""
+        self.changed[key] = self.seq
+        self.holders.setdefault(key, {})[broker] = None
 
     def _request(self, record: Record) -> None:
         if record.action == "ControlledShutdown" and (number := number_of(record.actor)) is not None:
             self.broker(number).note = PENDING_SHUTDOWN
             self.reshaped = self.seq
-        context = self.context_of(number_of(record.actor))
-        if context is not None and record.topic is not None and record.partition is not None:
-            context.sent(record, (record.topic, record.partition))
-            self.changed[record.topic, record.partition] = self.seq
-        if record.topic is not None and record.partition is not None and not record.error:
-            self._logged(record, self.partition(record.topic, record.partition))
+        if (key := key_of(record)) is None:
+            return
+        if (context := self.context_of(number_of(record.actor))) is not None:
+            context.sent(record, key)
+            self.changed[key] = self.seq
+        if not record.error:
+            self._logged(record, self.partition(*key))
 
     def _broker(self, record: Record) -> None:
         number = record.broker if record.broker is not None else number_of(record.actor)
         if number is None:
             return
-        broker = self.broker(number)
-        if record.topic is not None and record.partition is not None:
-            self._broker_did(record, (record.topic, record.partition), broker, number)
+        broker, key = self.broker(number), key_of(record)
+        if key is not None:
+            self._broker_did(record, key, broker, number)
         else:
             self.reshaped = self.seq
         if record.actor.startswith("broker-"):
@@ -333,15 +336,9 @@ class ClusterModel:
             broker.known = broker.known or DEDUCED
         elif record.action == "log-dir-failed":
             broker.beliefs.lost_dir(record)
-        elif (
-            record.topic is not None
-            and record.partition is not None
-            and record.isr
-            and not record.error
-            and (record.action in ("shrink-isr", "expand-isr"))
-            and not self.partition(record.topic, record.partition).stored
-        ):
-            self.partition(record.topic, record.partition).isr = record.isr
+        elif key is not None and record.action in ("shrink-isr", "expand-isr") and record.isr and not record.error:
+            seen = self.partition(*key)
+            seen.isr = seen.isr if seen.stored else record.isr
 
     def _broker_did(self, record: Record, key: Key, broker: BrokerSeen, number: int) -> None:
         """Apply an act of a broker with one partition."""

@@ -17,6 +17,11 @@ from kafka_ctl.trace.record import SET, Record
 Key = tuple[str, int]
 
 
+def key_of(record: Record) -> Key | None:
+    """The partition that a record is about; None if it is about none."""
+    return None if record.topic is None or record.partition is None else (record.topic, record.partition)
+
+
 class Led(NamedTuple):
     """A partition in the memory of a broker or controller: its leader, its ISR in order, its leader epoch."""
 
@@ -65,9 +70,7 @@ class ControllerSeen:
         self.__init__(self.id)  # type: ignore[misc]
 
     def logged(self, record: Record) -> None:
-        """One of its own messages."""
-        if record.action not in MESSAGES:
-            return
+        """One of its own messages, of `MESSAGES`."""
         action, fields = record.action, details.fields(record)
         if action == "elected":
             self.acts, self.epoch = True, fields.get("epoch")

@@ -102,8 +102,9 @@ class ZooKeeperClient:
             await self.connected.wait()
             assert self.session is not None
             session = self.session
+            left = ops[len(answers) :]
             try:
-                for trip in self._trips(ops[len(answers) :]):
+                for trip in [left] if self.trips is None else self.trips(left, self.window):
                     answers += await session.send(trip, len(trip) if self.trips else self.window)
             except ConnectionLoss as lost:
                 answers += lost.answers
@@ -116,10 +117,6 @@ class ZooKeeperClient:
                     self.connected.clear()
                 await asyncio.sleep(0)
         return answers
-
-    def _trips(self, ops: Sequence[Op]) -> list[Sequence[Op]]:
-        """The operations that are sent together: all, unless a plug-in splits them."""
-        return [ops] if self.trips is None else self.trips(ops, self.window)
 
     async def read(self, path: str) -> Result:
         """Read a znode, arming its watch if there is a handler for it."""

@@ -191,8 +191,7 @@ class KafkaZkClient:
         updated = Updated({}, [], {})
         for (tp, state), answer in zip(states.items(), answers, strict=True):
             if answer.error is None:
-                assert answer.stat is not None
-                updated.done[tp] = state._replace(zk_version=answer.stat.version)
+                updated.done[tp] = state._replace(zk_version=answer.found.version)
             elif answer.error == "BADVERSION":
                 there = await self.state(tp) if accepts_own else None
                 if there is not None and there._replace(zk_version=state.zk_version) == state:

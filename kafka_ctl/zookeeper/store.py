@@ -212,8 +212,7 @@ class Session(ABC):
 
     async def get(self, path: str, watch: bool = False) -> tuple[bytes, Stat]:
         answer = await self.ask(Get(path, watch))
-        assert isinstance(answer.value, bytes) and answer.stat is not None
-        return answer.value, answer.stat
+        return answer.data, answer.found
 
     async def exists(self, path: str, watch: bool = False) -> Stat | None:
         answer = (await self.send((Exists(path, watch),)))[0]
@@ -230,9 +229,7 @@ class Session(ABC):
         return answer.value
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
-        answer = await self.ask(Set(path, data, version))
-        assert answer.stat is not None
-        return answer.stat
+        return (await self.ask(Set(path, data, version))).found
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         await self.ask(Delete(path, version))

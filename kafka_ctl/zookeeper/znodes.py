@@ -20,7 +20,7 @@ Kafka 2.0.1: zk/ZkData.scala, ZkData
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -95,7 +95,7 @@ class BrokerIdZNode:
         return f"/brokers/ids/{broker}"
 
     @staticmethod
-    def encode(broker: Broker, timestamp: int, jmx_port: int = -1) -> bytes:
+    def encode(broker: Broker, timestamp: int) -> bytes:
         """Version 4, with one PLAINTEXT listener; `timestamp` in milliseconds."""
         rack = {} if broker.rack is None else {"rack": broker.rack}
         return encode_json(
@@ -103,7 +103,7 @@ class BrokerIdZNode:
                 "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
                 "endpoints": [f"PLAINTEXT://{broker.host}:{broker.port}"],
                 **rack,
-                "jmx_port": jmx_port,
+                "jmx_port": -1,
                 "host": broker.host,
                 "timestamp": str(timestamp),
                 "port": broker.port,
@@ -430,13 +430,6 @@ class ConfigChangeNotificationSequenceZNode(SequentialZNode):
         return fields.text("entity_path")
 
 
-SINGLE: dict[str, Callable[[bytes], object]] = {
-    ControllerEpochZNode.path(): ControllerEpochZNode.decode,
-    PreferredReplicaElectionZNode.path(): PreferredReplicaElectionZNode.decode,
-}
-"""Znodes at a fixed place, and how they are read."""
-
-
 def malformed(found: Mapping[str, tuple[bytes, int, int]]) -> Iterator[str]:
     """The faults in `{path: (data, version, ephemeral owner)}`: the path, its data, the expected data.
 
@@ -466,5 +459,7 @@ def _check(path: str, data: bytes, owner: int) -> None:
             TopicPartitionStateZNode.decode(data, 0, where)
         case ["config", "topics", topic]:
             ConfigEntityZNode.decode(data, "topics", topic)
-        case _ if path in SINGLE:
-            SINGLE[path](data)
+        case ["controller_epoch"]:
+            ControllerEpochZNode.decode(data)
+        case ["admin", "preferred_replica_election"]:
+            PreferredReplicaElectionZNode.decode(data)

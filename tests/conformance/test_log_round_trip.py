@@ -21,7 +21,7 @@ from kafka_ctl.kafka_log import templates as shapes
 from kafka_ctl.kafka_log.read import LogLine, parse_line
 from kafka_ctl.kafka_log.records import NO_RECORD, RECORDS, reading
 from kafka_ctl.kafka_log.templates import BY_NAME, GENERATIONS, Field, Shape, Template, capital, templates_of
-from kafka_ctl.kafka_log.write import NAMES, KafkaLines
+from kafka_ctl.kafka_log.write import NAMES, KafkaLogs
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.trace import Record, Trace, details
 from kafka_ctl.trace.catalogue import rows
@@ -208,7 +208,7 @@ def test_every_line_of_every_story_is_read_back(generation: str) -> None:
     problems, seen, read = Counter[str](), set[object](), Counter[str]()
     for trace in traces(generation):
         for name in NAMES:
-            for _, line in KafkaLines(name, generation).add(trace):
+            for _, line in KafkaLogs([name], generation).add(trace)[name]:
                 template, fields = line.text, dict(line.fields)
                 if not isinstance(template, Template):
                     continue  # an exception below a line

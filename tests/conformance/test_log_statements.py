@@ -17,7 +17,7 @@ from kafka_ctl.history.log_files import read_texts
 from kafka_ctl.kafka_log.read import LogLine
 from kafka_ctl.kafka_log.releases import AT_START, FORMATS, release, releases_with
 from kafka_ctl.kafka_log.templates import GENERATIONS
-from kafka_ctl.kafka_log.write import NAMES, KafkaLines
+from kafka_ctl.kafka_log.write import NAMES, KafkaLogs
 from tests.conformance.statements import Statement, record, statements, version, words
 
 MINORS = [(0, minor) for minor in range(8, 12)] + [(1, 0), (1, 1)] + [(2, minor) for minor in range(9)]
@@ -235,7 +235,7 @@ def lived(request: pytest.FixtureRequest) -> Lab:
 
 def written(lab: Lab, name: str) -> Iterator[tuple[int, str]]:
     """The lines of a log, each with the `seq` of its record."""
-    for seq, line in KafkaLines(name, lab.trace.generation).add(lab.trace):
+    for seq, line in KafkaLogs([name], lab.trace.generation).add(lab.trace)[name]:
         yield seq, str(line)
 
 

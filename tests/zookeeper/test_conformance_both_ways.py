@@ -4,7 +4,6 @@ Real brokers of 2.0.1 and a lab's broker 9 share one ZooKeeper. The lab's broker
 controller, or as one who waits. Kafka's own tools write and read. Needs Java, and Maven once.
 """
 
-import shutil
 import subprocess
 import threading
 import time
@@ -16,7 +15,7 @@ import pytest
 from labs import until_quiet
 from prose import Prose
 from wire_clients import Asking, eventually
-from zookeepers import needed
+from zookeepers import beside_kafka, fetched, needed
 
 from kafka_ctl import BadInput, Lab
 from tools.recorder.cluster import Cluster
@@ -24,8 +23,7 @@ from tools.recorder.release import RELEASES, Release
 
 LIMIT = 60.0
 """Seconds that a tool may take on a busy machine."""
-NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
-pytestmark = pytest.mark.skipif(bool(NEEDS), reason=f"real Kafka needs {' and '.join(NEEDS)}")
+pytestmark = beside_kafka
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -36,16 +34,7 @@ def zookeeper() -> None:
 @pytest.fixture(scope="module")
 def release() -> Release:
     """Kafka 2.0.1; skipped where Maven cannot fetch it."""
-    return _resolved("2.0")
-
-
-def _resolved(generation: str) -> Release:
-    found = RELEASES[generation]
-    try:
-        found.resolve()
-    except (subprocess.CalledProcessError, SystemExit) as error:
-        pytest.skip(f"Kafka {found.kafka} cannot be fetched: {error}")
-    return found
+    return fetched(RELEASES["2.0"])
 
 
 @contextmanager
@@ -196,7 +185,7 @@ TOPICS = """Topic: orders\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min
 
 def test_kafkas_own_tools_list_and_describe_a_lab(release: Release) -> None:
     """2.4.1 asks the brokers for topics, 2.0.1 for what they understand; what one writes, the other reads."""
-    newer = _resolved("2.4")
+    newer = fetched(RELEASES["2.4"])
     with Lab(brokers=3, generation="2.4", wire=True) as lab:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [3, 1]}, config={"min.insync.replicas": 2})
         until_quiet(lab.create_topic, "bills", assignment={0: [2, 3]})

@@ -15,24 +15,20 @@ import pytest
 from kazoo.client import KazooClient
 from labs import until_quiet
 from waiting import eventually
-from zookeepers import started
+from zookeepers import SHORT, kazoo_at, started
 
 from kafka_ctl import Lab
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word
 
-SHORT = {"zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500}
 server = pytest.fixture(scope="module")(started)
 
 
 @pytest.fixture
 def outsider(server: EmbeddedServer) -> Iterator[KazooClient]:
-    client = KazooClient(server.address)
-    client.start(10)
-    yield client
-    client.stop()
-    client.close()
+    with kazoo_at(server.address) as client:
+        yield client
 
 
 # In memory

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from labs import play, until_quiet
 from prose import Prose, source
 from tables import tabled
+from zookeepers import kazoo_at, needed
 
-from kafka_ctl import BadInput, Lab, TopicPartition
+from kafka_ctl import BadInput, EmbeddedServer, Lab, TopicPartition
 from kafka_ctl.lab import story
 from kafka_ctl.lab.description import EPOCH, Description, PartitionDescription, decode, encode, parse_description
 
@@ -262,22 +263,12 @@ def test_a_story_with_another_description_is_refused(kept: str) -> None:
 
 def test_an_existing_topic_is_not_overwritten(prose: Prose) -> None:
     """On somebody's ZooKeeper a described topic may exist already."""
-    from zookeepers import needed
-
     needed()
-    from kazoo.client import KazooClient
-
-    from kafka_ctl import EmbeddedServer
-
     options: dict[str, Any] = {"config": {"zookeeper.session.timeout.ms": 1500}}
-    with EmbeddedServer() as server:
-        kazoo = KazooClient(f"{server.address}")
-        kazoo.start()
+    with EmbeddedServer() as server, kazoo_at(server.address) as kazoo:
         kazoo.create("/kit/brokers/topics/alone", b"theirs", makepath=True)
         with prose.refused(BadInput):
             Lab.from_description(DESCRIBED, zookeeper=f"{server.address}/kit", join=True, **options)
         assert kazoo.get("/kit/brokers/topics/alone")[0] == b"theirs"
         with Lab.from_description(DESCRIBED, zookeeper=f"{server.address}/other", **options) as lab:
             assert state_of(lab) == parse_description(DESCRIBED).partitions
-        kazoo.stop()
-        kazoo.close()

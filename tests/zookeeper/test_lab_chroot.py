@@ -19,7 +19,7 @@ from labs import play, until_quiet
 from prose import Prose, source
 from tables import tabled
 from waiting import eventually
-from zookeepers import started
+from zookeepers import SHORT, kazoo_at, started
 
 from kafka_ctl import BadInput, Lab
 from kafka_ctl.cli.commands import app
@@ -30,12 +30,7 @@ from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.real.chroot import LOCK
 from kafka_ctl.zookeeper.real.server import CONFIG, EmbeddedServer
 
-SHORT = {
-    "zookeeper.session.timeout.ms": 1500,
-    "replica.lag.time.max.ms": 2500,
-    "auto.leader.rebalance.enable": False,
-    "delete.topic.enable": True,
-}
+SETTINGS = SHORT | {"delete.topic.enable": True}
 ID = "vQ0wAwXZSoWnW5yPVOWp2A"
 server = pytest.fixture(scope="module")(started)
 
@@ -43,14 +38,11 @@ server = pytest.fixture(scope="module")(started)
 @pytest.fixture
 def outsider(server: EmbeddedServer) -> Iterator[KazooClient]:
     """Somebody else's client; what it finds in the end belongs to nobody."""
-    client = KazooClient(server.address)
-    client.start(10)
-    yield client
-    for name in client.get_children("/"):
-        if name != "zookeeper":
-            client.delete(f"/{name}", recursive=True)
-    client.stop()
-    client.close()
+    with kazoo_at(server.address) as client:
+        yield client
+        for name in client.get_children("/"):
+            if name != "zookeeper":
+                client.delete(f"/{name}", recursive=True)
 
 
 class Seen(NamedTuple):
@@ -100,7 +92,7 @@ def real_kafka(client: KazooClient, root: str, generation: str, empty: bool = Fa
 
 
 def open_lab(server: EmbeddedServer, chroot: str, **options: Any) -> Lab:
-    options["config"] = SHORT | options.get("config", {})
+    options["config"] = SETTINGS | options.get("config", {})
     return Lab(**{"brokers": 1, "zookeeper": server.address + chroot, **options})
 
 
@@ -207,6 +199,7 @@ def test_an_empty_chroot_or_none_is_free(chroot: str, server: EmbeddedServer, ou
     before = set(everything(outsider, "/"))
     with open_lab(server, chroot) as lab:
         assert lab.controller == (1, 1)
+        assert lab.zookeeper_address == server.address + chroot and lab.zookeeper_server is None
         assert LOCK not in lab.znodes()
     assert set(everything(outsider, "/")) == before
 
@@ -291,7 +284,9 @@ def test_joining_on_the_command_line(server: EmbeddedServer, outsider: KazooClie
     real_kafka(outsider, "/kafka", "2.0", empty=True)
     before = set(everything(outsider, "/kafka"))
     story = tmp_path / "story.txt"
-    story.write_text(f"lab brokers=1 generation=2.0 seed=7 config='{json.dumps(SHORT)}'\ncreate_topic orders\nsettle\n")
+    story.write_text(
+        f"lab brokers=1 generation=2.0 seed=7 config='{json.dumps(SETTINGS)}'\ncreate_topic orders\nsettle\n"
+    )
     run = ["run", str(story), "--zookeeper", f"{server.address}/kafka"]
     refused = CliRunner().invoke(app, run)
     assert isinstance(refused.exception, BadInput) and "--join" in str(refused.exception)
@@ -380,7 +375,7 @@ class Child:
     """Another process that opens labs."""
 
     def __init__(self) -> None:
-        code = [sys.executable, "-c", CHILD, json.dumps(SHORT)]
+        code = [sys.executable, "-c", CHILD, json.dumps(SETTINGS)]
         self.process = subprocess.Popen(code, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._read() == "ready"
 
@@ -449,14 +444,19 @@ def test_of_labs_in_two_processes_one_wins(
     assert set(everything(outsider, "/")) - {"/both"} == {"/"}
 
 
+def killed_at(children: Callable[[], Child], address: str) -> None:
+    """Leave in a chroot what a lab leaves that is killed: a topic, an epoch, the folders, the chroot itself."""
+    child = children()
+    child.tell("open", address)
+    assert child.answers() == {address: "open"}
+    child.kill()
+
+
 def test_what_a_killed_lab_left_is_taken_over(
     server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
 ) -> None:
     """Its lock goes with its session; of two that wait for that, one wins, and takes away what was left at its end."""
-    child = children()
-    child.tell("open", f"{server.address}/crashed")
-    assert child.answers() == {f"{server.address}/crashed": "open"}
-    child.kill()
+    killed_at(children, f"{server.address}/crashed")
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(attempt, functools.partial(open_lab, server, "/crashed")) for _ in range(2)]
         winner, refused = outcomes([made.result() for made in both])
@@ -467,14 +467,6 @@ def test_what_a_killed_lab_left_is_taken_over(
         assert lab.partition("orders", 0).state == "OnlinePartition"
         until_quiet(lab.create_topic, "more")
     assert set(everything(outsider, "/")) == {"/"}
-
-
-def killed_at(children: Callable[[], Child], address: str) -> None:
-    """Leave in a chroot what a lab leaves that is killed: a topic, an epoch, the folders, the chroot itself."""
-    child = children()
-    child.tell("open", address)
-    assert child.answers() == {address: "open"}
-    child.kill()
 
 
 def test_a_chroot_does_not_fill_up_with_killed_labs(

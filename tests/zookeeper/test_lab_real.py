@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 from labs import until_quiet
 from prose import Prose
 from waiting import eventually
-from zookeepers import needed, started
+from zookeepers import SHORT, kazoo_at, needed, started
 
 from kafka_ctl import BadInput, ConditionNotMet, Lab, TopicPartition, Unavailable, UnknownName
 from kafka_ctl.generation import GENERATIONS
@@ -23,13 +22,6 @@ from kafka_ctl.lab.view import ControllerView, PartitionView
 from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.znodes import ControllerZNode
-
-SHORT = {
-    "zookeeper.session.timeout.ms": 1500,
-    "replica.lag.time.max.ms": 2500,
-    "auto.leader.rebalance.enable": False,
-}
-"""Real time is short. What the controller does by the clock alone is not wanted here."""
 
 OpenLab = Callable[..., Lab]
 server = pytest.fixture(scope="module")(started)
@@ -325,21 +317,9 @@ def threads() -> set[threading.Thread]:
     return set(threading.enumerate())
 
 
-@contextlib.contextmanager
-def client(address: str) -> Iterator[KazooClient]:
-    """Somebody else's client."""
-    kazoo = KazooClient(address)
-    kazoo.start(10)
-    try:
-        yield kazoo
-    finally:
-        kazoo.stop()
-        kazoo.close()
-
-
 def test_the_lab_stays_in_its_chroot(server: EmbeddedServer) -> None:
     """It leaves what was there, inside its chroot and outside, and takes away all that it made."""
-    with client(server.address) as outside:
+    with kazoo_at(server.address) as outside:
         outside.create("/somebody/kit/notes", b"kept", makepath=True)
         outside.create("/brokers/topics/theirs", b"not json", makepath=True)
         before = {p: outside.get(p)[0] for p in ("/somebody/kit/notes", "/brokers/topics/theirs")}
@@ -355,22 +335,13 @@ def test_the_lab_stays_in_its_chroot(server: EmbeddedServer) -> None:
             outside.delete(path, recursive=True)
 
 
-def test_a_lab_without_a_chroot(server: EmbeddedServer) -> None:
-    """It lives at the root and clears it afterwards."""
-    with Lab(zookeeper=server.address, config=SHORT, brokers=1) as lab:
-        assert lab.controller == (1, 1)
-        assert lab.zookeeper_address == server.address and lab.zookeeper_server is None
-    with client(server.address) as outside:
-        assert outside.get_children("/") == ["zookeeper"]
-
-
 def test_an_outside_client_finds_kafkas_json() -> None:
     """What the embedded server holds is what Kafka would have written."""
     needed()
     with Lab(zookeeper="embedded", config=SHORT) as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]}, config={"retention.ms": 1000})
         assert lab.zookeeper_address is not None
-        with client(lab.zookeeper_address) as outside:
+        with kazoo_at(lab.zookeeper_address) as outside:
 
             def read(path: str) -> object:
                 return json.loads(outside.get(path)[0])
@@ -462,7 +433,7 @@ GARBAGE = {
 @pytest.mark.parametrize("path", GARBAGE)
 def test_data_that_a_controller_cannot_use_is_refused_at_once(prose: Prose, path: str, server: EmbeddedServer) -> None:
     """No broker starts where no controller could work; the error names the znode, and what belongs there."""
-    with client(server.address) as outside:
+    with kazoo_at(server.address) as outside:
         outside.create(f"/garbage{path}", GARBAGE[path], makepath=True)
         try:
             with prose.refused(BadInput):
@@ -531,7 +502,7 @@ def test_an_exception_while_opening_closes_everything(server: EmbeddedServer, mo
     with pytest.raises(KeyboardInterrupt):
         Lab(zookeeper=f"{server.address}/interrupted", config=SHORT)
     assert eventually(lambda: threads() <= before), threads() - before
-    with client(server.address) as outside:
+    with kazoo_at(server.address) as outside:
         assert not outside.exists("/interrupted")
 
 

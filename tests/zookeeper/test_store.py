@@ -8,7 +8,7 @@ from zookeepers import Client, MemoryWorld, RealWorld, World, started, story
 from kafka_ctl import errors
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
-from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Get, Multi, Set, WatchedEvent
+from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Get, Multi, Op, Set, WatchedEvent
 
 server = pytest.fixture(scope="module")(started)
 
@@ -269,6 +269,50 @@ async def reported(world: World, client: Client, *events: tuple[str, str]) -> No
     assert client.fired == list(events)
 
 
+REPORTED: dict[str, tuple[list[Op], list[Op], list[tuple[str, str]]]] = {
+    "a read without watch arms none": (
+        [Get("/x"), Exists("/x"), Children("/x")],
+        [Set("/x", b"1"), Create("/x/y")],
+        [],
+    ),
+    "a data watch sees the deletion": ([Get("/x", True)], [Delete("/x")], [("NodeDeleted", "/x")]),
+    "exists watches changes too": ([Exists("/x", True)], [Set("/x", b"1")], [("NodeDataChanged", "/x")]),
+    "exists of a missing znode waits for its creation": (
+        [Exists("/y", True)],
+        [Create("/y"), Set("/y", b"1")],
+        [("NodeCreated", "/y")],
+    ),
+    "a get of a missing znode arms nothing": ([Get("/y", True), Children("/y", True)], [Create("/y")], []),
+    "a child watch sees the parent go": (
+        [Children("/x", True), Children("/", True)],
+        [Delete("/x")],
+        [("NodeDeleted", "/x"), ("NodeChildrenChanged", "/")],
+    ),
+    "one deletion is reported once to a session with both watches": (
+        [Get("/x", True), Children("/x", True)],
+        [Delete("/x"), Create("/x"), Create("/x/y")],
+        [("NodeDeleted", "/x")],
+    ),
+    "the creation of a child is no change of the parents data": ([Get("/x", True)], [Create("/x/y")], []),
+    "a transaction fires the watches of its parts": (
+        [Get("/x", True), Exists("/y", True), Children("/", True)],
+        [Multi((Set("/x", b"1"), Create("/y"), Create("/z")))],
+        [("NodeDataChanged", "/x"), ("NodeCreated", "/y"), ("NodeChildrenChanged", "/")],
+    ),
+}
+"""What one session reads, what another one writes then, and the events that the first is notified of."""
+
+
+@pytest.mark.parametrize(("reads", "writes", "events"), REPORTED.values(), ids=REPORTED)
+@story
+async def test_watches(world: World, reads: list[Op], writes: list[Op], events: list[tuple[str, str]]) -> None:
+    a, b = await watched(world)
+    missing = ["NONODE" if op.path == "/y" else None for op in reads]
+    assert [answer.error for answer in await a.session.send(reads)] == missing
+    assert not any(answer.error for answer in await b.session.send(writes))
+    await reported(world, a, *events)
+
+
 @story
 async def test_a_watch_fires_once(world: World) -> None:
     a, b = await watched(world)
@@ -284,51 +328,6 @@ async def test_a_watch_fires_once(world: World) -> None:
 
 
 @story
-async def test_a_read_without_watch_arms_none(world: World) -> None:
-    a, b = await watched(world)
-    await a.session.get("/x")
-    await a.session.exists("/x")
-    await a.session.children("/x")
-    await b.session.set("/x", b"1")
-    await b.session.create("/x/y")
-    await reported(world, a)
-
-
-@story
-async def test_a_data_watch_sees_the_deletion(world: World) -> None:
-    a, b = await watched(world)
-    await a.session.get("/x", watch=True)
-    await b.session.delete("/x")
-    await reported(world, a, ("NodeDeleted", "/x"))
-
-
-@story
-async def test_exists_watches_changes_too(world: World) -> None:
-    a, b = await watched(world)
-    assert await a.session.exists("/x", watch=True)
-    await b.session.set("/x", b"1")
-    await reported(world, a, ("NodeDataChanged", "/x"))
-
-
-@story
-async def test_exists_of_a_missing_znode_waits_for_its_creation(world: World) -> None:
-    a, b = await watched(world)
-    assert await a.session.exists("/y", watch=True) is None
-    await b.session.create("/y")
-    await b.session.set("/y", b"1")
-    await reported(world, a, ("NodeCreated", "/y"))
-
-
-@story
-async def test_a_get_of_a_missing_znode_arms_nothing(world: World) -> None:
-    a, b = await watched(world)
-    await refused(errors.NoNode, a.session.get("/y", watch=True))
-    await refused(errors.NoNode, a.session.children("/y", watch=True))
-    await b.session.create("/y")
-    await reported(world, a)
-
-
-@story
 async def test_a_child_watch_sees_children_come_and_go_but_not_change(world: World) -> None:
     a, b = await watched(world)
     await a.session.children("/x", watch=True)
@@ -341,35 +340,6 @@ async def test_a_child_watch_sees_children_come_and_go_but_not_change(world: Wor
     await reported(world, a, ("NodeChildrenChanged", "/x"))
     await b.session.delete("/x/y")
     await reported(world, a, *[("NodeChildrenChanged", "/x")] * 2)
-
-
-@story
-async def test_a_child_watch_sees_the_parent_go(world: World) -> None:
-    a, b = await watched(world)
-    await a.session.children("/x", watch=True)
-    await a.session.children("/", watch=True)
-    await b.session.delete("/x")
-    await reported(world, a, ("NodeDeleted", "/x"), ("NodeChildrenChanged", "/"))
-
-
-@story
-async def test_one_deletion_is_reported_once_to_a_session_with_both_watches(world: World) -> None:
-    a, b = await watched(world)
-    await a.session.get("/x", watch=True)
-    await a.session.children("/x", watch=True)
-    await b.session.delete("/x")
-    await reported(world, a, ("NodeDeleted", "/x"))
-    await b.session.create("/x")
-    await b.session.create("/x/y")
-    await reported(world, a, ("NodeDeleted", "/x"))
-
-
-@story
-async def test_the_creation_of_a_child_is_no_change_of_the_parents_data(world: World) -> None:
-    a, b = await watched(world)
-    await a.session.get("/x", watch=True)
-    await b.session.create("/x/y")
-    await reported(world, a)
 
 
 @story
@@ -472,16 +442,6 @@ async def test_a_part_sees_what_the_parts_before_it_did(world: World) -> None:
 
 
 @story
-async def test_a_transaction_fires_the_watches_of_its_parts(world: World) -> None:
-    a, b = await watched(world)
-    await a.session.get("/x", watch=True)
-    await a.session.exists("/y", watch=True)
-    await a.session.children("/", watch=True)
-    assert (await b.session.send([Multi((Set("/x", b"1"), Create("/y"), Create("/z")))]))[0].error is None
-    await reported(world, a, ("NodeDataChanged", "/x"), ("NodeCreated", "/y"), ("NodeChildrenChanged", "/"))
-
-
-@story
 async def test_an_empty_transaction_is_no_trouble(world: World) -> None:
     a = (await world.connect()).session
     assert [answer[1:3] for answer in await a.send([Multi(())])] == [(None, ())]
@@ -489,20 +449,18 @@ async def test_an_empty_transaction_is_no_trouble(world: World) -> None:
 
 
 @pytest.mark.parametrize("window", [1, 3, 10, 1000])
-def test_answers_come_in_the_order_asked(world: World, window: int) -> None:
-    async def ask() -> None:
-        a = (await world.connect()).session
-        await a.create("/x")
-        ops = [op for n in range(50) for op in (Create(f"/x/{n}", b"%d" % n), Get(f"/x/{n}"), Create("/x"))]
-        answers = await a.send(ops, window)
-        assert [answer.op for answer in answers] == ops
-        assert [answer.value for answer in answers[0::3]] == [f"/x/{n}" for n in range(50)]
-        assert [answer.value for answer in answers[1::3]] == [b"%d" % n for n in range(50)]
-        assert {answer.error for answer in answers[2::3]} == {"NODEEXISTS"}
-        made = [stat.czxid for n in range(50) if (stat := await a.exists(f"/x/{n}"))]
-        assert made == sorted(set(made))
-
-    world.run(ask())
+@story
+async def test_answers_come_in_the_order_asked(world: World, window: int) -> None:
+    a = (await world.connect()).session
+    await a.create("/x")
+    ops = [op for n in range(50) for op in (Create(f"/x/{n}", b"%d" % n), Get(f"/x/{n}"), Create("/x"))]
+    answers = await a.send(ops, window)
+    assert [answer.op for answer in answers] == ops
+    assert [answer.value for answer in answers[0::3]] == [f"/x/{n}" for n in range(50)]
+    assert [answer.value for answer in answers[1::3]] == [b"%d" % n for n in range(50)]
+    assert {answer.error for answer in answers[2::3]} == {"NODEEXISTS"}
+    made = [stat.czxid for n in range(50) if (stat := await a.exists(f"/x/{n}"))]
+    assert made == sorted(set(made))
 
 
 @story

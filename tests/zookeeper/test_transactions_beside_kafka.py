@@ -3,8 +3,6 @@
 The answers stand here as they came from real Kafka; they are compared with both. Needs Java, and Maven once.
 """
 
-import shutil
-import subprocess
 from types import SimpleNamespace
 from typing import cast
 
@@ -12,7 +10,7 @@ import pytest
 from labs import until_quiet
 from tables import text
 from wire_clients import Asking, closed_connections, eventually, listening
-from zookeepers import needed
+from zookeepers import beside_kafka, fetched, needed
 
 from kafka_ctl import Lab
 from tests.conformance.transaction_stories import Producer
@@ -25,7 +23,6 @@ NEWER = {"TxnOffsetCommit 'g' orders 10: None": "TxnOffsetCommit 'g' orders 10: 
 """What 2.4.1 answered otherwise (KAFKA-9144)."""
 LONGEST = 900_000
 """Milliseconds: Kafka's `transaction.max.timeout.ms`."""
-NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
 SMALL = {
     "offsets.topic.replication.factor": 1,
     "offsets.topic.num.partitions": 1,
@@ -119,16 +116,11 @@ def test_a_lab_answers(generation: str) -> None:
         assert closed_connections(lab) == []
 
 
-@pytest.mark.skipif(bool(NEEDS), reason=f"real Kafka needs {' and '.join(NEEDS)}")
+@beside_kafka
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_real_kafka_answers(generation: str) -> None:
     needed()
-    release = RELEASES[generation]
-    try:
-        release.resolve()
-    except (subprocess.CalledProcessError, SystemExit) as error:
-        pytest.skip(f"Kafka {release.kafka} cannot be fetched: {error}")
-    with Cluster(release, [1], SMALL) as cluster:
+    with Cluster(fetched(RELEASES[generation]), [1], SMALL) as cluster:
         cluster.start(1)
         cluster.zk.create("/brokers/topics/orders", b'{"version":1,"partitions":{"0":[1]}}')
         eventually(lambda: cluster.read("/brokers/topics/orders/partitions/0/state") is not None, "a leader")

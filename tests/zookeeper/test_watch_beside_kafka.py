@@ -5,13 +5,11 @@
 
 import json
 import os
-import shutil
-import subprocess
 from contextlib import suppress
 
 import pytest
 from wire_clients import eventually
-from zookeepers import needed
+from zookeepers import beside_kafka, fetched, needed
 
 import kafka_ctl
 from kafka_ctl import Lab
@@ -20,8 +18,7 @@ from kafka_ctl.kafka_log.read import parse_lines
 from tools.recorder.cluster import Cluster
 from tools.recorder.release import RELEASES, TOOLS
 
-NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
-pytestmark = pytest.mark.skipif(bool(NEEDS), reason=f"real Kafka needs {' and '.join(NEEDS)}")
+pytestmark = beside_kafka
 KAFKAS = {release.kafka: release for release in (*RELEASES.values(), *TOOLS.values())}
 FILES = {
     "auto.leader.rebalance.enable": False,
@@ -121,11 +118,7 @@ class Both:
 @pytest.mark.parametrize("kafka", os.environ.get("KAFKA_CTL_KAFKAS", "3.9.0").split())
 def test_real_kafka_is_watched_and_predicted(kafka: str) -> None:
     needed()
-    release = KAFKAS[kafka]
-    try:
-        release.resolve()
-    except (subprocess.CalledProcessError, SystemExit) as error:
-        pytest.skip(f"Kafka {release.kafka} cannot be fetched: {error}")
+    release = fetched(KAFKAS[kafka])
     with Cluster(release, BROKERS, FILES, records=release.generation != "2.0") as cluster:
         for broker in BROKERS:
             cluster.start(broker)

@@ -7,7 +7,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 from labs import until_quiet
-from zookeepers import started
+from zookeepers import kazoo_at, started
 
 import kafka_ctl
 from kafka_ctl import BadInput, Lab, Unavailable
@@ -33,11 +33,8 @@ def zxid(server: EmbeddedServer) -> int:
 
 @pytest.fixture
 def kazoo(server: EmbeddedServer) -> Iterator[KazooClient]:
-    client = KazooClient(server.address)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
+    with kazoo_at(server.address) as client:
+        yield client
 
 
 def lay_out(kazoo: KazooClient, root: str) -> None:

@@ -13,12 +13,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from wire_clients import PATIENCE, closed_connections, eventually, listening
+from wire_clients import PATIENCE, closed_connections, eventually, listening, read_to_end
 
 from kafka_ctl import Lab, TopicPartition
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-confluent = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
+pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
 
 HERE = Path(__file__).parent
 RATE = 100
@@ -152,30 +152,6 @@ def upheavals(lab: Lab, producers: list[Producer]) -> None:
     more(producers)
 
 
-def values_of(lab: Lab, topic: str) -> list[str]:
-    """The records that a consumer reads from a topic's beginning to its end."""
-    consumer = confluent.Consumer(
-        {"bootstrap.servers": lab.bootstrap_servers, "group.id": "read", "enable.partition.eof": True, "log_level": 0}
-    )
-    consumer.assign([confluent.TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
-    found: list[str] = []
-    ended: set[int] = set()
-
-    def is_read() -> bool:
-        for message in consumer.consume(500, 0.2):
-            if message.error() is None:
-                found.append(message.value().decode())
-            elif message.error().code() == confluent.KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
-        return len(ended) == PARTITIONS
-
-    try:
-        eventually(is_read, f"{topic} read to its end")
-    finally:
-        consumer.close()
-    return found
-
-
 def check_upheavals(generation: str, programs: dict[str, list[str]]) -> None:
     """Every record that was acknowledged to any of these clients can be read afterwards."""
     with listening(generation, brokers=BROKERS, config={"min.insync.replicas": 2}) as lab:
@@ -185,7 +161,7 @@ def check_upheavals(generation: str, programs: dict[str, list[str]]) -> None:
         with started(lab, programs) as producers:
             upheavals(lab, producers)
         assert {each.client: each.errors for each in producers if each.status} == {}
-        read = {client: values_of(lab, client) for client in programs}
+        read = {client: read_to_end(lab, client, partitions=PARTITIONS) for client in programs}
         lost = {each.client: len(set(each.acknowledged) - set(read[each.client])) for each in producers}
         assert lost == dict.fromkeys(programs, 0), {each.client: len(each.acknowledged) for each in producers}
         strange = {client: [one for one in found if not one.startswith(f"{client}-")] for client, found in read.items()}

@@ -1,11 +1,10 @@
 """A fetch over the wire: how far whom the leader lets read, what it waits for, and what releases it."""
 
-import itertools
 from typing import Any
 
 import pytest
 from labs import process_of, until_quiet
-from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
+from wire_clients import Asking, closed_connections, eventually, fetch_of, listening, read_to_end
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.leader import FollowerFetch
@@ -13,7 +12,6 @@ from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, read_recor
 from kafka_ctl.wire.schema import name_of
 
 kafka = pytest.importorskip("kafka", reason="needs kafka-python")
-confluent = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
 ORDERS = TopicPartition("orders", 0)
 VERSIONS = {"0.10": 3, "2.0": 8, "2.4": 11}
 
@@ -186,26 +184,29 @@ def test_where_a_leader_epoch_ends(generation: str) -> None:
 
 # Transactions, as readers see them
 
-numbers = itertools.count()
+
+def produced(broker: Asking, records: bytes, **fields: Any) -> str | None:
+    """Write a batch with acks=all; the error of the answer."""
+    topics = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
+    reported = broker.ask("Produce", 6, **{"acks": -1, "timeout": 5000, "topic_data": topics} | fields)
+    return name_of(reported["responses"][0]["partition_responses"][0]["error_code"])
 
 
-def written(broker: Asking, producer: int, sequence: int, *texts: str) -> None:
-    """A producer's batch within a transaction."""
+def written(broker: Asking, producer: int, *texts: str) -> None:
+    """A producer's first batch within a transaction."""
     records = [Record(at, 1000, None, text.encode()) for at, text in enumerate(texts)]
-    batch = write_batch(records, producer=producer, producer_epoch=0, sequence=sequence, attributes=TRANSACTIONAL)
-    topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
-    reported = broker.ask("Produce", 6, transactional_id="t", acks=-1, timeout=5000, topic_data=topics)
-    assert reported["responses"][0]["partition_responses"][0]["error_code"] == 0
+    batch = write_batch(records, producer=producer, producer_epoch=0, sequence=0, attributes=TRANSACTIONAL)
+    assert produced(broker, batch, transactional_id="t") is None
 
 
-def ended(broker: Asking, producer: int, commits: bool) -> str | None:
+def ended(broker: Asking, producer: int, commits: bool, topic: str = "orders") -> str | None:
     """What a coordinator does."""
     marker = {
         "producer_id": producer,
         "producer_epoch": 0,
         "transaction_result": commits,
         "coordinator_epoch": 0,
-        "topics": [{"name": "orders", "partition_indexes": [0]}],
+        "topics": [{"name": topic, "partition_indexes": [0]}],
     }
     reported = broker.ask("WriteTxnMarkers", 0, markers=[marker])
     return name_of(reported["markers"][0]["topics"][0]["partitions"][0]["error_code"])
@@ -223,8 +224,8 @@ def test_committed_records_are_what_lies_below_the_last_stable_offset(generation
                 return part["high_watermark"], part["last_stable_offset"], len(values(part))
 
             lab.produce("orders", 0)
-            written(broker, 7, 0, "a", "b")
-            written(broker, 8, 0, "c")
+            written(broker, 7, "a", "b")
+            written(broker, 8, "c")
             assert seen(0) == (4, -1, 4)  # nobody who did not ask is told of transactions
             assert seen(1) == (4, 1, 1)
             reader.send("Fetch", version, **request(1, isolation=1))
@@ -242,7 +243,7 @@ def test_committed_records_are_what_lies_below_the_last_stable_offset(generation
             assert plain["aborted_transactions"] is None
             for isolation, end in ((0, 8), (1, 6)):
                 if isolation == 0:
-                    written(broker, 9, 0, "d", "e")
+                    written(broker, 9, "d", "e")
                 topics = [{"name": "orders", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
                 reported = broker.ask("ListOffsets", 2, replica_id=-1, isolation_level=isolation, topics=topics)
                 assert reported["topics"][0]["partitions"][0]["offset"] == end
@@ -253,30 +254,13 @@ def test_real_consumers_read_what_was_committed() -> None:
     with listening() as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
         with Asking(lab, 1) as broker:
-            written(broker, 7, 0, "given up")
-            written(broker, 8, 0, "kept")
+            written(broker, 7, "given up")
+            written(broker, 8, "kept")
             ended(broker, 7, commits=False)
             ended(broker, 8, commits=True)
-            written(broker, 9, 0, "undecided")
-        options = {"bootstrap.servers": lab.bootstrap_servers, "auto.offset.reset": "earliest"}
-        for level, expected in (
-            ("read_committed", [b"kept"]),
-            ("read_uncommitted", [b"given up", b"kept", b"undecided"]),
-        ):
-            consumer = confluent.Consumer({**options, "group.id": level, "isolation.level": level})
-            consumer.subscribe(["orders"])
-            found: list[bytes | None] = []
-
-            def enough(consumer: Any = consumer, found: Any = found, number: int = len(expected)) -> bool:
-                message = consumer.poll(0.2)
-                if message is not None and message.error() is None:
-                    found.append(message.value())
-                return len(found) >= number
-
-            eventually(enough, f"{expected} with {level}")
-            assert consumer.poll(0.3) is None
-            assert found == expected
-            consumer.close()
+            written(broker, 9, "undecided")
+        assert read_to_end(lab, "orders") == ["kept"]
+        assert read_to_end(lab, "orders", "read_uncommitted") == ["given up", "kept", "undecided"]
         plain = kafka.KafkaConsumer(
             "orders",
             bootstrap_servers=lab.bootstrap_servers.split(","),
@@ -296,24 +280,8 @@ def test_a_producer_cannot_end_a_transaction_itself() -> None:
     with listening() as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1]})
         with Asking(lab, 1) as broker:
-            topics = [{"name": "orders", "partition_data": [{"index": 0, "records": marker(7, 0, True, 0)}]}]
-            reported = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
-            assert name_of(reported["responses"][0]["partition_responses"][0]["error_code"]) == "CORRUPT_MESSAGE"
-            reported = broker.ask(
-                "WriteTxnMarkers",
-                0,
-                markers=[
-                    {
-                        "producer_id": 1,
-                        "producer_epoch": 0,
-                        "transaction_result": True,
-                        "coordinator_epoch": 0,
-                        "topics": [{"name": "nothing", "partition_indexes": [0]}],
-                    }
-                ],
-            )
-            error = reported["markers"][0]["topics"][0]["partitions"][0]["error_code"]
-            assert name_of(error) == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert produced(broker, marker(7, 0, True, 0)) == "CORRUPT_MESSAGE"
+            assert ended(broker, 1, commits=True, topic="nothing") == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -322,20 +290,13 @@ def test_too_few_in_sync_replicas(when: str) -> None:
     with listening() as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]}, config={"min.insync.replicas": 2})
         batch = write_batch([Record(0, 1000, None, b"x")])
-        topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
-
-        def error(reported: dict[str, Any]) -> str | None:
-            return name_of(reported["responses"][0]["partition_responses"][0]["error_code"])
-
         with Asking(lab, 1) as broker:
             if when == "before":
                 lab.kill(2)
                 eventually(lambda: lab.partition("orders", 0).isr == (1,))
                 lab.settle()
-                reported = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
-                assert (error(reported), lab.logs()) == ("NOT_ENOUGH_REPLICAS", [])
+                assert (produced(broker, batch), lab.logs()) == ("NOT_ENOUGH_REPLICAS", [])
             else:
                 lab.slow(2, 60)
-                broker.send("Produce", 6, acks=-1, timeout=30_000, topic_data=topics)
-                assert error(broker.receive()) == "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+                assert produced(broker, batch, timeout=30_000) == "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
                 assert [log.end for log in lab.log("orders", 0) if log.broker == 1] == [1]

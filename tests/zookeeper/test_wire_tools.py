@@ -4,36 +4,25 @@ What they printed of real brokers is in `tests/conformance/tools/`. Needs Java, 
 runs all tools of a release.
 """
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 from waiting import eventually
 from wire_clients import listening
-from zookeepers import missing
+from zookeepers import beside_kafka, fetched, missing
 
 from kafka_ctl import Lab
 from tools.recorder import command_line as tools
 from tools.recorder.release import RELEASES, TOOLS
 
-NEEDS = [program for program in ("java", "mvn") if shutil.which(program) is None]
-pytestmark = [
-    pytest.mark.skipif(bool(NEEDS), reason=f"Kafka's tools need {' and '.join(NEEDS)}"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = [beside_kafka, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 pytest.importorskip("kafka", reason="needs kafka-python")
 
 
 @pytest.fixture(scope="module", params=list(TOOLS))
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tools.Tools]:
     """The tools of one release; skipped where Maven cannot fetch them."""
-    release = TOOLS[request.param]
-    try:
-        release.resolve()
-    except (subprocess.CalledProcessError, SystemExit) as error:
-        pytest.skip(f"Kafka {release.kafka} cannot be fetched: {error}")
-    with tools.Tools(release, tmp_path_factory.mktemp("tools")) as started:
+    with tools.Tools(fetched(TOOLS[request.param]), tmp_path_factory.mktemp("tools")) as started:
         yield started
 
 

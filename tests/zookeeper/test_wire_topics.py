@@ -24,11 +24,19 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
         yield opened
 
 
-def grown(lab: Lab, topic: str, count: int, assignments: Any = None, only: bool = False, timeout: int = 10_000) -> Any:
-    """What the controller answers: the error, and its text."""
+def grown(
+    lab: Lab,
+    topic: str,
+    count: int,
+    assignments: Any = None,
+    only: bool = False,
+    timeout: int = 10_000,
+    broker: int | None = None,
+) -> Any:
+    """What the controller, or another broker, answers: the error, and its text."""
     given = None if assignments is None else [{"broker_ids": ids} for ids in assignments]
-    with Asking(lab, lab.controller.id) as controller:
-        reported = controller.ask(
+    with Asking(lab, broker or lab.controller.id) as asked:
+        reported = asked.ask(
             "CreatePartitions",
             1,
             timeout=timeout,
@@ -80,15 +88,7 @@ def test_not_while_partitions_move(lab: Lab) -> None:
 
 def test_others_than_the_controller_refuse(lab: Lab) -> None:
     other = next(id for id in (1, 2, 3) if id != lab.controller.id)
-    with Asking(lab, other) as broker:
-        reported = broker.ask(
-            "CreatePartitions",
-            1,
-            timeout=1000,
-            validate_only=True,
-            topics=[{"name": "one", "count": 2, "assignments": None}],
-        )
-    assert name_of(reported["results"][0]["error_code"]) == "NOT_CONTROLLER"
+    assert grown(lab, "one", 2, only=True, broker=other)[0] == "NOT_CONTROLLER"
 
 
 def created(lab: Lab, topic: str, **fields: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from labs import until_quiet
-from wire_clients import COMMITTED, Asking, closed_connections, eventually, fetch_of, listening
+from wire_clients import COMMITTED, Asking, closed_connections, eventually, fetch_of, listening, read_to_end
 
 from kafka_ctl import Lab
 
@@ -118,35 +118,6 @@ def decided(lab: Lab, topic: str) -> int:
     return end_offsets(lab, topic)[0]
 
 
-def read(lab: Lab, topic: str, level: str = "read_committed") -> list[str]:
-    """The records that librdkafka reads up to the end that it sees."""
-    consumer = confluent.Consumer(
-        {
-            "bootstrap.servers": lab.bootstrap_servers,
-            "group.id": "none",
-            "isolation.level": level,
-            "enable.partition.eof": True,
-            "log_level": 0,
-            "reconnect.backoff.max.ms": 200,
-            "enable.auto.commit": False,
-        }
-    )
-    consumer.assign([confluent.TopicPartition(topic, 0, 0)])
-    found: list[str] = []
-
-    def at_end() -> bool:
-        message = consumer.poll(0.2)
-        if message is not None and message.error() is None:
-            found.append(message.value().decode())
-        return message is not None and message.error() is not None and message.error().name() == "_PARTITION_EOF"
-
-    try:
-        eventually(at_end, f"the end of {topic}")
-    finally:
-        consumer.close()
-    return found
-
-
 @pytest.mark.parametrize("client", [Confluent, KafkaPython])
 def test_commit_is_read_and_abort_is_not(lab: Lab, client: Any) -> None:
     """While a transaction goes on the last stable offset stands at its first record; who reads all sees all."""
@@ -156,8 +127,8 @@ def test_commit_is_read_and_abort_is_not(lab: Lab, client: Any) -> None:
     producer.begin()
     producer.send(topic, "a", "b")
     assert end_offsets(lab, topic) == (0, 2)
-    assert read(lab, topic) == []
-    assert read(lab, topic, "read_uncommitted") == ["a", "b"]
+    assert read_to_end(lab, topic) == []
+    assert read_to_end(lab, topic, "read_uncommitted") == ["a", "b"]
     producer.commit()
     assert decided(lab, topic) == 3
     producer.begin()
@@ -169,8 +140,8 @@ def test_commit_is_read_and_abort_is_not(lab: Lab, client: Any) -> None:
     producer.send(topic, "d")
     producer.commit()
     assert decided(lab, topic) == 7
-    assert read(lab, topic) == ["a", "b", "d"]
-    assert read(lab, topic, "read_uncommitted") == ["a", "b", "c", "d"]
+    assert read_to_end(lab, topic) == ["a", "b", "d"]
+    assert read_to_end(lab, topic, "read_uncommitted") == ["a", "b", "c", "d"]
     producer.close()
 
 
@@ -186,7 +157,7 @@ def test_a_second_producer_fences_the_first(lab: Lab, topic: str) -> None:
     assert first.error(lambda: first.commit(30)) == "_FENCED"
     second.commit()
     decided(lab, topic)
-    assert read(lab, topic) == ["second"]
+    assert read_to_end(lab, topic) == ["second"]
 
 
 def test_a_transaction_that_is_left_open_is_aborted(lab: Lab, topic: str) -> None:
@@ -199,7 +170,7 @@ def test_a_transaction_that_is_left_open_is_aborted(lab: Lab, topic: str) -> Non
     other.commit()
     eventually(lambda: end_offsets(lab, topic) == (0, 3), "the other's marker")
     assert decided(lab, topic) == 4
-    assert read(lab, topic) == ["other"]
+    assert read_to_end(lab, topic) == ["other"]
     assert slow.error(lambda: slow.commit(30)) == "_FENCED"
 
 
@@ -212,7 +183,7 @@ def test_a_cut_between_brokers_holds_the_marker_back(lab: Lab, topic: str) -> No
     assert end_offsets(lab, topic) == (0, 1)
     lab.heal()
     assert decided(lab, topic) == 2
-    assert read(lab, topic) == ["a"]
+    assert read_to_end(lab, topic) == ["a"]
 
 
 def test_offsets_are_committed_with_the_transaction(lab: Lab, topic: str) -> None:
@@ -285,8 +256,8 @@ def test_brokers_die_within_transactions(generation: str) -> None:
         producer.commit(60)  # it is decided, and nobody can write the marker
         lab.kill(COORDINATOR)
         assert decided_by_another(lab, dead) == 7
-        assert read(lab, "orders") == ["a", "b", "c", "d"]
-        assert read(lab, "orders", "read_uncommitted") == ["a", "b", "c", "d"]
+        assert read_to_end(lab, "orders") == ["a", "b", "c", "d"]
+        assert read_to_end(lab, "orders", "read_uncommitted") == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize("client", [Confluent, KafkaPython])

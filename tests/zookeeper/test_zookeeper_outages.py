@@ -17,7 +17,7 @@ import pytest
 from labs import play, until_quiet
 from prose import Prose
 from waiting import eventually
-from zookeepers import started
+from zookeepers import SHORT, started
 
 from kafka_ctl import Lab, Unavailable
 from kafka_ctl.errors import ApiException, SessionExpired
@@ -27,7 +27,6 @@ from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.store import DISCONNECTED, EXPIRED, Get, Op, Result
 
-SHORT = {"zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500, "auto.leader.rebalance.enable": False}
 server = pytest.fixture(started)
 
 

@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from prose import Prose
 from tables import tabled
 from waiting import eventually
-from zookeepers import RealWorld, started
+from zookeepers import RealWorld, kazoo_at, started
 
 from kafka_ctl import errors
 from kafka_ctl.setup import java
@@ -38,12 +38,8 @@ def world(shared: EmbeddedServer, request: pytest.FixtureRequest) -> Iterator[Re
 
 @pytest.fixture
 def outsider(shared: EmbeddedServer) -> Iterator[KazooClient]:
-    """Somebody else's client, which knows nothing of us."""
-    client = KazooClient(shared.address)
-    client.start(10)
-    yield client
-    client.stop()
-    client.close()
+    with kazoo_at(shared.address) as client:
+        yield client
 
 
 def alive(pid: int) -> bool:
@@ -82,34 +78,24 @@ def test_it_answers_on_loopback_and_leaves_nothing(server: EmbeddedServer) -> No
 
 def test_data_survive_a_kill_on_the_same_port(server: EmbeddedServer) -> None:
     port = server.port
-    client = KazooClient(server.address)
-    client.start(10)
-    client.create("/brokers", b"kept")
-    client.stop()
-    client.close()
+    with kazoo_at(server.address) as client:
+        client.create("/brokers", b"kept")
     server.kill()
     assert not server.running
     assert four_letter_word(port, "ruok") == ""
     server.restart()
     assert server.port == port
-    client = KazooClient(server.address)
-    client.start(10)
-    assert client.get("/brokers")[0] == b"kept"
-    client.stop()
-    client.close()
+    with kazoo_at(server.address) as client:
+        assert client.get("/brokers")[0] == b"kept"
 
 
 def test_a_data_folder_of_your_own_is_kept(server: EmbeddedServer, tmp_path: Path) -> None:
     for expected in (None, b"kept"):
-        with EmbeddedServer(data=tmp_path / "znodes") as own:
-            client = KazooClient(own.address)
-            client.start(10)
+        with EmbeddedServer(data=tmp_path / "znodes") as own, kazoo_at(own.address) as client:
             found = client.get("/x")[0] if client.exists("/x") else None
             assert found == expected
             client.ensure_path("/x")
             client.set("/x", b"kept")
-            client.stop()
-            client.close()
     assert (tmp_path / "znodes" / "version-2").is_dir()
 
 

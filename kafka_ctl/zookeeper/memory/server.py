@@ -173,56 +173,44 @@ class MemoryStore(Store):
 
     def apply(self, session: MemorySession, op: Op, cause: int | None) -> Result:
         match op:
-            case Get():
-                return self._get(session, op, cause)
-            case Exists():
-                return self._exists(session, op, cause)
-            case Children():
-                return self._children(session, op, cause)
+            case Get() | Exists() | Children():
+                return self._read(session, op, cause)
             case Multi():
                 return self._multi(session, op, cause)
             case Create() | Set() | Delete():
                 return self._write(session.actor, session, op, cause)
         raise TypeError(f"{type(op).__name__} is for a real ZooKeeper")
 
-    # Reads. Each may arm a watch, and is recorded under the name of ZooKeeper's command.
-
-    def _get(self, session: MemorySession, op: Get, cause: int | None) -> Result:
-        node = self.tree.nodes.get(op.path)
+    def _read(self, session: MemorySession, op: Get | Exists | Children, cause: int | None) -> Result:
+        """Answer a read, and arm its watch: of a missing znode, only that of Exists."""
+        node, error, version = self.tree.nodes.get(op.path), None, None
+        if op.watch and (node is not None or isinstance(op, Exists)):
+            watches = self.child_watches if isinstance(op, Children) else self.data_watches
+            watches.setdefault(op.path, {})[session.id] = None
         if node is None:
-            return self._read(session, "get", op, Result(op, "NONODE"), cause)
-        if op.watch:
-            self.data_watches.setdefault(op.path, {})[session.id] = None
-        return self._read(session, "get", op, Result(op, None, node.data, node.stat()), cause)
-
-    def _exists(self, session: MemorySession, op: Exists, cause: int | None) -> Result:
-        if op.watch:
-            self.data_watches.setdefault(op.path, {})[session.id] = None
-        node = self.tree.nodes.get(op.path)
-        answer = Result(op, "NONODE") if node is None else Result(op, None, None, node.stat())
-        return self._read(session, "exists", op, answer, cause)
-
-    def _children(self, session: MemorySession, op: Children, cause: int | None) -> Result:
-        node = self.tree.nodes.get(op.path)
-        if node is None:
-            return self._read(session, "children", op, Result(op, "NONODE"), cause)
-        if op.watch:
-            self.child_watches.setdefault(op.path, {})[session.id] = None
-        return self._read(session, "children", op, Result(op, None, node.names(), node.stat()), cause)
-
-    def _read(self, session: MemorySession, action: str, op: Op, answer: Result, cause: int | None) -> Result:
-        version = answer.stat.version if answer.stat else None
-        self.trace.add(session.actor, "zk", action, path=op.path, zk_version=version, error=answer.error, cause=cause)
+            error, answer = "NONODE", Result(op, "NONODE")
+        else:
+            version = node.version
+            value = node.data if isinstance(op, Get) else node.names() if isinstance(op, Children) else None
+            answer = Result(op, None, value, node.stat())
+        action = type(op).__name__.lower()
+        self.trace.add(session.actor, "zk", action, path=op.path, zk_version=version, error=error, cause=cause)
         return answer
 
     # Writes. Each is checked first and changes the tree only when nothing is wrong.
 
     def _multi(self, session: MemorySession, op: Multi, cause: int | None) -> Result:
+        """Make all changes, or take them back when a part fails."""
         zxid, changes, parts = self.tree.zxid, list[tuple[Write, Change]](), list[Result]()
         for part in op.ops:
-            error = self.tree.problem(part)
-            if error:
-                return self._refused(session, op, [*parts, Result(part, error)], changes, zxid, cause)
+            if error := self.tree.problem(part):
+                for _, change in reversed(changes):
+                    change.undo()
+                self.tree.zxid = zxid
+                self.trace.add(session.actor, "zk", "multi", path=part.path, error=error, cause=cause)
+                before = [Result(done.op, "ROLLEDBACK") for done in parts]
+                after = [Result(later, "RUNTIMEINCONSISTENCY") for later in op.ops[len(parts) + 1 :]]
+                return Result(op, error, (*before, Result(part, error), *after))
             if isinstance(part, Check):
                 parts.append(Result(part))
                 continue
@@ -232,25 +220,6 @@ class MemoryStore(Store):
         for part, change in changes:
             self._written(session.actor, part, change, cause)
         return Result(op, None, tuple(parts))
-
-    def _refused(
-        self,
-        session: MemorySession,
-        op: Multi,
-        parts: list[Result],
-        changes: list[tuple[Write, Change]],
-        zxid: int,
-        cause: int | None,
-    ) -> Result:
-        """Take back what a transaction did before the part that failed, the last of `parts`."""
-        for _, change in reversed(changes):
-            change.undo()
-        self.tree.zxid = zxid
-        failed = parts[-1]
-        self.trace.add(session.actor, "zk", "multi", path=failed.op.path, error=failed.error, cause=cause)
-        before = [Result(part.op, "ROLLEDBACK") for part in parts[:-1]]
-        after = [Result(part, "RUNTIMEINCONSISTENCY") for part in op.ops[len(parts) :]]
-        return Result(op, failed.error, (*before, failed, *after))
 
     def _write(self, actor: str, session: MemorySession, op: Write, cause: int | None) -> Result:
         error = self.tree.problem(op)

@@ -195,11 +195,11 @@ class MemorySession(Session):
 
     # The connection
 
-    def break_connection(self, seconds: float = 0.1) -> None:
-        """The connection breaks and, after so many seconds, is there again."""
+    def break_connection(self) -> None:
+        """The connection breaks and, a tenth of a second later, is there again."""
         self.fails_next_write = None
         self.disconnect()
-        self.server.clock.later(seconds, self.reconnect)
+        self.server.clock.later(0.1, self.reconnect)
 
     def disconnect(self) -> None:
         """There is no connection any more: what is under way has no answer, and the server begins to count."""

@@ -88,7 +88,8 @@ class EmbeddedServer:
         self.port = port or 0
         self._any_port = not port
         self._data = Path(data).absolute() if data is not None else None
-        self._folder: Path | None = None
+        self.folder: Path | None = None
+        """The folder of log, configuration and (unless given) data; None while nothing runs."""
         self.supervisor: subprocess.Popen[str] | None = None
         self._finalizer: weakref.finalize | None = None
         self._ordering = threading.Lock()
@@ -98,11 +99,6 @@ class EmbeddedServer:
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of log, configuration and (unless given) data; None while nothing runs."""
-        return self._folder
 
     @property
     def running(self) -> bool:
@@ -145,7 +141,7 @@ class EmbeddedServer:
         self.wanted = False
         if self._finalizer is not None:
             self._finalizer()
-        self.supervisor = self._folder = self._finalizer = None
+        self.supervisor = self.folder = self._finalizer = None
 
     def __enter__(self) -> EmbeddedServer:
         return self.start()
@@ -155,9 +151,9 @@ class EmbeddedServer:
 
     def log_tail(self, lines: int = 15) -> str:
         """The last lines of the server's log."""
-        if self._folder is None:
+        if self.folder is None:
             return ""
-        text = (self._folder / "zookeeper.log").read_text(encoding="utf-8", errors="replace")
+        text = (self.folder / "zookeeper.log").read_text(encoding="utf-8", errors="replace")
         lines_kept = [line for line in text.splitlines() if not line.startswith("\t")]  # no Java stack frames
         return "\n".join(lines_kept[-lines:])
 
@@ -175,7 +171,7 @@ class EmbeddedServer:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        self._folder = folder
+        self.folder = folder
 
     def _supervise(self, folder: Path, java: Path, jars: list[Path]) -> None:
         """Start the supervisor of a server that has this folder."""
@@ -209,15 +205,15 @@ class EmbeddedServer:
 
     def _try_port(self) -> str:
         """Start the server once and wait for it; returns what went wrong, or an empty text."""
-        assert self._folder is not None
+        assert self.folder is not None
         try:
             self.port = _bindable(0 if self._any_port else self.port)
         except OSError as error:
             return f"cannot listen on the port: {error.strerror}"
-        data = self._data or self._folder / "data"
+        data = self._data or self.folder / "data"
         config = CONFIG.format(port=self.port, data=data.as_posix())
         with in_temporary_folder():
-            (self._folder / "zoo.cfg").write_text(config, encoding="utf-8")
+            (self.folder / "zoo.cfg").write_text(config, encoding="utf-8")
         state, deadline = self._order("start"), time.monotonic() + START_SECONDS
         while state == "running":
             if "Mode: standalone" in four_letter_word(self.port, "srvr"):

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import Context
 from functools import partial
-from typing import Protocol
 
-from kazoo.security import ACL
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from kafka_ctl.errors import ConnectionLoss, SessionExpired, Unavailable
+from kafka_ctl.ports import RealTime
 from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper.real import kazoo_connection
 from kafka_ctl.zookeeper.store import (
@@ -46,22 +46,10 @@ from kafka_ctl.zookeeper.store import (
 )
 
 
-class Owner(Protocol):
-    """The part of the store that an inbox needs."""
-
-    recorder: OperationRecorder
-
-    def deliver(self) -> None:
-        """Hand on what no inbox need keep waiting any more."""
-
-    def failed(self, error: Exception) -> None:
-        """Keep an error of a watcher or listener for the next call."""
-
-
 class Inbox:
     """Answers and fired watches in order: a watch is held until the write that may have fired it is answered."""
 
-    def __init__(self, store: Owner) -> None:
+    def __init__(self, store: Books) -> None:
         self.store = store
         self._waiting: deque[tuple[WatchedEvent | None, int, Callable[[], None]]] = deque()
         self._armed: dict[tuple[str, str], int] = {}
@@ -84,10 +72,9 @@ class Inbox:
 
     def deliver(self) -> None:
         """Hand on what need not wait any more."""
-        recorder = self.store.recorder
         while self._waiting:
             event, armed, act = self._waiting[0]
-            if event is not None and recorder.cause(event, armed) is None and recorder.awaits(event):
+            if event is not None and self.store.cause(event, armed) is None and self.store.awaits(event):
                 return
             self._waiting.popleft()
             try:
@@ -113,43 +100,10 @@ class _Call:
         self.op, self.future, self.cause = op, future, CAUSE.get()
 
 
-class SessionOwner(Owner, Protocol):
-    """The part of the store that a session needs: the server's address, and its bookkeeping."""
-
-    servers: str
-    connect_seconds: float
-    advice: str
-    acl: list[ACL]
-    auth: Sequence[tuple[str, str]]
-    sessions: set[RemoteSession]
-    ephemerals: dict[str, int]
-    orphans: dict[str, int]
-
-    def inside(self, path: str) -> str:
-        """A path of the lab as the server's."""
-
-    def outside(self, path: str) -> str:
-        """A path of the server as the lab's."""
-
-    def foreground(self, change: int) -> None:
-        """Count the operations that callers wait for."""
-
-    def sent(self, session: RemoteSession, op: Op) -> None:
-        """An operation is on its way."""
-
-    def answered(self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
-        """An operation has its answer, or will have none."""
-
-    def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
-        """Record the end of a session and its ephemeral znodes; returns the record's `seq`."""
-
-
 class RemoteSession(Session):
     """A session on a real server. Use timeouts of one second and more: kazoo pings no faster."""
 
-    def __init__(
-        self, store: SessionOwner, actor: str, timeout: float, watcher: Watcher, listener: StateListener
-    ) -> None:
+    def __init__(self, store: Books, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> None:
         self.store, self.actor, self.timeout = store, actor, timeout
         self.watcher, self.listener = watcher, listener
         self.id = 0
@@ -356,8 +310,7 @@ class RemoteSession(Session):
     def _deliver(self, event: WatchedEvent, armed: int) -> None:
         if self.over:
             return
-        recorder = self.store.recorder
-        token = CAUSE.set(recorder.fired(self.actor, event, recorder.cause(event, armed)))
+        token = CAUSE.set(self.store.fired(self.actor, event, self.store.cause(event, armed)))
         try:
             self.watcher(event)
         finally:
@@ -419,45 +372,114 @@ def touched(op: Op | Check) -> Iterator[Key]:
             yield "children", parent_of(op.path)
 
 
-class OperationRecorder:
-    """Puts the answers of one store's sessions into its trace; without a trace it does nothing."""
+class Books:
+    """The books of a store: its sessions, the znodes that they made, and the records of what they did.
 
-    def __init__(self, trace: Recorder | None) -> None:
-        self.trace = trace
+    A session reports here. `chroot` is where the paths of the lab begin. Without a `trace` nothing is recorded.
+    """
+
+    acl = OPEN_ACL_UNSAFE
+    """Of the znodes that this store makes."""
+    auth: Sequence[tuple[str, str]] = ()
+    """The credentials of its sessions, each a scheme and its data."""
+    advice = "start one with `kafka-ctl zookeeper`, or write `embedded` instead of the address"
+    """The last part of the error where no server answers."""
+
+    def __init__(
+        self, servers: str, chroot: str, clock: RealTime | None, trace: Recorder | None, connect_seconds: float
+    ) -> None:
+        self.servers, self.chroot, self.connect_seconds = servers, chroot, connect_seconds
+        self.clock, self.trace = clock, trace
+        self.sessions: set[RemoteSession] = set()
+        self.created: dict[str, int] = {}
+        """The persistent znodes that sessions of this store made: path -> czxid."""
+        self.doubtful: set[str] = set()
+        """Those whose creation was under way when a connection broke: they may be ours, so they are left."""
+        self.written: dict[str, int] = {}
+        """The last writes of this store's sessions: path -> mzxid."""
+        self.ephemerals: dict[str, int] = {}
+        """Their ephemeral ones: path -> session id."""
+        self.orphans: dict[str, int] = {}
+        """Those of abandoned sessions: the server keeps them until it finds out."""
         self._flying: Counter[Key] = Counter()
         self._writes: dict[Key, deque[tuple[int, int]]] = {}
 
-    def sent(self, op: Op) -> None:
-        """Record that this operation is on its way."""
-        if self.trace is not None:
+    def inside(self, path: str) -> str:
+        """The server's path for one of ours. A malformed path stays malformed, and below the chroot."""
+        if not path.startswith("/"):
+            return f"{self.chroot}//{path}"
+        return self.chroot + path if path != "/" else self.chroot or "/"
+
+    def outside(self, path: str) -> str:
+        """Our path for one of the server's."""
+        return path.removeprefix(self.chroot) or "/"
+
+    def failed(self, error: Exception) -> None:
+        """A watcher or listener failed: report it to the driver of the clock, or else to the event loop."""
+        if self.clock is not None:
+            self.clock.failed(error)
+        else:
+            asyncio.get_running_loop().call_exception_handler({"message": str(error), "exception": error})
+
+    def deliver(self) -> None:
+        """An answer came in: sessions whose watches waited for it may go on."""
+        for session in list(self.sessions):
+            session.inbox.deliver()
+
+    def foreground(self, change: int) -> None:
+        """Let the clock know of operations on their way."""
+        if self.clock is not None:
+            self.clock.pending += change
+
+    def sent(self, session: RemoteSession, op: Op) -> None:
+        """An operation is on its way."""
+        if self.trace is not None and not session.private:
             self._flying.update(touched(op))
 
-    def answered(self, actor: str, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
-        """Record an answer; `result` is None when the connection broke before it came."""
-        if self.trace is None:
+    def answered(self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
+        """Record and book an answer; None means that the connection broke first."""
+        if session.private:
             return
-        for key in touched(op):
-            self._flying[key] -= 1
-            if not self._flying[key]:
-                del self._flying[key]
+        if self.trace is not None:
+            for key in touched(op):
+                self._flying[key] -= 1
+                if not self._flying[key]:
+                    del self._flying[key]
         if result is None:
+            parts_asked = op.ops if isinstance(op, Multi) else (op,)
+            self.doubtful.update(part.path for part in parts_asked if isinstance(part, Create) and not part.ephemeral)
             return
-        if not isinstance(op, Multi):
-            self._record(actor, result, zxid, cause)
-        elif result.error:
-            refused = next((part for part in _parts(result) if part.error == result.error), result)
-            self.trace.add(actor, "zk", "multi", path=refused.op.path, error=result.error, cause=cause)
-        else:
-            for part in _parts(result):
-                if not isinstance(part.op, Check):
-                    self._record(actor, part, zxid, cause)
+        parts = result.value if isinstance(op, Multi) and isinstance(result.value, tuple) else (result,)
+        if isinstance(op, Multi) and result.error:
+            refused = next((part for part in parts if part.error == result.error), result)
+            if self.trace is not None:
+                self.trace.add(session.actor, "zk", "multi", path=refused.op.path, error=result.error, cause=cause)
+            return
+        for part in parts:
+            if part.error is None:
+                self._book(part, session.id, zxid)
+            if self.trace is not None and not isinstance(part.op, (Check, Multi)):
+                self._record(self.trace, session.actor, part, zxid, cause)
 
-    def _record(self, actor: str, result: Result, zxid: int, cause: int | None) -> None:
-        assert self.trace is not None
+    def _book(self, done: Result, session: int, zxid: int) -> None:
+        """Note what a session has made, written or deleted."""
+        op = done.op
+        if isinstance(op, Create):
+            if op.ephemeral:
+                self.ephemerals[str(done.value)] = session
+            else:
+                self.created[str(done.value)] = zxid
+        elif isinstance(op, Set) and done.stat:
+            self.written[op.path] = done.stat.mzxid
+        elif isinstance(op, Delete):
+            self.created.pop(op.path, None)
+            self.ephemerals.pop(op.path, None)
+
+    def _record(self, trace: Recorder, actor: str, result: Result, zxid: int, cause: int | None) -> None:
         op, action = result.op, type(result.op).__name__.lower()
         if result.error or isinstance(op, (Get, Exists, Children)):
             version = result.stat.version if result.stat else None
-            self.trace.add(actor, "zk", action, path=op.path, zk_version=version, error=result.error, cause=cause)
+            trace.add(actor, "zk", action, path=op.path, zk_version=version, error=result.error, cause=cause)
             return
         path, version, kind, detail = op.path, None, None, None
         if isinstance(op, Create):
@@ -466,16 +488,14 @@ class OperationRecorder:
             version = result.stat.version
         if isinstance(op, (Create, Set)):
             detail = op.data.decode("utf-8", "backslashreplace") or None
-        seq = self.trace.add(
-            actor, "zk", action, path=path, target=kind, zk_version=version, cause=cause, detail=detail
-        )
+        seq = trace.add(actor, "zk", action, path=path, target=kind, zk_version=version, cause=cause, detail=detail)
         self._remember(Delete(path) if kind or isinstance(op, Delete) else op, zxid, seq)
 
-    def ended(self, actor: str, session: int, how: str, gone: Multi, zxid: int) -> int | None:
+    def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
         """Record that a session was `closed` or has `expired`, and that the ephemerals in `gone` went too."""
-        if self.trace is None:
+        if self.trace is None or session.private:
             return None
-        end = self.trace.add("zookeeper", "zk", how, detail=f"session={session:#x} of {actor}")
+        end = self.trace.add("zookeeper", "zk", how, detail=f"session={session.id:#x} of {session.actor}")
         for op in gone.ops:
             seq = self.trace.add("zookeeper", "zk", "delete", path=op.path, cause=end)
             self._remember(op, zxid, seq)
@@ -498,7 +518,3 @@ class OperationRecorder:
         if self.trace is None:
             return None
         return self.trace.add(actor, "watch", "fired", path=event.path, target=event.type, cause=cause)
-
-
-def _parts(result: Result) -> tuple[Result, ...]:
-    return result.value if isinstance(result.value, tuple) else ()

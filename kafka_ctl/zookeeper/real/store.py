@@ -9,23 +9,17 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from kazoo.security import OPEN_ACL_UNSAFE
-
 from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.ports import RealTime
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
-from kafka_ctl.zookeeper.real.session import OperationRecorder, RemoteSession
+from kafka_ctl.zookeeper.real.session import Books, RemoteSession
 from kafka_ctl.zookeeper.store import (
     Children,
     Create,
     Delete,
     Exists,
     Get,
-    Multi,
-    Op,
-    Result,
-    Set,
     Stat,
     StateListener,
     Store,
@@ -41,7 +35,7 @@ WINDOW = 100
 """Operations in flight when the store reads or clears a whole tree."""
 
 
-class RemoteStore(Store):
+class RemoteStore(Books, Store):
     """Any ZooKeeper from 3.4 on.
 
     `address` is `host:port`, several of them with commas, and a chroot if everything is to be below one:
@@ -50,14 +44,8 @@ class RemoteStore(Store):
     Raises BadInput for an address that cannot be read.
     """
 
-    acl = OPEN_ACL_UNSAFE
-    """Of the znodes that this store makes."""
-    auth: Sequence[tuple[str, str]] = ()
-    """The credentials of its sessions, each a scheme and its data."""
     housekeeping = 10.0
     """The timeout of its own session, in seconds."""
-    advice = "start one with `kafka-ctl zookeeper`, or write `embedded` instead of the address"
-    """The last part of the error where no server answers."""
 
     def __init__(
         self,
@@ -67,21 +55,9 @@ class RemoteStore(Store):
         server: EmbeddedServer | None = None,
         connect_seconds: float | None = None,
     ) -> None:
-        self.servers, self.chroot = parse_address(address)
-        self.server, self.connect_seconds = server, CONNECT_SECONDS if connect_seconds is None else connect_seconds
-        self.clock = clock
-        self.recorder = OperationRecorder(trace)
-        self.sessions: set[RemoteSession] = set()
-        self.created: dict[str, int] = {}
-        """The persistent znodes that sessions of this store made: path -> czxid."""
-        self.doubtful: set[str] = set()
-        """Those whose creation was under way when a connection broke: they may be ours, so they are left."""
-        self.written: dict[str, int] = {}
-        """The last writes of this store's sessions: path -> mzxid."""
-        self.ephemerals: dict[str, int] = {}
-        """Their ephemeral ones: path -> session id."""
-        self.orphans: dict[str, int] = {}
-        """Those of abandoned sessions: the server keeps them until it finds out."""
+        seconds = CONNECT_SECONDS if connect_seconds is None else connect_seconds
+        super().__init__(*parse_address(address), clock, trace, seconds)
+        self.server = server
         self._made_roots: list[str] = []
         self.tools: RemoteSession | None = None
         self._opening = asyncio.Lock()
@@ -91,8 +67,8 @@ class RemoteStore(Store):
         session = RemoteSession(self, actor, timeout, watcher, listener)
         await session.open()
         self.sessions.add(session)
-        if self.recorder.trace is not None:
-            self.recorder.trace.add(actor, "zk", "connect", detail=f"session={session.id:#x} timeout={timeout:g}s")
+        if self.trace is not None:
+            self.trace.add(actor, "zk", "connect", detail=f"session={session.id:#x} timeout={timeout:g}s")
         return session
 
     def expire(self, session: RemoteSession) -> None:
@@ -135,69 +111,6 @@ class RemoteStore(Store):
             self.tools = None
         if self.server is not None:
             self.server.stop()
-
-    # Paths.
-
-    def inside(self, path: str) -> str:
-        """The server's path for one of ours. A malformed path stays malformed, and below the chroot."""
-        if not path.startswith("/"):
-            return f"{self.chroot}//{path}"
-        return self.chroot + path if path != "/" else self.chroot or "/"
-
-    def outside(self, path: str) -> str:
-        """Our path for one of the server's."""
-        return path.removeprefix(self.chroot) or "/"
-
-    # What the sessions of this store report.
-
-    def sent(self, session: RemoteSession, op: Op) -> None:
-        """An operation is on its way."""
-        if not session.private:
-            self.recorder.sent(op)
-
-    def answered(self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
-        """Book and record an answer; None means that the connection broke first."""
-        if session.private:
-            return
-        self.recorder.answered(session.actor, op, result, zxid, cause)
-        if result is None:
-            self.doubtful.update(part.path for part in _creations(op))
-        if result is None or result.error is not None:
-            return
-        parts = result.value if isinstance(op, Multi) and isinstance(result.value, tuple) else (result,)
-        for part in parts:
-            made = part.op
-            if isinstance(made, Create):
-                if made.ephemeral:
-                    self.ephemerals[str(part.value)] = session.id
-                else:
-                    self.created[str(part.value)] = zxid
-            elif isinstance(made, Set) and part.stat:
-                self.written[made.path] = part.stat.mzxid
-            elif isinstance(made, Delete):
-                self.created.pop(made.path, None)
-                self.ephemerals.pop(made.path, None)
-
-    def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
-        """Record that a session was `closed` or has `expired`, and the ephemerals that went with it."""
-        return None if session.private else self.recorder.ended(session.actor, session.id, how, gone, zxid)
-
-    def failed(self, error: Exception) -> None:
-        """A watcher or listener failed: report it to the driver of the clock, or else to the event loop."""
-        if self.clock is not None:
-            self.clock.failed(error)
-        else:
-            asyncio.get_running_loop().call_exception_handler({"message": str(error), "exception": error})
-
-    def deliver(self) -> None:
-        """An answer came in: sessions whose watches waited for it may go on."""
-        for session in list(self.sessions):
-            session.inbox.deliver()
-
-    def foreground(self, change: int) -> None:
-        """Let the clock know of operations on their way."""
-        if self.clock is not None:
-            self.clock.pending += change
 
     # The store's own session: the chroot, dumps, removal. Its paths are the server's; it leaves no records.
 
@@ -280,12 +193,6 @@ class RemoteStore(Store):
     def _is_ours(self, path: str, mark: int, stat: Stat) -> bool:
         """True if this is still the znode that one of our sessions made; `mark` is its czxid or its session."""
         return mark in (stat.czxid, stat.ephemeral_owner or None)
-
-
-def _creations(op: Op) -> list[Create]:
-    """The persistent znodes an operation was to create."""
-    parts = op.ops if isinstance(op, Multi) else (op,)
-    return [part for part in parts if isinstance(part, Create) and not part.ephemeral]
 
 
 def parse_address(address: str) -> tuple[str, str]:

@@ -86,6 +86,14 @@ MOMENTS = 50
 """Interrupts for each act, spread over all of its moments."""
 
 
+def check_replay(lab: Lab) -> None:
+    """The story of a lab plays to the same run."""
+    with Lab.replay(lab.story) as again:
+        assert again.story == lab.story
+        assert again.trace.records == lab.trace.records
+        assert (again.now, again.znodes(), again.violations) == (lab.now, lab.znodes(), lab.violations)
+
+
 @pytest.mark.parametrize("name", ACTS)
 def test_a_story_replays_whenever_the_interrupt_comes(name: str) -> None:
     """Real signals, at moments spread evenly over a command; the lab goes on after each of them."""
@@ -98,10 +106,7 @@ def test_a_story_replays_whenever_the_interrupt_comes(name: str) -> None:
         moments = range(1, watched.count, max(1, watched.count // MOMENTS))
         stopped = sum([_interrupted(lab, act, moment) for moment in moments])
         assert stopped > len(moments) // 2
-        with Lab.replay(lab.story) as again:
-            assert again.story == lab.story
-            assert again.trace.records == lab.trace.records
-            assert (again.now, again.znodes(), again.violations) == (lab.now, lab.znodes(), lab.violations)
+        check_replay(lab)
 
 
 def _interrupted(lab: Lab, act: Callable[[Lab], object], moment: int) -> bool:
@@ -122,8 +127,7 @@ def test_the_end_of_a_command_is_no_middle() -> None:
         last.during(lambda: lab.run_for(5))
         while not Interrupter(last.count).during(lambda: lab.run_for(5)):
             last.count -= 1
-        with Lab.replay(lab.story) as again:
-            assert (again.now, again.trace.records) == (lab.now, lab.trace.records)
+        check_replay(lab)
 
 
 def test_what_somebody_else_wrote_is_interrupted_at_once() -> None:
@@ -136,8 +140,7 @@ def test_what_somebody_else_wrote_is_interrupted_at_once() -> None:
     with Lab(brokers=1, seed=3) as lab:
         with pytest.raises(KeyboardInterrupt):
             lab.run_until(endless)
-        with Lab.replay(lab.story) as again:
-            assert (again.now, again.trace.records) == (lab.now, lab.trace.records)
+        check_replay(lab)
 
 
 def test_a_handler_that_raises_is_asked_between_callbacks() -> None:
@@ -158,8 +161,7 @@ def test_a_handler_that_raises_is_asked_between_callbacks() -> None:
         lab.trace.listeners.pop()
         assert "\nsettle\nuntil " in lab.story
         lab.settle()
-        with Lab.replay(lab.story) as again:
-            assert again.trace.records == lab.trace.records
+        check_replay(lab)
 
 
 def test_an_interrupt_before_a_command_within_another_is_kept() -> None:
@@ -193,8 +195,7 @@ def test_an_interrupt_before_a_command_within_another_is_kept() -> None:
         with pytest.raises(KeyboardInterrupt):
             lab.run_until(pressed_after_a_command, 60)
         assert len(moments) == 3
-        with Lab.replay(lab.story) as again:
-            assert again.trace.records == lab.trace.records
+        check_replay(lab)
         with pytest.raises(ConditionNotMet):
             lab.run_until(holds, 10)
 
