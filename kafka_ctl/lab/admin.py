@@ -71,7 +71,7 @@ class Admin:
         values = checked_topic(config or {}, self.generation)
         zk = await self.zk()
         topic_names.check_new(topic, await self.topics())
-        registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
+        registered = await zk.broker_ids()
         if assignment is None:
             assert partitions is not None and replication_factor is not None
             chosen = self._assigned(registered, partitions, replication_factor, racks)
@@ -115,7 +115,7 @@ class Admin:
         if known is None:
             raise UnknownName("topic", topic, await self.topics())
         topic_names.check_growth(topic, self.generation)
-        registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
+        registered = await zk.broker_ids()
         there = {b: racks.get(b) for b in registered}
         old = {number: a.replicas for number, a in known.items()}
         new = add_partitions(old, total, registered, there) if assignment is None else assignment
@@ -201,16 +201,9 @@ class Admin:
 
     def record_request(self, command: str, **fields: object) -> None:
         """Record a command as the cause of what follows."""
-        topic = fields.get("topic")
-        CAUSE.set(
-            self.trace.add(
-                "admin",
-                "event",
-                command,
-                topic=topic if isinstance(topic, str) else None,
-                detail=details.write(**fields),
-            )
-        )
+        named = fields.get("topic")
+        topic = named if isinstance(named, str) else None
+        CAUSE.set(self.trace.add("admin", "event", command, topic=topic, detail=details.write(**fields)))
 
 
 def check_assignment(assignment: Mapping[int, Iterable[int]]) -> dict[int, tuple[int, ...]]:
