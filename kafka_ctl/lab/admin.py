@@ -22,7 +22,7 @@ from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
-from kafka_ctl.zookeeper.store import EXPIRED, Children, Create, Set, Store
+from kafka_ctl.zookeeper.store import EXPIRED, Create, Set, Store
 
 
 class Admin:
@@ -185,15 +185,6 @@ class Admin:
         if answer.error == "NODEEXISTS":
             raise BadInput("Preferred replica leader election currently in progress. Aborting operation")
         answer.checked()
-
-    async def tree(self, path: str) -> list[str]:
-        """The paths below a path, parents first."""
-        zk, found = await self.zk(), []
-        answer = (await zk.send([Children(path)]))[0]
-        for name in answer.value if isinstance(answer.value, list) else []:
-            child = f"{path.rstrip('/')}/{name}"
-            found += [child, *await self.tree(child)]
-        return found
 
     def record_refusal(self, error: Exception) -> None:
         """Record that the command was refused, and why."""
