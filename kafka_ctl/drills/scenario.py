@@ -53,7 +53,7 @@ def scenarios(lab: Lab, question: Question) -> list[Scenario]:
     Raises UnknownName for a broker, a rack or a question that does not exist, and BadInput for a plan that cannot be.
     """
     if isinstance(question, Mapping):
-        return [_plan("the plan", lab, _targets(question))]
+        return [_plan("the plan", lab, validate.targets(question))]
     text = str(question) if isinstance(question, int) else validate.name("a drill", question).strip()
     text = f"broker {text}" if text.isdecimal() else text
     if text.startswith("{"):
@@ -131,11 +131,6 @@ def _plan(name: str, lab: Lab, plan: Mapping[TopicPartition, tuple[int, ...]]) -
         if id not in lab.world.brokers:
             raise UnknownName("broker", id, sorted(lab.world.brokers))
     return Scenario(name, (str(story.Command("reassign", ({str(tp): ids for tp, ids in plan.items()},), {})), SETTLE))
-
-
-def _targets(question: Mapping[object, object]) -> dict[TopicPartition, tuple[int, ...]]:
-    """The new replicas by partition, as `Lab.reassign` takes them."""
-    return {validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", r) for tp, r in question.items()}
 
 
 def _file(path: str) -> str:
@@ -317,14 +312,12 @@ class Watched:
         self.since = dict.fromkeys(waiting, now) | self.since
 
     def _deleted(self, topic: str) -> None:
-        """The deletion of a topic is asked for."""
         for key in [key for key in self.leaders if key[0] == topic and self.deletes]:
             del self.leaders[key]
             self.since.pop(key, None)
             self.below.discard(key)
 
     def _written(self, record: Record) -> None:
-        """A leader and ISR were written."""
         if record.error:
             return
         _, _, _, topic, _, number, _ = (record.path or "").split("/")[-7:]

@@ -70,12 +70,12 @@ class Judging:
         """The plain values that a judge gets instead of the answer; raises UnusableAnswer."""
         try:
             with self._timed():
-                return plain_copy(answer, self)
+                return _Copier(self).copied(answer, 0)
         except TimeLimitExceeded:
             raise UnusableAnswer(f"does not come to an end within {SECONDS:g} s") from None
 
     def limited(self, function: Callable[..., object]) -> Callable[..., object]:
-        """The same function, which gives up when the time is over and returns what `plain_copy` makes of its result.
+        """The same function, which gives up when the time is over and returns a plain copy of its result.
 
         Raises UnusableFunction then, and for SystemExit and the like; after the answer was judged it has all the time.
         """
@@ -85,7 +85,7 @@ class Judging:
                 return function(*args, **kwargs)
             try:
                 with self._timed():
-                    return plain_copy(function(*args, **kwargs), self)
+                    return _Copier(self).copied(function(*args, **kwargs), 0)
             except UnusableAnswer as problem:
                 raise UnusableFunction(f"returned what {problem}") from None
             except TimeLimitExceeded:
@@ -254,18 +254,13 @@ class UnusableAnswer(Exception):
     """An answer that cannot be judged; the text begins with a verb, such as `holds itself`."""
 
 
-def plain_copy(value: object, state: Judging) -> object:
-    """A copy of plain values that a judge can compare and print; raises UnusableAnswer for one that is too large."""
-    return _Copy(state).of(value, 0)
-
-
-class _Copy:
-    """A copier of one answer that counts its parts."""
+class _Copier:
+    """Makes of one answer plain values that a judge can compare and print; UnusableAnswer for one that is too large."""
 
     def __init__(self, state: Judging) -> None:
         self.state, self.parts, self.within = state, 0, set[int]()
 
-    def of(self, value: Any, depth: int) -> Any:
+    def copied(self, value: Any, depth: int) -> Any:
         """The copy; no method is called that a class outside of the standard library and this package has written."""
         kind = type(value)
         if value is None or value is ... or kind in (bool, float, complex):
@@ -282,7 +277,9 @@ class _Copy:
             return value
         if kind.__module__ == "numpy":
             return (
-                self.of(value.tolist(), depth) if getattr(value, "size", PARTS + 1) <= PARTS else UnknownObject(value)
+                self.copied(value.tolist(), depth)
+                if getattr(value, "size", PARTS + 1) <= PARTS
+                else UnknownObject(value)
             )
         if (parts := self._iterated(value)) is not None:
             return self._container(value, parts, depth)
@@ -328,7 +325,9 @@ class _Copy:
             if self.parts > PARTS:
                 raise UnusableAnswer(f"has more than {PARTS:,} parts")
             copied.append(
-                tuple(self.of(p, depth + 1) for p in part) if isinstance(value, dict) else self.of(part, depth + 1)
+                tuple(self.copied(p, depth + 1) for p in part)
+                if isinstance(value, dict)
+                else self.copied(part, depth + 1)
             )
         self.within.discard(id(value))
         if isinstance(value, tuple):

@@ -32,7 +32,6 @@ GUESSES: dict[str, Guess | PictureGuess] = {}
 """Every question to answer before a cell is run, by its name."""
 _last: dict[str, Verdict] = {}
 """The verdict on the last answer to each exercise."""
-COURSES = "kafka_ctl.exercises"
 CHANGES = re.compile(r" changes='[^']*'")
 """The fields of a story's generation; of an exhibit they name the one that has to be found."""
 WIDTH = 72
@@ -50,12 +49,6 @@ def register(number: str, lesson: ModuleType) -> None:
     LESSONS[number] = lesson
     EXERCISES.update({exercise.name: exercise for exercise in lesson.EXERCISES})
     GUESSES.update(lesson.GUESSES)
-
-
-def load_courses() -> None:
-    """Import every installed course, which registers its lessons: the entry points of the group `COURSES`."""
-    for entry in entry_points(group=COURSES):
-        entry.load()
 
 
 def check(name: str, answer: object) -> None:
@@ -114,7 +107,6 @@ def say(text: str) -> None:
 
 
 def _next(exercise: Exercise, verdict: Verdict) -> str:
-    """The next step after a wrong answer."""
     if verdict.story and exercise.kind != "predict":
         text = CHANGES.sub("", verdict.story) if exercise.kind == "repair" else verdict.story
         shown = text.splitlines()
@@ -181,7 +173,8 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """Every exercise in order."""
-    load_courses()
+    for course in entry_points(group="kafka_ctl.exercises"):
+        course.load()  # it registers its lessons
     known = progress()
     return [
         Row(name, LESSONS[name[:2]].TITLE, each.kind, each.title, _state(entry), entry["solved"])

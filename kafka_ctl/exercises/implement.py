@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, TypeVarTuple, cast
 
@@ -146,7 +147,8 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
             why = self.explain(case, got, expected)
         except OF_ANOTHER_SHAPE:
             why = "That is of another shape than what is asked for."
-        return f"asked with {asked}, your function answers {value_text(got)}. {why}"
+        answer = tuple(got)[:2] if isinstance(got, Election) else got  # leader and ISR
+        return f"asked with {asked}, your function answers {answer!r}. {why}"
 
 
 class Row(tuple[object, ...]):
@@ -208,11 +210,6 @@ def played(text: str, plugins: Plugins, look: Callable[[Lab], End]) -> End | str
         return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
 
 
-def value_text(value: object) -> str:
-    """An answer as one would type it; an election as leader and ISR."""
-    return repr(tuple(value)[:2]) if isinstance(value, Election) else repr(value)
-
-
 ATTEMPTS, SHORTENING = 60, 5.0
 """So often, and for so many seconds, a story is tried without one of its commands."""
 
@@ -223,26 +220,20 @@ def shortest(text: str, differs: Callable[[str], bool]) -> str:
     What cannot be played without a command that was left out does not count.
     """
     opening, *commands = map(str, story.parse(text))
-    attempts, place, ends = 0, len(commands) - 1, time.monotonic() + SHORTENING
-    while place >= 0 and attempts < ATTEMPTS and time.monotonic() < ends:
+    ends = time.monotonic() + SHORTENING
+    for place in reversed(range(len(commands))[-ATTEMPTS:]):
+        if time.monotonic() >= ends:
+            break
         fewer = commands[:place] + commands[place + 1 :]
-        attempts += 1
-        if _still(differs, story_of(opening, fewer)):
-            commands = fewer
-        place -= 1
+        with suppress(KafkaCtlError):
+            if differs(story_of(opening, fewer)):
+                commands = fewer
     return story_of(opening, commands)
 
 
 def story_of(opening: str, commands: list[str]) -> str:
     """The text of a story."""
     return "\n".join([opening, *commands]) + "\n"
-
-
-def _still(differs: Callable[[str], bool], text: str) -> bool:
-    try:
-        return differs(text)
-    except KafkaCtlError:
-        return False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,7 +121,6 @@ class Operate(Exercise):
         return lab, False
 
     def _given(self, lab: Lab) -> list[Command]:
-        """The commands beyond the beginning, without time that passes."""
         begin = len(list(story.parse(self.begin))) - 1
         return [each for each in lab.commands[begin:] if each.name not in WAITS]
 
@@ -154,9 +153,10 @@ class Operate(Exercise):
         number = f"{len(given)} command{'s' * (len(given) != 1)}"
         fewer = "" if len(given) <= self.best else f"; {self.best} would have been enough"
         praises = [_about(self.praise.get(_named(each), self.praise.get(each.name)), lab) for each in given]
-        if by_hand := [str(each.args[0]) for each in given if each.name in EDITS and _is_state(str(each.args[0]))]:
+        edited = [str(each.args[0]) for each in given if each.name in ("write_znode", "delete_znode")]
+        if states := [path for path in edited if path.startswith("/brokers/")]:  # which Kafka's own processes write
             praises = [
-                f"But you changed {by_hand[0]} by hand, past every check: the next controller believes whatever is "
+                f"But you changed {states[0]} by hand, past every check: the next controller believes whatever is "
                 "there. On a real cluster ask the controller instead."
             ]
         return " ".join(dict.fromkeys([f"{number}{fewer}.", *filter(None, praises), _about(self.why, lab)]))
@@ -180,14 +180,6 @@ def _about(remark: Remark | None, lab: Lab) -> str:
     with suppress(KafkaCtlError, LookupError, TypeError, ValueError):
         return (remark(lab) if callable(remark) else remark) or ""
     return ""
-
-
-EDITS = ("write_znode", "delete_znode")
-
-
-def _is_state(path: str) -> bool:
-    """True for a znode of a broker, a topic or a partition, which Kafka's own processes write."""
-    return path.startswith("/brokers/")
 
 
 class _CannotPlay(Exception):

@@ -95,7 +95,6 @@ def my_controller() -> OwnController:
 
 
 def _defined(name: str, code: str) -> Function:
-    """The last function of a source text."""
     defined: dict[str, object] = {}
     exec(compile(code, f"exercise {name}", "exec"), defined)
     return cast(Function, defined[cast(ast.FunctionDef, ast.parse(code).body[-1]).name])

@@ -82,7 +82,6 @@ class Predict(Exercise, Generic[Truth]):
 
 
 def _words(value: object) -> Iterator[str]:
-    """The texts in an answer."""
     if isinstance(value, str):
         yield value
     for part in (

@@ -71,7 +71,6 @@ class Repair(Exercise):
         return Verdict(True, f"{self.why} It was {exhibit.ticket}, in releases {exhibit.releases}: {exhibit.link}")
 
     def _last(self, asked: list[tuple[tuple[object, ...], object]]) -> str:
-        """The last call of a function, and what it returned."""
         if not asked:
             return ""
         words, (given, got) = (ELECTIONS if self.what == "elections" else RULES)[self.occasion].split(", "), asked[-1]

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.explore.play import Failure, apply, violated
-from kafka_ctl.explore.walk import Walk
+from kafka_ctl.explore.walk import SETTLE, Walk
 from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story
 from kafka_ctl.lab.commands import TOOLS
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 Kind = tuple[str, str, str | None]
 Path = tuple[int, ...]
-SETTLE = Command("settle", (), {"limit": 300})
 
 
 class Case(NamedTuple):
@@ -209,7 +208,6 @@ def _names(store: MemoryStore) -> dict[int, str]:
 
 
 def _stored(store: MemoryStore, names: dict[int, str]) -> Iterator[str]:
-    """Znodes, watches and sessions."""
     for path, (data, version, owner) in store.snapshot():
         yield f"{path} {data!r} {version} {names.get(owner)}"
     for watches in (store.data_watches, store.child_watches):
@@ -220,7 +218,6 @@ def _stored(store: MemoryStore, names: dict[int, str]) -> Iterator[str]:
 
 
 def _known(broker: Broker) -> Iterator[str]:
-    """The memory of a broker and its controller."""
     replicas, controller = broker.replicas, broker.controller
     yield f"{broker.id} {broker.state} {sorted(broker.disk.clean)} {replicas.controller_epoch} {broker.live_brokers}"
     yield repr({tp: (h.state, h.replicas) for tp, h in broker.hosted.items()})

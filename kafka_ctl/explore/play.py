@@ -11,7 +11,7 @@ from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.story import Command
+from kafka_ctl.lab.story import REFUSED, Command
 from kafka_ctl.ports import Halted
 from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.trace import details
@@ -73,7 +73,6 @@ CRASH, DOES_NOT_QUIESCE = "no-actor-crashes", "quiesces"
 """The checks beside the invariants: no actor fails with an error, and a healthy cluster quiesces."""
 BUDGET = 10_000
 """The number of records after one command above which a cluster is not expected to quiesce."""
-REFUSED = "refused"
 FAILS_IN_PREFERRED_ELECTION = "KafkaController.removePartitionsFromPreferredReplicaElection"
 """The place where Kafka fails over a preferred election of a partition that never had a leader, in every generation."""
 FAILS_IN_REASSIGNMENT = "KafkaController.maybeResumeReassignments"

@@ -27,6 +27,7 @@ MOMENT_TOPIC = "m"
 """The topic of the focused moments, which nothing else touches."""
 LENGTH = 40
 """Commands and faults in a walk; time passes between them and is not counted here."""
+SETTLE = Command("settle", (), {"limit": 300})
 
 
 class Walk(NamedTuple):
@@ -61,7 +62,7 @@ def _at_a_return(draw: Draw) -> list[Command]:
     lags = [_command("lag", follower, MOMENT_TOPIC, 0) for follower in brokers]
     moment = round(draw.rng.uniform(0.2012, 0.2022), 4)
     returns = [_command("catch_up", follower) for follower in brokers]
-    return [*lags, settle(), produce, *returns, _command("run_for", moment), produce]
+    return [*lags, SETTLE, produce, *returns, _command("run_for", moment), produce]
 
 
 def _answers_lost(draw: Draw) -> list[Command]:
@@ -74,17 +75,12 @@ def _answers_lost(draw: Draw) -> list[Command]:
 def _focused(draw: Draw) -> list[Command]:
     """One of the moments, in a cluster that is whole again, with a topic that has a replica on every broker."""
     create = _command("create_topic", MOMENT_TOPIC, replication_factor=draw.brokers)
-    return [*healed(draw.brokers), create, settle(), *draw.rng.choice(MOMENTS)(draw), settle()]
+    return [*healed(draw.brokers), create, SETTLE, *draw.rng.choice(MOMENTS)(draw), SETTLE]
 
 
 def healed(brokers: int) -> list[Command]:
     """The commands that heal every fault, start every broker and settle."""
-    return [_command("heal"), *[_command("start", id) for id in range(1, brokers + 1)], settle()]
-
-
-def settle() -> Command:
-    """The command `settle` with a limit of 300 s."""
-    return _command("settle", limit=300)
+    return [_command("heal"), *[_command("start", id) for id in range(1, brokers + 1)], SETTLE]
 
 
 MOMENTS: tuple[Callable[[Draw], list[Command]], ...] = (_at_a_return, _answers_lost)
@@ -102,7 +98,7 @@ def pass_time(draw: Draw) -> list[Command]:
         return [_command("step", draw.rng.randint(1, 40))]
     if chosen < 0.7:
         return [_command("run_for", draw.seconds(20))]
-    return [settle()]
+    return [SETTLE]
 
 
 def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
@@ -203,7 +199,7 @@ def walk_near(known: Sequence[Walk], generation: str, seed: int) -> Walk:
         if line.name in TIME and draw.maybe(share):
             commands += pass_time(draw)
             continue
-        commands += [settle() if line.name == "settle" else line] * (2 if draw.maybe(share / 3) else 1)
+        commands += [SETTLE if line.name == "settle" else line] * (2 if draw.maybe(share / 3) else 1)
     if len(commands) > 1 and draw.maybe(0.3):
         place = rng.randrange(len(commands) - 1)
         commands[place : place + 2] = reversed(commands[place : place + 2])

@@ -193,7 +193,7 @@ class Incident:
         ids = ", ".join(map(str, sorted(lab.world.brokers)))
         tools = "Logs and tables only." if self.logs_only else f"A budget of {BUDGET} commands."
         return (
-            f"{_clock_time(self.lab._began)}  {symptom}\n{' '.join(played.remembered)}\n"
+            f"{EPOCH + timedelta(seconds=self.lab._began):%H:%M:%S}  {symptom}\n{' '.join(played.remembered)}\n"
             f"Kafka {lab.generation.kafka}, brokers {ids}. {tools}"
         )
 
@@ -251,7 +251,7 @@ class Incident:
         if not isinstance(cause, str) or cause not in TABLES.causes:
             raise UnknownName("cause", cause if isinstance(cause, str) else short(cause), TABLES.causes)
         named = self._component(component)
-        rights = [_place(text, self._played) for text in self._played.kind.components]
+        rights = self._played.components
         is_cause, is_component = cause == self._played.kind.cause, named in rights
         found = [
             Part("cause", 40 * is_cause, 40, "right" if is_cause else f"it was {self._played.kind.cause}"),
@@ -265,18 +265,15 @@ class Incident:
     def _component(self, given: object) -> str:
         """The name of a component: `3` for a broker, however it was written."""
         lab = self._played.lab
-        known = [*map(str, sorted(lab.world.brokers)), *sorted(self._topics()), ZOOKEEPER]
+        topics = {p.topic for p in lab.partitions()} | {self._played.names["t"]}
+        known = [*map(str, sorted(lab.world.brokers)), *sorted(topics), ZOOKEEPER]
         text = str(given).strip().removeprefix("broker").strip() if isinstance(given, int | str) else ""
         text = text if text in known else re.sub(r"-\d+$", "", text)
         if isinstance(given, bool) or text not in known:
             raise UnknownName("component", given if isinstance(given, str) else short(given), known)
         return text
 
-    def _topics(self) -> set[str]:
-        return {p.topic for p in self._played.lab.partitions()} | {self._played.names["t"]}
-
     def _repaired(self) -> list[Part]:
-        """The parts of a score for what was done to the cluster."""
         played, parts = self._played, []
         if TABLES.symptoms[played.kind.symptom].fixable:
             gone = not self.alert
@@ -304,7 +301,7 @@ class Solution:
         self._played, self._seed = played, seed
         kind = played.kind
         self.cause, self.meaning = kind.cause, TABLES.causes[kind.cause]
-        self.components = [_place(text, played) for text in kind.components]
+        self.components = played.components
         self.reason = kind.reason.format(**played.names)
 
     @functools.cached_property
@@ -354,15 +351,6 @@ def on_call(seed: int | str | None = None, *, logs_only: bool = False, today: da
             raise BadInput(f"a seed cannot be {short(seed)}; it must be {allowed}")
         seed, alone = int(found[1]), alone or found[2] is not None
     return Incident(validate.integer("a seed", seed, 0, MOST_SEED), alone)
-
-
-def _place(text: str, played: Played) -> str:
-    """A component with its place filled."""
-    return text.format(**played.names)
-
-
-def _clock_time(seconds: float) -> str:
-    return f"{EPOCH + timedelta(seconds=seconds):%H:%M:%S}"
 
 
 def _timed(seconds: float) -> Part:

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from random import Random
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.invariants.logs import Acknowledged, acknowledged
 from kafka_ctl.lab import view
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.paths import text_in
 from kafka_ctl.trace.record import Record
 
 ALWAYS, FAULTY, SOUND = "-!~"
@@ -71,7 +71,7 @@ class Tables(NamedTuple):
 
 def _read() -> Tables:
     """Read `incidents.txt`: a block begins in the first column, and its other lines are indented."""
-    text = (resources.files(__package__) / "incidents.txt").read_text("utf-8")
+    text = text_in(__package__, "incidents.txt")
     causes, symptoms, lines = dict[str, str](), dict[str, Symptom](), dict[tuple[str, ...], tuple[str, str]]()
     noise, kinds = list[Noise](), list[Kind]()
     for block in re.findall(r"^[a-z].*(?:\n  .*)*", text, re.MULTILINE):
@@ -93,7 +93,6 @@ def _read() -> Tables:
 
 
 def _kind(names: list[str], body: list[str]) -> Kind:
-    """One block of an incident."""
     settings, commands, reason = [], [], ""
     for line in body:
         mark, rest = (line[0], line[1:].strip()) if line[0] in f"{ALWAYS}{FAULTY}{SOUND}=" else (ALWAYS, line)
@@ -140,6 +139,11 @@ class Played:
     """The controller epoch before the fault."""
     began: int
     """The number of records before the fault."""
+
+    @property
+    def components(self) -> list[str]:
+        """The components that are right in an answer."""
+        return [text.format(**self.names) for text in self.kind.components]
 
     @property
     def subject(self) -> view.PartitionView | None:
@@ -195,7 +199,6 @@ def _moving(played: Played) -> bool:
 
 
 def _requested(played: Played, partition: view.PartitionView) -> bool:
-    """True if a reassignment of the partition is under way."""
     return any((r.topic, r.partition) == (partition.topic, partition.partition) for r in played.lab.reassignments())
 
 
@@ -214,7 +217,6 @@ def _controllers(played: Played) -> bool:
 
 
 def _idle(played: Played) -> bool:
-    """True if a registered broker leads nothing."""
     broker = int(played.names["l"])
     return broker in played.registered() and all(p.leader != broker for p in played.lab.partitions())
 

@@ -22,7 +22,7 @@ from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
-from kafka_ctl.zookeeper.store import EXPIRED, Children, Create, Set, Store
+from kafka_ctl.zookeeper.store import EXPIRED, Create, Set, Store
 
 
 class Admin:
@@ -71,7 +71,7 @@ class Admin:
         values = checked_topic(config or {}, self.generation)
         zk = await self.zk()
         topic_names.check_new(topic, await self.topics())
-        registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
+        registered = await zk.broker_ids()
         if assignment is None:
             assert partitions is not None and replication_factor is not None
             chosen = self._assigned(registered, partitions, replication_factor, racks)
@@ -115,7 +115,7 @@ class Admin:
         if known is None:
             raise UnknownName("topic", topic, await self.topics())
         topic_names.check_growth(topic, self.generation)
-        registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
+        registered = await zk.broker_ids()
         there = {b: racks.get(b) for b in registered}
         old = {number: a.replicas for number, a in known.items()}
         new = add_partitions(old, total, registered, there) if assignment is None else assignment
@@ -186,31 +186,15 @@ class Admin:
             raise BadInput("Preferred replica leader election currently in progress. Aborting operation")
         answer.checked()
 
-    async def tree(self, path: str) -> list[str]:
-        """The paths below a path, parents first."""
-        zk, found = await self.zk(), []
-        answer = (await zk.send([Children(path)]))[0]
-        for name in answer.value if isinstance(answer.value, list) else []:
-            child = f"{path.rstrip('/')}/{name}"
-            found += [child, *await self.tree(child)]
-        return found
-
     def record_refusal(self, error: Exception) -> None:
         """Record that the command was refused, and why."""
         self.trace.add("admin", "event", "refused", error=type(error).__name__, detail=str(error), cause=CAUSE.get())
 
     def record_request(self, command: str, **fields: object) -> None:
         """Record a command as the cause of what follows."""
-        topic = fields.get("topic")
-        CAUSE.set(
-            self.trace.add(
-                "admin",
-                "event",
-                command,
-                topic=topic if isinstance(topic, str) else None,
-                detail=details.write(**fields),
-            )
-        )
+        named = fields.get("topic")
+        topic = named if isinstance(named, str) else None
+        CAUSE.set(self.trace.add("admin", "event", command, topic=topic, detail=details.write(**fields)))
 
 
 def check_assignment(assignment: Mapping[int, Iterable[int]]) -> dict[int, tuple[int, ...]]:

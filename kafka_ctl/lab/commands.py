@@ -78,7 +78,7 @@ def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P
         self._require_open(method.__name__)
         self._require_idle(method.__name__)
         given = story.command(method, args, kwargs)
-        clock = self._world.clock
+        clock = self.world.clock
         with clock.uninterrupted(), rarely_collected(), clock.alone():
             return self._carry_out(method, given)
 
@@ -93,7 +93,7 @@ class Commands(RecordedRun):
     """The tools that shall work at the same time, while they are gathered."""
 
     def _known_racks(self) -> dict[int, str | None]:
-        return {id: broker.rack for id, broker in self._world.brokers.items()}
+        return {id: broker.rack for id, broker in self.world.brokers.items()}
 
     def _ask(self, operation: Callable[[], Awaitable[object]], name: str, **fields: object) -> None:
         async def asked() -> None:
@@ -102,7 +102,7 @@ class Commands(RecordedRun):
 
         self._needs_zookeeper(name)
         if self._together is None:
-            self._world.run(asked())
+            self.world.run(asked())
         else:
             self._together.append(asked)
 
@@ -113,7 +113,7 @@ class Commands(RecordedRun):
     def _needs_zookeeper(self, asked: str) -> None:
         from kafka_ctl.simulation.world import MemoryWorld
 
-        if isinstance(self._world, MemoryWorld) and not self._world.store.up:
+        if isinstance(self.world, MemoryWorld) and not self.world.store.up:
             raise BadInput(f"ZooKeeper is down; {asked} needs it: start_zookeeper or heal first")
 
     def _broker(self, id: int, asked: str, running: bool) -> Broker:
@@ -135,11 +135,11 @@ class Commands(RecordedRun):
         **columns: Unpack[Columns],
     ) -> None:
         def broken() -> None:
-            token = CAUSE.set(self._world.record_fault(name, broker, topic, partition, **columns))
+            token = CAUSE.set(self.world.record_fault(name, broker, topic, partition, **columns))
             operation()
             CAUSE.reset(token)
 
-        self._world.clock.call(broken)
+        self.world.clock.call(broken)
 
     # Topics
 
@@ -196,7 +196,7 @@ class Commands(RecordedRun):
         """Ask for a topic's deletion; where `delete.topic.enable` is off, the tool's note on that."""
         validate.name("a topic", topic)
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
-        return None if self._world.config["delete.topic.enable"] else DELETION_OFF.format(topic)
+        return None if self.world.config["delete.topic.enable"] else DELETION_OFF.format(topic)
 
     # Settings
 
@@ -221,7 +221,7 @@ class Commands(RecordedRun):
             raise UnknownName("entity type", short(entity_type), (TOPICS, BROKERS))
 
         async def alter() -> None:
-            self._world.watch_configs()
+            self.world.watch_configs()
             await self._admin.alter_config(entity_type, name, changes)
 
         written = json.dumps(dict(changes), separators=(",", ":"), default=str)
@@ -241,7 +241,11 @@ class Commands(RecordedRun):
         the answer. Raises ApiException (UNSUPPORTED_VERSION) in 0.10 and 2.0, Unavailable when no answer comes within
         30 s.
         """
-        return self._elect(_election_type(election_type), partitions)
+        try:
+            kind = ElectionType(validate.name("an election type", election_type).upper())
+        except ValueError:
+            raise UnknownName("election type", election_type, map(str.lower, ElectionType)) from None
+        return self._elect(kind, partitions)
 
     @command
     def elect_preferred(
@@ -292,22 +296,11 @@ class Commands(RecordedRun):
         the last one is done. Raises ApiException, with Kafka's name for the error, when everything is refused;
         what is refused in part is returned.
         """
-        wanted = {
-            validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", replicas)
-            for tp, replicas in validate.mapping("a reassignment", targets).items()
-        }
-        api = self._goes_through_api(through)
-        refused: dict[TopicPartition, ApiError] = {}
-
-        async def ask() -> None:
-            if api:
-                refused.update(await self._alter(wanted))
-                _refusals(refused, len(wanted))
-            else:
-                await self._admin.reassign(wanted)
-
-        self._ask(ask, "reassign", partitions=",".join(map(str, wanted)))
-        return _refusals(refused, len(wanted))
+        wanted = validate.targets(validate.mapping("a reassignment", targets))
+        if self._goes_through_api(through):
+            return self._altered("reassign", wanted)
+        self._ask(lambda: self._admin.reassign(wanted), "reassign", partitions=",".join(map(str, wanted)))
+        return None
 
     @command
     def cancel_reassignment(self, partitions: Iterable[object] | None = None) -> dict[str, str] | None:
@@ -322,14 +315,24 @@ class Commands(RecordedRun):
         wanted = moving if partitions is None else validate.topic_partitions("partitions", partitions)
         if not wanted:
             raise ApiException("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
+        return self._altered("cancel_reassignment", dict.fromkeys(wanted))
+
+    def _altered(self, name: str, targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> dict[str, str] | None:
+        """Ask the controller for these replicas; its refusals as text, or ApiException if it refuses everything."""
         refused: dict[TopicPartition, ApiError] = {}
 
-        async def ask() -> None:
-            refused.update(await self._alter(dict.fromkeys(wanted)))
-            _refusals(refused, len(wanted))
+        def refusals() -> dict[str, str] | None:
+            if refused and len(refused) == len(targets):
+                code = next(iter(refused.values())).code
+                raise ApiException(code, "; ".join(f"{tp}: {error}" for tp, error in refused.items()))
+            return {str(tp): str(error) for tp, error in refused.items()} or None
 
-        self._ask(ask, "cancel_reassignment", partitions=",".join(map(str, wanted)))
-        return _refusals(refused, len(wanted))
+        async def ask() -> None:
+            refused.update(await self._alter(targets))
+            refusals()  # where several tools are at work, nobody waits for the answer
+
+        self._ask(ask, name, partitions=",".join(map(str, targets)))
+        return refusals()
 
     # Kafka's tool
 
@@ -342,12 +345,9 @@ class Commands(RecordedRun):
             raise BadInput(f"the topics cannot be {short(topics)}; they must be a list such as ['orders']")
         file = json.dumps({"version": 1, "topics": [{"topic": validate.name("a topic", topic)} for topic in topics]})
         wanted = list(validate.replicas("the brokers", brokers))
-
-        async def generate() -> dict[TopicPartition, tuple[int, ...]]:
-            tool = await self._tool("generate_reassignment")
-            return dict((await tool.generate(file, wanted, rack_aware, self._world.random))[0])
-
-        return self._use("generate_reassignment", generate())
+        rng = self.world.random
+        proposed, _ = self._use("generate_reassignment", lambda tool: tool.generate(file, wanted, rack_aware, rng))
+        return dict(proposed)
 
     @command
     def execute_reassignment(
@@ -365,31 +365,21 @@ class Commands(RecordedRun):
             if given is not None:
                 validate.integer("a throttle", given, least=-1)
 
-        async def execute() -> str:
-            if any(rate is not None and rate >= 0 for rate in (throttle, between_dirs)):
-                self._world.watch_configs()
-            return (await (await self._tool("execute_reassignment")).execute(file, throttle, between_dirs)).text
-
-        return self._use("execute_reassignment", execute())
+        throttles = any(rate is not None and rate >= 0 for rate in (throttle, between_dirs))
+        return self._use(
+            "execute_reassignment", lambda tool: tool.execute(file, throttle, between_dirs), throttles
+        ).text
 
     @command
     def verify_reassignment(self, plan: object) -> str:
         """The progress of a plan, in the tool's words; throttles are removed when it is done."""
         file = self._file(plan)
-
-        async def verify() -> str:
-            return (await (await self._tool("verify_reassignment")).verify(file)).text
-
-        return self._use("verify_reassignment", verify())
+        return self._use("verify_reassignment", lambda tool: tool.verify(file)).text
 
     @command
     def list_reassignments(self) -> str:
         """2.4: what is moving, as the tool prints it."""
-
-        async def running() -> str:
-            return (await (await self._tool("list_reassignments")).running()).text
-
-        return self._use("list_reassignments", running())
+        return self._use("list_reassignments", lambda tool: tool.running()).text
 
     def _file(self, plan: object) -> str:
         if isinstance(plan, str):
@@ -397,26 +387,22 @@ class Commands(RecordedRun):
         given = validate.mapping("a plan", plan)
         if "partitions" in given:
             raise BadInput("a plan as JSON must be text; give json.dumps(plan)")
-        targets = {
-            validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", r) for tp, r in given.items()
-        }
-        return write_plan(targets, self.generation)
+        return write_plan(validate.targets(given), self.generation)
 
-    def _use(self, command: str, work: Coroutine[object, None, T]) -> T:
+    def _use(self, command: str, work: Callable[[Tool], Awaitable[T]], throttles: bool = False) -> T:
         """Do some work with the tool; refused where it would wait for ZooKeeper without end."""
-        try:
-            self._needs_zookeeper(command)
-        except BadInput:
-            work.close()
-            raise
-        return self._world.run(work)
+        self._needs_zookeeper(command)
 
-    async def _tool(self, command: str) -> Tool:
-        from kafka_ctl.reassign.tool import LogDirs, Tool
+        async def used() -> T:
+            from kafka_ctl.reassign.tool import LogDirs, Tool
 
-        self._admin.record_request(command)
-        log_dirs = LogDirs(self._call_broker, self._world.clock)
-        return Tool(await self._admin.zk(), self.generation, self._alter, self._moving, log_dirs)
+            if throttles:
+                self.world.watch_configs()
+            self._admin.record_request(command)
+            log_dirs = LogDirs(self._call_broker, self.world.clock)
+            return await work(Tool(await self._admin.zk(), self.generation, self._alter, self._moving, log_dirs))
+
+        return self.world.run(used())
 
     # The API of 2.4
 
@@ -457,7 +443,7 @@ class Commands(RecordedRun):
                             response = Response("DISCONNECTED", text=str(error))
                     if response.error not in RETRIED:
                         return response
-                    await self._world.clock.sleep(RETRY_BACKOFF)
+                    await self.world.clock.sleep(RETRY_BACKOFF)
         raise Unavailable(f"no controller answered {request.name} within {API_TIMEOUT:g} s")
 
     async def _call_broker(self, broker: int, request: AdminRequest) -> Response:
@@ -470,8 +456,8 @@ class Commands(RecordedRun):
 
     async def _call(self, broker: int, request: AdminRequest) -> Response:
         """Send a request to a broker, once. Raises ConnectionError if it does not answer."""
-        CAUSE.set(self._world.trace.add("admin", "request", request.name, broker=broker, target="sent"))
-        return (await self._world.network.call(-1, broker, request))[0]
+        CAUSE.set(self.world.trace.add("admin", "request", request.name, broker=broker, target="sent"))
+        return (await self.world.network.call(-1, broker, request))[0]
 
     # Several administrators at the same time: their tools know nothing of each other and all write to ZooKeeper
 
@@ -500,17 +486,17 @@ class Commands(RecordedRun):
             operations = self._together
         finally:
             self._together = None
-        return self._world.run(self._all(operations))
+        return self.world.run(self._all(operations))
 
     async def _all(self, operations: list[Operation]) -> list[str | None]:
-        tasks = [self._world.clock.loop.create_task(self._alone(operation)) for operation in operations]
+        tasks = [self.world.clock.loop.create_task(self._alone(operation)) for operation in operations]
         return [await task for task in tasks]
 
     async def _alone(self, operation: Operation) -> str | None:
         """Do the work of one tool, as an administrator of its own."""
         from kafka_ctl.lab.run import new_admin
 
-        admin = new_admin(self._world)
+        admin = new_admin(self.world)
         ADMIN.set(admin)
         try:
             await operation()
@@ -542,22 +528,6 @@ class Commands(RecordedRun):
         self.partition(*tp)
         sending = self._run.producer.send(tp, count, ACKS[acks], bytes)
         if wait:
-            return self._world.run(sending)
-        self._world.clock.call(lambda: self._world.clock.spawn(sending))
+            return self.world.run(sending)
+        self.world.clock.call(lambda: self.world.clock.spawn(sending))
         return None
-
-
-def _election_type(given: object) -> ElectionType:
-    """An election type in capitals or not, as the tool takes it."""
-    try:
-        return ElectionType(validate.name("an election type", given).upper())
-    except ValueError:
-        raise UnknownName("election type", given, map(str.lower, ElectionType)) from None
-
-
-def _refusals(refused: Mapping[TopicPartition, ApiError], asked: int) -> dict[str, str] | None:
-    """The refusals as text. Raises ApiException if all were refused."""
-    if refused and len(refused) == asked:
-        codes = list(dict.fromkeys(error.code for error in refused.values()))
-        raise ApiException(codes[0], "; ".join(f"{tp}: {error}" for tp, error in refused.items()))
-    return {str(tp): str(error) for tp, error in refused.items()} or None

@@ -89,19 +89,14 @@ def compare(left: RecordedRun, right: RecordedRun, seconds: float | None = None)
             raise BadInput(f"compare needs two labs; {short(lab)} is not one")
     if seconds is not None:
         validate.seconds("seconds", seconds)
-    parted = first_difference(left.trace.records, right.trace.records)
+    facts = zip_longest(map(_fact, left.trace.records), map(_fact, right.trace.records))
+    parted = next((n for n, (a, b) in enumerate(facts) if a != b), None)
     here = [None if parted is None or parted >= len(lab.trace) else lab.trace[parted] for lab in (left, right)]
     time_ms = 1000 * (min(left.now, right.now) if seconds is None else seconds)
     states = [dict(_state(lab.trace.records, time_ms)) for lab in (left, right)]
     names = dict.fromkeys([*states[0], *states[1]])
     differ = [Difference(n, states[0].get(n), states[1].get(n)) for n in names if states[0].get(n) != states[1].get(n)]
     return Comparison(parted, here[0], here[1], time_ms, tuple(differ))
-
-
-def first_difference(left: Iterable[Record], right: Iterable[Record]) -> int | None:
-    """The place of the first record in which two runs part, whenever it happened; None where they are the same."""
-    pairs = zip_longest(map(_fact, left), map(_fact, right))
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), None)
 
 
 def _fact(record: Record) -> Record:
@@ -111,7 +106,6 @@ def _fact(record: Record) -> Record:
 
 
 def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, object]]:
-    """The state of a run at a time, by name."""
     past = list(takewhile(lambda record: record.time_ms <= time_ms + 1e-6, records))
     model = ClusterModel().apply_all(past)
     context = model.context_of(model.controller)
@@ -143,7 +137,6 @@ def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, obj
 
 
 def _logs(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
-    """The log of each replica."""
     logs = ReplicaLogs()
     for record in records:
         if record.kind == "broker":

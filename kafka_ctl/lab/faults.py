@@ -61,7 +61,7 @@ class Faults(Commands):
         """
         process = self._broker(broker, "start", running=False)
         self._needs_zookeeper("start")
-        delay = self._world.boot_delay()
+        delay = self.world.boot_delay()
 
         def begin() -> None:
             if empty:
@@ -80,11 +80,11 @@ class Faults(Commands):
         detail = details.write(seconds=f"{wait:g}") if wait else None
 
         async def restart() -> None:
-            CAUSE.set(self._world.record_fault("bounce", broker, detail=detail))
+            CAUSE.set(self.world.record_fault("bounce", broker, detail=detail))
             await process.stop()
             process.start(wait)
 
-        self._world.run(restart())
+        self.world.run(restart())
 
     @command
     def shutdown(self, broker: int, wait: bool = True, grace: float | None = None) -> ShutdownReport | None:
@@ -104,11 +104,11 @@ class Faults(Commands):
 
         def ask() -> tuple[Token, Callable[[], object]]:
             detail = details.write(grace=given)
-            token = CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker, detail=detail))
+            token = CAUSE.set(self.world.trace.add("admin", "event", "shutdown", broker=broker, detail=detail))
             return token, (lambda: None) if grace is None else self._kill_after(grace, process)
 
         async def leave() -> ShutdownReport:
-            since = len(self._world.trace)
+            since = len(self.world.trace)
             process.adopt()
             _, done = ask()
             try:
@@ -116,7 +116,7 @@ class Faults(Commands):
             except asyncio.CancelledError:
                 if process.state != STOPPED:
                     raise
-                made = self._world.trace.slice(since, kind="broker", action="controlled-shutdown", broker=process.id)
+                made = self.world.trace.slice(since, kind="broker", action="controlled-shutdown", broker=process.id)
                 left = details.items(made[-1].detail, "remaining") if made else []
                 remaining = tuple(validate.topic_partition(each) for each in left)
                 return ShutdownReport(len(made), remaining, error="the process has ended")
@@ -129,8 +129,8 @@ class Faults(Commands):
             CAUSE.reset(token)
 
         if wait:
-            return self._world.run(leave())
-        self._world.clock.call(start)
+            return self.world.run(leave())
+        self.world.clock.call(start)
         return None
 
     def _kill_after(self, grace: float, process: Broker) -> Callable[[], object]:
@@ -139,10 +139,10 @@ class Faults(Commands):
 
         def kill() -> None:
             if process.state != STOPPED:
-                self._world.record_fault("kill", process.id, detail=details.write(grace=f"{grace:g}"), cause=cause)
+                self.world.record_fault("kill", process.id, detail=details.write(grace=f"{grace:g}"), cause=cause)
                 process.kill()
 
-        return self._world.clock.later(grace, kill).cancel
+        return self.world.clock.later(grace, kill).cancel
 
     @command
     def pause(self, broker: int, seconds: float) -> None:
@@ -162,7 +162,7 @@ class Faults(Commands):
         session = process.zk.session
         if session is None:
             raise BadInput(f"broker {broker} has no session with ZooKeeper at the moment")
-        self._fault("expire_session", broker, lambda: self._world.expire(session))
+        self._fault("expire_session", broker, lambda: self.world.expire(session))
 
     @command
     def lag(self, broker: int, topic: str, partition: int) -> None:
@@ -177,8 +177,8 @@ class Faults(Commands):
 
         def fall_behind() -> None:
             process.as_follower.fall_behind(tp)
-            wait = self._world.config["replica.lag.time.max.ms"] / 1000 * 1.5
-            self._world.clock.spawn(self._world.clock.sleep(wait))  # so that settle waits for the leader to notice
+            wait = self.world.config["replica.lag.time.max.ms"] / 1000 * 1.5
+            self.world.clock.spawn(self.world.clock.sleep(wait))  # so that settle waits for the leader to notice
 
         self._fault("lag", broker, fall_behind, topic=topic, partition=partition)
 
@@ -221,9 +221,9 @@ class Faults(Commands):
 
         def cut() -> None:
             if one is not None and other is not None:
-                self._world.network.cut(one, other)
+                self.world.network.cut(one, other)
                 if not one_way:
-                    self._world.network.cut(other, one)
+                    self.world.network.cut(other, one)
             else:
                 sends, receives = self._memory_store("disconnect").cut.get(f"broker-{first}", (True, True))
                 sends &= one_way and one is None
@@ -247,7 +247,7 @@ class Faults(Commands):
         first = one if one is not None else other
         if one is None or other is None:
             store = self._memory_store("delay")
-            most = self._world.config["zookeeper.session.timeout.ms"] / 1000 * READ_TIMEOUT_FRACTION
+            most = self.world.config["zookeeper.session.timeout.ms"] / 1000 * READ_TIMEOUT_FRACTION
             if wait >= most:
                 raise BadInput(
                     f"a delay of ZooKeeper cannot be {wait:g}; a delay of {most:g} s or more is a cut: use disconnect"
@@ -255,7 +255,7 @@ class Faults(Commands):
             direction = f"broker-{first}", DOWN if one is None else UP
             slow_down: Callable[[], object] = functools.partial(store.slow.__setitem__, direction, wait)
         else:
-            slow_down = functools.partial(setattr, self._world.network.link(one, other), "delay", wait)
+            slow_down = functools.partial(setattr, self.world.network.link(one, other), "delay", wait)
         self._fault("delay", first, slow_down, detail=f"{source} -> {target} {details.delay(wait)}")
 
     @command
@@ -272,7 +272,7 @@ class Faults(Commands):
         session = process.zk.session
         if to is not None:
             what = "answer" if applied else "request"
-            act = functools.partial(setattr, self._world.network.link(source, to), "loses", what)
+            act = functools.partial(setattr, self.world.network.link(source, to), "loses", what)
         elif isinstance(session, MemorySession):
             act = functools.partial(setattr, session, "fails_next_write", AFTER if applied else BEFORE)
         else:
@@ -282,11 +282,10 @@ class Faults(Commands):
     @command
     def heal(self) -> None:
         """End pauses, cuts, delays and losses, let followers keep up, and ZooKeeper answer; the dead stay dead."""
-
         from kafka_ctl.zookeeper.memory.server import MemoryStore
 
         def end_faults() -> None:
-            world = self._world
+            world = self.world
             world.network.heal()
             if isinstance(world.store, MemoryStore):
                 world.store.heal()
@@ -342,7 +341,7 @@ class Faults(Commands):
         async def write() -> None:
             zk = await self._admin.zk()
             if op.path.startswith(ConfigChangeNotificationSequenceZNode.PARENT):
-                self._world.watch_configs()
+                self.world.watch_configs()
             answer = await zk.write(op)
             if answer.error == "NONODE" and otherwise is not None:
                 answer = await zk.write(otherwise)
@@ -355,7 +354,7 @@ class Faults(Commands):
         """The ZooKeeper in this process. Raises BadInput if it is another program."""
         from kafka_ctl.zookeeper.memory.server import MemoryStore
 
-        store = self._world.store
+        store = self.world.store
         return store if isinstance(store, MemoryStore) else self._require_memory_world(asked).store
 
     def _ends(self, source: int | str, target: int | str, asked: str) -> tuple[int | None, int | None]:
@@ -370,7 +369,7 @@ class Faults(Commands):
     @command
     def add_broker(self, broker: int | None = None, rack: str | None = None) -> None:
         """Start one more broker, with this id or, without one, with an id from ZooKeeper."""
-        world, configured = self._world, self._configured(broker)
+        world, configured = self.world, self._configured(broker)
         if broker in world.brokers:
             raise BadInput(f"broker {broker} exists already; brokers: {', '.join(map(str, sorted(world.brokers)))}")
         self._needs_zookeeper("add_broker")

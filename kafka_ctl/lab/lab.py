@@ -10,7 +10,7 @@ import inspect
 import linecache
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +113,7 @@ class Lab(Faults):
             self._open(wire is not False, port)
             self._run.opened = len(self.trace)
             if settle:
-                self._world.settle()
+                self.world.settle()
         except BaseException:
             self.close()
             raise
@@ -154,47 +154,39 @@ class Lab(Faults):
         return lab
 
     def _open(self, wire: bool, port: int | None) -> None:
-        """Start every broker, in a random order of arrival."""
+        """Start every broker, in a random order of arrival; with `wire` they listen, from `port` on if it is given."""
         if wire:
-            self._listen(port)
+            from kafka_ctl.wire.attach import attach
+
+            attach(self.world, self._run.admin, port)
         for number, rack in self._racks.items():
-            self._world.add_broker(number, rack)
+            self.world.add_broker(number, rack)
         if self._described is not None:
-            description.open_cluster(self._world, self._run.admin, self._described)
+            description.open_cluster(self.world, self._run.admin, self._described)
             return
-        for broker in self._world.brokers.values():
-            self._world.clock.call(functools.partial(broker.start, self._world.boot_delay()))
-
-    def _listen(self, port: int | None) -> None:
-        """Let the brokers that are about to be made listen to clients, at free ports or from this one on."""
-        from kafka_ctl.wire.attach import attach
-
-        try:
-            attach(self._world, self._run.admin, port)
-        except BaseException:
-            self.close()
-            raise
+        for broker in self.world.brokers.values():
+            self.world.clock.call(functools.partial(broker.start, self.world.boot_delay()))
 
     @property
     def bootstrap_servers(self) -> str:
         """The addresses for real clients: `127.0.0.1:PORT` of every broker with commas between; needs `wire=True`."""
-        if self._world.listeners is None:
+        if self.world.listeners is None:
             raise BadInput("the brokers of this lab do not listen to clients; those of Lab(wire=True) do")
         from kafka_ctl.wire.attach import bootstrap_servers
 
-        return bootstrap_servers(self._world)
+        return bootstrap_servers(self.world)
 
     # Time
 
     @command
     def settle(self, limit: float = LIMIT) -> None:
         """Let time pass until nothing is under way; ConditionNotMet after `limit` seconds."""
-        self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
+        self.world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
     @command
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
-        self._world.clock.run_for(validate.seconds("a time", seconds))
+        self.world.clock.run_for(validate.seconds("a time", seconds))
 
     @command
     def step(self, n: int = 1) -> None:
@@ -237,7 +229,7 @@ class Lab(Faults):
         self._require_idle("run_until")
         asked = _asked(holds, self)
         validate.seconds("a limit", limit)
-        start, size, reached, clock = self.now, len(self.trace), False, self._world.clock
+        start, size, reached, clock = self.now, len(self.trace), False, self.world.clock
 
         def until() -> bool:
             clock.asking = True
@@ -249,15 +241,15 @@ class Lab(Faults):
 
         with clock.uninterrupted(), clock.alone():
             try:
-                reached = self._world.run_until(until, None if limit == LIMIT else limit)
+                reached = self.world.run_until(until, None if limit == LIMIT else limit)
             finally:
-                if self._world.is_memory:  # in the story, that much time passed, and it stopped just there
+                if self.world.is_memory:  # in the story, that much time passed, and it stopped just there
                     seconds = math.ceil((self.now - start) * 1e6 + 1) / 1e6
                     self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
                     self._stopped()
         if not reached:
-            why = f"{_named(holds)} did not hold within {self._world.clock.now() - start:.3g} s"
-            raise ConditionNotMet("; ".join(filter(None, (why, self._world.election_blocked_by()))))
+            why = f"{_named(holds)} did not hold within {self.world.clock.now() - start:.3g} s"
+            raise ConditionNotMet("; ".join(filter(None, (why, self.world.election_blocked_by()))))
 
     # The order of events
 
@@ -275,7 +267,7 @@ class Lab(Faults):
         from kafka_ctl.lab.event_order import GivenOrder
 
         loop.choose = GivenOrder(loop, given) if given else None
-        self._world.network.wake_leaders()
+        self.world.network.wake_leaders()
 
     # Pictures
 
@@ -371,15 +363,15 @@ class Lab(Faults):
         return {**widget, **bundle}, meta
 
     def __repr__(self) -> str:
-        up = [id for id, b in self._world.brokers.items() if b.state != DOWN]
+        up = [id for id, b in self.world.brokers.items() if b.state != DOWN]
         try:
-            who = "no controller" if self.closed else self._look(self._who_acts)
+            who = "no controller" if self.closed else self.world.look(self._who_acts)
         except Unavailable:
             who = "ZooKeeper does not answer"
-        return f"Lab of Kafka {self.generation}: brokers {up} of {sorted(self._world.brokers)} up, {who}, {self.trace}"
+        return f"Lab of Kafka {self.generation}: brokers {up} of {sorted(self.world.brokers)} up, {who}, {self.trace}"
 
     def _who_acts(self, znodes: view.Znodes) -> str:
-        acting = self._world.acting()
+        acting = self.world.acting()
         if found := view.controller(znodes, acting):
             return f"controller {found.id} epoch {found.epoch}"
         idle = view.idle_controller(znodes, acting)
@@ -398,22 +390,6 @@ class Lab(Faults):
         opening |= {"plugins": self.plugins.names} if self.plugins.names else {}
         opening |= {"settle": False} if not self._settled_first else {}
         return opening
-
-    # The end
-
-    def close(self) -> None:
-        """Stop everything this lab started and remove what it made; closing twice is harmless."""
-        world = self._world
-        with world.clock.alone() if world.is_memory else nullcontext():
-            if not self.closed:
-                self.closed = True
-                world.close()
-
-    def __enter__(self) -> Lab:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _checked(given: Description, racks: Mapping[int, object]) -> Description:

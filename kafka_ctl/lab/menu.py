@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafka_ctl.brokers.config_keys import OFFERED, RATES
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, UnknownName, short
-from kafka_ctl.generation import Generation
 from kafka_ctl.lab.story import Command
 from kafka_ctl.paths import text_in
+
+if TYPE_CHECKING:
+    from kafka_ctl.lab.recorded_run import RecordedRun
 
 T = TypeVar("T")
 Given = Mapping[str, str]
@@ -179,13 +181,6 @@ def _partition(name: str) -> tuple[str, int]:
     return topic, plain
 
 
-class Clickable(Protocol):
-    """The part of a lab that decides its buttons."""
-
-    generation: Generation
-    zookeeper: str
-
-
 class Field(NamedTuple):
     """Something to fill in, and what its text is read as.
 
@@ -229,7 +224,7 @@ class Button(NamedTuple):
             start = form.partition if self.thing == PARTITION else ()
         return (*start, *(field.read(form, field.name) for field in self.fields)), {}
 
-    def offered(self, lab: Clickable) -> bool:
+    def offered(self, lab: RecordedRun) -> bool:
         """True if this lab can do it."""
         if self.needs == MEMORY:
             return lab.zookeeper == MEMORY
@@ -381,7 +376,6 @@ def _drawn(words: Sequence[str]) -> Drawn:
 
 
 def _rows(lines: Sequence[str]) -> dict[str, Row]:
-    """The rows of the commands, by method."""
     buttons: dict[str, list[Button]] = {}
     drawn: dict[str, Drawn] = {}
     for line in lines:
@@ -411,7 +405,7 @@ def buttons(thing: str) -> Iterator[tuple[str, Button]]:
     return ((name, button) for name, row in MENU.items() for button in row.buttons if button.thing == thing)
 
 
-def menu(lab: Clickable) -> dict[str, list[dict[str, object]]]:
+def menu(lab: RecordedRun) -> dict[str, list[dict[str, object]]]:
     """Kind of thing -> the buttons this lab has for it, as data for the browser."""
     return {thing: [b.data(name) for name, b in buttons(thing) if b.offered(lab)] for thing in THINGS}
 

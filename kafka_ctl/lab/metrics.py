@@ -64,7 +64,6 @@ class Metric(NamedTuple):
 
 
 def _read() -> Iterator[Metric]:
-    """The rows of `metrics.txt`."""
     text = text_in(__package__, "metrics.txt")
     for row in re.findall(r"^(\w.*(?:\n {4}.*)+)", text, re.MULTILINE):
         head, *written = map(str.strip, row.split("\n"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -72,10 +72,6 @@ class RecordedRun:
     _run: RunState
 
     @property
-    def _world(self) -> World:
-        return self._run.world
-
-    @property
     def plugins(self) -> Plugins:
         """Functions of your own that take part."""
         return self._run.world.plugins
@@ -96,7 +92,17 @@ class RecordedRun:
         raise NotImplementedError
 
     def close(self) -> None:
-        raise NotImplementedError
+        """Stop everything this lab started and remove what it made; closing twice is harmless."""
+        with self.world.clock.alone() if self.world.is_memory else nullcontext():
+            if not self.closed:
+                self.closed = True
+                self.world.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # Looking
 
@@ -106,22 +112,22 @@ class RecordedRun:
 
         For invariants, searches and tests of one's own. What is changed there is in no story.
         """
-        return self._world
+        return self._run.world
 
     @property
     def now(self) -> float:
         """Seconds since the lab was opened."""
-        return self._world.clock.now()
+        return self.world.clock.now()
 
     @property
     def quiet(self) -> bool | None:
         """True if nothing is under way; None on real time, where only `settle` finds out."""
-        return self._world.idle
+        return self.world.idle
 
     @property
     def trace(self) -> Trace:
         """Everything that has happened so far, as records."""
-        trace = self._world.trace
+        trace = self.world.trace
         assert isinstance(trace, Trace)
         return trace
 
@@ -133,36 +139,31 @@ class RecordedRun:
     @property
     def config(self) -> Config:
         """Kafka's configuration of every broker."""
-        return self._world.config.copy()
+        return self.world.config.copy()
 
     def znodes(self) -> view.ZnodeTable:
         """{path: (data, version, ephemeral owner)}, sorted by path."""
-        return self._look(view.ZnodeTable)
+        return self.world.look(view.ZnodeTable)
 
     def stat(self, path: str) -> Stat:
         """The Stat of a znode: zxids, times and versions. Raises UnknownName for a path that does not exist."""
-        found = self._world.stat(path) if isinstance(path, str) else None
+        found = self.world.stat(path) if isinstance(path, str) else None
         if found is None:
             raise UnknownName("znode", path, list(self.znodes()))
         return found
 
-    def _look(self, at: Callable[[view.Znodes], T]) -> T:
-        """Look at ZooKeeper, and at the actors while none of them moves."""
-
-        return self._world.look(at)
-
     def _known(self, id: int) -> Broker:
-        return self._world.broker(validate.integer("a broker id", id))
+        return self.world.broker(validate.integer("a broker id", id))
 
     @property
     def zookeeper_address(self) -> str | None:
         """The address of this lab's ZooKeeper for other programs, `host:port/chroot`; None in memory."""
-        return self._world.address
+        return self.world.address
 
     @property
     def zookeeper_server(self) -> EmbeddedServer | None:
         """The embedded server, to be killed and restarted; None unless the lab started one."""
-        return self._world.server
+        return self.world.server
 
     @property
     def controller(self) -> view.ControllerView | None:
@@ -170,7 +171,7 @@ class RecordedRun:
 
         Who is only named there, by hand, was not elected, has no epoch and does nothing.
         """
-        return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
+        return self.world.look(lambda znodes: view.controller(znodes, self.world.acting()))
 
     def controller_memory(self) -> view.ControllerMemory | None:
         """The requests that the acting controller knows of, which may differ from those in ZooKeeper; None without one.
@@ -178,7 +179,7 @@ class RecordedRun:
         Kafka 2.0.1: controller/ControllerContext.scala, partitionsBeingReassigned; TopicDeletionManager.scala,
         topicsToBeDeleted
         """
-        return self._world.clock.call(lambda: view.memory(self._world.acting()))
+        return self.world.clock.call(lambda: view.memory(self.world.acting()))
 
     def metrics(self, broker: int) -> dict[str, Shown]:
         """The metrics of a broker as in JMX, by Kafka's names: gauges of its controller and its replicas, and meters.
@@ -190,20 +191,20 @@ class RecordedRun:
         from kafka_ctl.lab.metrics import metrics
 
         process = self._known(broker)
-        usual = int(self._world.config["min.insync.replicas"])
-        znodes = self._look(lambda znodes: znodes) if process.hosted else {}
-        return self._world.clock.call(
+        usual = int(self.world.config["min.insync.replicas"])
+        znodes = self.world.look(lambda znodes: znodes) if process.hosted else {}
+        return self.world.clock.call(
             lambda: metrics(process, self.trace, lambda topic: view.min_isr(znodes, topic, usual))
         )
 
     def identity(self, broker: int) -> view.IdentityView:
         """The sources of a broker's id, and their contradictions. Raises UnknownName for an unknown broker."""
         process = self._known(broker)
-        return self._look(lambda znodes: view.identity_of(process, znodes))
+        return self.world.look(lambda znodes: view.identity_of(process, znodes))
 
     def partitions(self) -> Rows[view.PartitionView]:
         """Every partition, by topic and number."""
-        found = self._look(lambda znodes: view.partitions(znodes, self._world.acting()))
+        found = self.world.look(lambda znodes: view.partitions(znodes, self.world.acting()))
         return Rows(found[tp] for tp in sorted(found))
 
     def partition(self, topic: str, partition: int) -> view.PartitionView:
@@ -222,28 +223,28 @@ class RecordedRun:
         """
         from kafka_ctl.controller.rebalance import brokers_balance
 
-        acting = self._world.acting()
-        return Rows(self._world.clock.call(lambda: brokers_balance(acting)) if acting is not None else ())
+        acting = self.world.acting()
+        return Rows(self.world.clock.call(lambda: brokers_balance(acting)) if acting is not None else ())
 
     def controller_leadership(self, topic: str, partition: int) -> LeaderAndIsr | None:
         """The leader and ISR of a partition in the acting controller's context; None without either."""
         tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
-        acting = self._world.acting()
-        return None if acting is None else self._world.clock.call(lambda: acting.context.leadership.get(tp))
+        acting = self.world.acting()
+        return None if acting is None else self.world.clock.call(lambda: acting.context.leadership.get(tp))
 
     def replicas(self) -> Rows[view.ReplicaView]:
         """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""
-        return Rows(self._world.clock.call(lambda: view.replicas(self._world.acting())))
+        return Rows(self.world.clock.call(lambda: view.replicas(self.world.acting())))
 
     @property
     def brokers(self) -> view.BrokerTable:
         """The state, the memory and the partitions of each broker, by id."""
-        processes = sorted(self._world.brokers.items())
-        return view.BrokerTable(self._world.clock.call(lambda: {id: view.broker(process) for id, process in processes}))
+        processes = sorted(self.world.brokers.items())
+        return view.BrokerTable(self.world.clock.call(lambda: {id: view.broker(process) for id, process in processes}))
 
     def logs(self) -> Rows[view.LogView]:
         """The logs of all replicas that were ever written to, in the order of topic, partition and broker."""
-        return Rows(self._world.clock.call(lambda: view.logs(self._world.brokers)))
+        return Rows(self.world.clock.call(lambda: view.logs(self.world.brokers)))
 
     def log(self, topic: str, partition: int) -> Rows[view.LogView]:
         """The logs of one partition, by broker; none before the first produce.
@@ -258,17 +259,17 @@ class RecordedRun:
 
     def reassignments(self) -> Rows[view.ReassignmentView]:
         """The reassignments in ZooKeeper, by topic and partition."""
-        return Rows(self._look(view.reassignments))
+        return Rows(self.world.look(view.reassignments))
 
     def log_dirs(self) -> Rows[view.LogDirView]:
         """The log directory of every copy, and the one to which it is being moved, by topic, partition and broker."""
-        return Rows(self._world.clock.call(lambda: view.log_dirs(self._world.brokers)))
+        return Rows(self.world.clock.call(lambda: view.log_dirs(self.world.brokers)))
 
     # Its commands
 
     def _carry_out(self, method: Callable[..., T], given: story.Command) -> T:
         """Carry a command out and record how far it came."""
-        place, world = len(self.commands), self._world
+        place, world = len(self.commands), self.world
         given = given._replace(seq=len(self.trace), time=self.now)
         self.commands.append(given)
         before = world.callbacks_run, len(self.trace)
@@ -289,16 +290,16 @@ class RecordedRun:
 
     def _stopped(self) -> None:
         """Record that the last command was interrupted, and after which record (in memory)."""
-        if self._world.callbacks_run is not None:
-            here = max(0, len(self.trace) - 1), self._world.callbacks_run
+        if self.world.callbacks_run is not None:
+            here = max(0, len(self.trace) - 1), self.world.callbacks_run
             self.commands.append(story.Command(story.UNTIL, here, {}, 0, len(self.trace), self.now))
 
     def _require_memory_world(self, asked: str) -> MemoryWorld:
         from kafka_ctl.simulation.world import MemoryWorld
 
-        if not isinstance(self._world, MemoryWorld):
+        if not isinstance(self.world, MemoryWorld):
             raise BadInput(f"{asked} needs a lab with ZooKeeper in memory, where time is virtual")
-        return self._world
+        return self.world
 
     def _require_open(self, asked: str) -> None:
         if self.closed:
@@ -306,8 +307,8 @@ class RecordedRun:
 
     def _require_idle(self, asked: str) -> None:
         """A command within another would not be where the story has it: the replay would be another run."""
-        with self._world.clock.alone():
-            if self._world.clock.in_callback:
+        with self.world.clock.alone():
+            if self.world.clock.in_callback:
                 raise BadInput(
                     f"{asked} cannot be called while the lab runs: by a condition of run_until, by a listener of the "
                     "trace, or by a function that the lab was given"
@@ -355,7 +356,8 @@ class RecordedRun:
         that cannot be run, and when there is no record `until`.
         """
         last = None if until is None else validate.integer("until", until)
-        return cls._replayed(text, last, None, zookeeper, join, Plugins(elections, rules), True, wire)
+        plugins = Plugins(elections, rules)
+        return cls._replayed(text, last, None, plugins, True, zookeeper=zookeeper, join=join, wire=wire)
 
     @classmethod
     def _replayed(
@@ -363,16 +365,14 @@ class RecordedRun:
         text: str | Path,
         until: int | None,
         progress: Progress | None,
-        zookeeper: str = MEMORY,
-        join: bool = False,
-        plugins: Plugins | None = None,
+        plugins: Plugins,
         raises: bool = False,
-        wire: bool | int = False,
+        **options: object,
     ) -> Self:
         lines = list(story.parse(story.read(text)))
         if not lines:
             raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
-        opening = story.opening(lines[0], plugins) | {"zookeeper": zookeeper, "join": join, "wire": wire}
+        opening = story.opening(lines[0], plugins) | options
         lab = cls._played(opening, list(parts(lines[1:], until)), progress, raises)
         if until is not None and len(lab.trace) <= until:
             lab.close()
@@ -397,7 +397,7 @@ class RecordedRun:
         lab.trace.listeners.extend(listeners)
         try:
             if whole:
-                run(lab._world, lab.do, played[0][0], raises)
+                run(lab.world, lab.do, played[0][0], raises)
             else:
                 played[0][0][:0] = [OPENED] * settles
                 for number, (lines, stop) in enumerate(played, 1):
@@ -417,7 +417,7 @@ class RecordedRun:
         clock, records = self._require_memory_world("a run that stops").clock, self.trace.records
         last, callbacks_run = stop if isinstance(stop, tuple) else (math.inf, 0)
         if isinstance(stop, float) or callbacks_run:
-            run(self._world, self.do, lines[:-1], raises=False)
+            run(self.world, self.do, lines[:-1], raises=False)
             lines = lines[-1:]
         end = clock.now() + stop if isinstance(stop, float) else math.inf
 
@@ -428,7 +428,7 @@ class RecordedRun:
 
         clock.halt = halt
         try:
-            run(self._world, self.do, lines, raises)
+            run(self.world, self.do, lines, raises)
         except Halted:
             self._stopped()
             if isinstance(stop, tuple) and not callbacks_run:  # the first callback known to have left the record
@@ -484,16 +484,14 @@ class RecordedRun:
         note = Progress(
             "fork", len(self.trace) if at is None else at + 1, validate.function("progress", progress, 0, 0)
         )
-        if all(other is None for other in (generation, seed, config, elections, rules)):
-            return self._replayed(self.story, at, note, plugins=self.plugins)
+        others = {"generation": generation, "seed": seed, "config": given, "elections": elections, "rules": rules}
+        others = {name: other for name, other in others.items() if other is not None}
+        if not others:
+            return self._replayed(self.story, at, note, self.plugins)
         opening = story.opening(Command(OPEN, (), self.opening), self.plugins)
         if "described" in opening:
             opening["described"] = with_live(opening["described"], self.generation, self.config)
-        opening |= {} if elections is None else {"elections": elections}
-        opening |= {} if rules is None else {"rules": rules}
-        opening |= {} if generation is None else {"generation": Generation(generation)}
-        opening |= {} if seed is None else {"seed": seed}
-        opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
+        opening |= others | ({} if given is None else {"config": opening.get("config", {}) | dict(given)})
         lines = [command._replace(line=number) for number, command in enumerate(self.commands, 2)]
         return self._played(opening, parts_in_time(lines, self.trace.records, at), note)
 
@@ -510,17 +508,7 @@ class RecordedRun:
         begun = {command.seq for command in self.commands}
         size = max(1, moment(world, n, self._run.opened, begun))
         note = Progress("back", size, validate.function("progress", progress, 0, 0))
-        self._take_over(self._replayed(self.story, size - 1, note, plugins=self.plugins))
-
-    def _take_over(self, other: Self) -> None:
-        """Take over the run of another lab that was opened as this one; the run up to now ends.
-
-        Ctrl-C finds this lab with one of the two, never between them.
-        """
-        ended = self._run
-        with ended.world.clock.uninterrupted(), ended.world.clock.alone():
-            self._run = other._run
-            ended.world.close()
+        take_over(self, self._replayed(self.story, size - 1, note, self.plugins))
 
 
 def undo(lab: RecordedRun) -> Command:
@@ -545,12 +533,18 @@ def undo(lab: RecordedRun) -> Command:
 def replayed(lab: L, commands: Sequence[Command]) -> L:
     """Another lab that was opened as this one and got these commands. Raises BadInput on a closed lab."""
     lab._require_open("a return to another future")
-    return lab._replayed(lab._written(commands), None, None, plugins=lab.plugins)
+    return lab._replayed(lab._written(commands), None, None, lab.plugins)
 
 
 def take_over(lab: L, other: L) -> None:
-    """Let a lab be the other one, which was opened as this one, from here on; its run up to now ends."""
-    lab._take_over(other)
+    """Let a lab be the other one, which was opened as this one, from here on; its run up to now ends.
+
+    Ctrl-C finds the lab with one of the two runs, never between them.
+    """
+    ended = lab._run
+    with ended.world.clock.uninterrupted(), ended.world.clock.alone():
+        lab._run = other._run
+        ended.world.close()
 
 
 def at_moment(lab: L, at: int, news: int) -> L:
@@ -591,7 +585,6 @@ def run_on(lab: RecordedRun, seconds: float, piece: Command | None) -> Command:
 
 
 def _only(text: object) -> Command:
-    """The command that a text is."""
     lines = list(story.parse(text)) if isinstance(text, str) else []
     if len(lines) != 1:
         raise BadInput(f"do: a command cannot be {short(text)}; it must be one line of a story, such as 'kill 1'")

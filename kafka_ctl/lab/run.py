@@ -24,14 +24,15 @@ from kafka_ctl.zookeeper.store import EMBEDDED, MEMORY
 
 @dataclass
 class RunState:
-    """The part of a lab that time travel exchanges: a world, what acts on it, and the commands given so far."""
+    """The part of a lab that time travel exchanges: a world, what acts on it, and the commands given so far.
+
+    Only a lab holds it, and hands it on to a lab that takes over its world: when it is dropped, the world ends.
+    """
 
     world: World
     checker: Checker | None
     admin: Admin
     producer: Producer
-    keeper: object
-    """Held by this run alone: when it is dropped, the world ends."""
     commands: list[Command]
     opened: int = 0
     """The number of records when the lab had been opened: its first moment."""
@@ -39,7 +40,10 @@ class RunState:
 
 def begin(world: World) -> RunState:
     """A run of a world, with an administrator and a producer; it ends with the last holder of what is returned."""
-    return RunState(world, _checker(world), new_admin(world), Producer(world), _keep(world), [])
+    checker = Checker(world) if isinstance(world, MemoryWorld) else None
+    run = RunState(world, checker, new_admin(world), Producer(world), [])
+    _end_with(run)
+    return run
 
 
 def new_admin(world: World) -> Admin:
@@ -78,28 +82,18 @@ _on_real_time: set[weakref.finalize] = set()
 """The ends of labs with threads, and perhaps servers, of their own."""
 
 
-def _checker(world: World) -> Checker | None:
-    return Checker(world) if isinstance(world, MemoryWorld) else None
-
-
-class FinalizerHandle:
-    """Held by a lab and by nothing else: it is dropped with the lab, or moves to the lab that takes over its world."""
-
-
-def _keep(world: World) -> FinalizerHandle:
-    """Let the world end with the holder of the answer, or with the program, also by SIGTERM.
+def _end_with(run: RunState) -> None:
+    """Let the world end with its run, or with the program, also by SIGTERM.
 
     After kill -9 the znodes are left to their sessions, and an embedded server to its supervisor.
     """
-    keeper = FinalizerHandle()
-    end = weakref.finalize(keeper, _end, world, os.getpid())
-    if not world.is_memory:
+    end = weakref.finalize(run, _end, run.world, os.getpid())
+    if not run.world.is_memory:
         _on_real_time.difference_update([other for other in _on_real_time if not other.alive])
         _on_real_time.add(end)
         _heed_sigterm()
     atexit.unregister(_note_exit)
     atexit.register(_note_exit)  # after weakref has registered its own, so it comes before that
-    return keeper
 
 
 def _end(world: World, process: int) -> None:

@@ -103,6 +103,11 @@ def replicas(what: str, value: object) -> tuple[int, ...]:
     return tuple(integer(f"a broker id among {what}", broker, 0, MAX_ID) for broker in broker_ids(what, value))
 
 
+def targets(given: Mapping[Any, object]) -> dict[TopicPartition, tuple[int, ...]]:
+    """The new replicas by topic-partition."""
+    return {topic_partition(tp): replicas(f"the replicas of {tp}", ids) for tp, ids in given.items()}
+
+
 def assignment(what: str, value: object) -> dict[int, tuple[int, ...]]:
     """Replicas by partition number; a story's text has the numbers as text."""
     given = mapping(what, value)
@@ -130,12 +135,8 @@ def topic_partitions(what: str, value: object) -> list[TopicPartition]:
     """Several topic-partitions."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise BadInput(f"{what} cannot be {short(value)}; they must be a list such as [('orders', 0)]")
-    return [topic_partition(tuple_if_list(given)) for given in value]
-
-
-def tuple_if_list(given: object) -> object:
-    """A story's text has pairs as lists."""
-    return tuple(given) if isinstance(given, list) else given
+    # A story's text has pairs as lists.
+    return [topic_partition(tuple(given) if isinstance(given, list) else given) for given in value]
 
 
 # The settings that open a lab

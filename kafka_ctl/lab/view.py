@@ -176,13 +176,10 @@ def idle_controller(znodes: Znodes, acting: Controller | None) -> int | None:
 
 def min_isr(znodes: Znodes, topic: str, usual: int) -> int:
     """`min.insync.replicas` of a topic as its configuration says, else the usual one."""
-    found, own = znodes.get(ConfigEntityZNode.path("topics", topic)), None
-    with suppress(BadInput):
-        own = (
-            parse_int(ConfigEntityZNode.decode(found[0], "topics", topic).get("min.insync.replicas", ""))
-            if found
-            else None
-        )
+    own = None
+    if found := znodes.get(ConfigEntityZNode.path("topics", topic)):
+        with suppress(BadInput):
+            own = parse_int(ConfigEntityZNode.decode(found[0], "topics", topic).get("min.insync.replicas", ""))
     return usual if own is None else own
 
 
@@ -213,24 +210,14 @@ def _partition(
     if stored:
         with suppress(BadInput):
             known = TopicPartitionStateZNode.decode(stored[0], stored[1], tp)
-    return PartitionView(
-        tp.topic,
-        tp.partition,
-        state,
-        known.leader,
-        known.isr,
-        *assignment,
-        known.leader_epoch,
-        known.controller_epoch,
-        known.zk_version,
-    )
+    epochs = known.leader_epoch, known.controller_epoch, known.zk_version
+    return PartitionView(*tp, state, known.leader, known.isr, *assignment, *epochs)
 
 
 def replicas(acting: Controller | None) -> list[ReplicaView]:
     """Every replica the acting controller knows, by topic, partition and broker."""
-    return (
-        [ReplicaView(*replica, state) for replica, state in sorted(acting.context.replicas.items())] if acting else []
-    )
+    known = acting.context.replicas if acting else {}
+    return [ReplicaView(*replica, state) for replica, state in sorted(known.items())]
 
 
 def logs(brokers: Mapping[int, Broker]) -> list[LogView]:
@@ -295,12 +282,8 @@ class LogDirView(NamedTuple):
 
 def log_dirs(brokers: Mapping[int, Broker]) -> list[LogDirView]:
     """The log directory of every copy, by topic, partition and broker."""
-    return [
-        LogDirView(*tp, id, *process.log_dirs.describe([tp])[tp])
-        for tp, id, process in sorted(
-            ((tp, id, process) for id, process in brokers.items() for tp in process.disk.places), key=lambda at: at[:2]
-        )
-    ]
+    places = sorted((tp, id) for id, process in brokers.items() for tp in process.disk.places)
+    return [LogDirView(*tp, id, *brokers[id].log_dirs.describe([tp])[tp]) for tp, id in places]
 
 
 def reassignments(znodes: Znodes) -> list[ReassignmentView]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
@@ -197,7 +196,7 @@ class ExhibitRun:
     def __enter__(self) -> ExhibitRun:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -355,7 +354,6 @@ def _caught(run: ExhibitRun) -> Iterator[str]:
 
 
 def _fixed(run: ExhibitRun) -> Iterator[str]:
-    """The verdict of the other run."""
     if isinstance(run.exhibit.caught_by, Question):
         assert run.answers is not None
         yield f"{run.exhibit.caught_by.text}\n  {run.answers[1]}"

@@ -16,6 +16,11 @@ from tests.prose import Prose
 DOWN = "absent broker-down"
 
 
+@pytest.fixture
+def incident() -> Incident:
+    return opened(DOWN)
+
+
 def right(incident: Incident) -> tuple[str, str]:
     """The answer, as the construction has it."""
     solved = on_call(incident.seed, logs_only=True)
@@ -23,8 +28,7 @@ def right(incident: Incident) -> tuple[str, str]:
     return solved.solution().cause, solved.solution().components[0]
 
 
-def test_a_look_takes_time_and_no_command():
-    incident = opened(DOWN)
+def test_a_look_takes_time_and_no_command(incident: Incident):
     assert incident.clock == 0
     incident.lab.partitions()
     incident.logs("controller")
@@ -41,8 +45,7 @@ def test_with_logs_only_the_cluster_stands_still_and_no_command_can_be_given(pro
     assert incident.left == 0
 
 
-def test_commands_count_and_end_with_the_budget(prose: Prose):
-    incident = opened(DOWN)
+def test_commands_count_and_end_with_the_budget(incident: Incident, prose: Prose):
     incident.lab.heal()
     incident.lab.do("elect_preferred")
     incident.lab.run_for(30)
@@ -52,8 +55,7 @@ def test_commands_count_and_end_with_the_budget(prose: Prose):
         incident.lab.heal()
 
 
-def test_a_refused_command_costs_nothing(prose: Prose):
-    incident = opened(DOWN)
+def test_a_refused_command_costs_nothing(incident: Incident, prose: Prose):
     with prose.refused(BadInput):
         incident.lab.start(10**6)
     assert incident.left == BUDGET
@@ -107,17 +109,17 @@ def test_a_day_is_a_date(prose: Prose):
         on_call("today", today="2026-03-02")  # type: ignore[arg-type]
 
 
-def test_a_look_that_is_refused_takes_no_time(prose: Prose):
-    incident = opened(DOWN)
+def test_a_look_that_is_refused_takes_no_time(incident: Incident, prose: Prose):
     for look, *given in [("partitions", 5), ("log",), ("partition", "no", 0), ("metrics", 10**6), ("metrics",)]:
         with prose.refused(BadInput):
             getattr(incident.lab, look)(*given)
     assert incident.clock == 0
 
 
-def test_lines_in_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prose: Prose):
+def test_lines_in_the_terminal(
+    incident: Incident, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prose: Prose
+):
     """`logs NAME` is `log NAME`, `page` is the page; what is refused is refused in one sentence, and takes no time."""
-    incident = opened(DOWN)
     lines = ["page", "logs server", "log", "log users 0", "metrics", "partitions 5", "run_for 1e3", "run_for soon"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "quit"])))
     assert status(["on-call", str(incident.seed)]) == 1
@@ -127,8 +129,7 @@ def test_lines_in_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     prose(err)
 
 
-def test_an_answer_names_known_things(prose: Prose):
-    incident = opened(DOWN)
+def test_an_answer_names_known_things(incident: Incident, prose: Prose):
     with prose.refused(UnknownName):
         incident.answer("gremlins", 1)
     with prose.refused(UnknownName):
@@ -143,8 +144,7 @@ def test_an_answer_names_known_things(prose: Prose):
     assert incident.score is None
 
 
-def test_one_answer_closes_the_incident(prose: Prose):
-    incident = opened(DOWN)
+def test_one_answer_closes_the_incident(incident: Incident, prose: Prose):
     cause, component = right(incident)
     score = incident.answer(cause, f"broker {component}")
     assert [part.points for part in score[:2]] == [40, 20] and incident.score is score
@@ -173,8 +173,7 @@ def test_a_process_that_stands_still_answers_no_question_for_metrics(prose: Pros
         incident.lab.metrics(10**6)
 
 
-def test_late_answers_have_fewer_points():
-    incident = opened(DOWN)
+def test_late_answers_have_fewer_points(incident: Incident):
     incident.lab.run_for(3600)
     assert {part.part: part.points for part in incident.answer(*right(incident))}["time"] == 0
 

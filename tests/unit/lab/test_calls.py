@@ -70,8 +70,7 @@ arguments = st.tuples(
 
 def opened() -> Lab:
     lab = Lab(brokers=2, seed=3)
-    lab.create_topic("t", 1, 2)
-    lab.settle()
+    until_quiet(lab.create_topic, "t", 1, 2)
     return lab
 
 
@@ -242,8 +241,7 @@ def test_arguments_are_kept_as_they_were_given() -> None:
         plan.clear()
         lab.settle()
         lab.elect_preferred(partition for partition in [("t", 0)])
-        lab.create_topic("u", 1, 1)
-        lab.settle()
+        until_quiet(lab.create_topic, "u", 1, 1)
         lab.generate_reassignment(("t", "u"), {1, 2})
         for text in ("a\nb", "\u2028", "x=y", "'\"", "#", " ", "1", "null", "\x1b", "\x85", "é", "--", "{}"):
             lab.write_znode("/odd", text)
@@ -257,19 +255,7 @@ def test_every_command_is_fuzzed() -> None:
 
 
 PLAIN = [odd for odd in ODD if not callable(odd)]
-OPTIONS = (
-    "start",
-    "limit",
-    "is_relevant",
-    "index",
-    "speed",
-    "loop",
-    "theme",
-    "playing",
-    "generation",
-    "lines",
-    "nonsense",
-)
+OPTIONS = "start limit is_relevant index speed loop theme playing generation lines nonsense".split()
 
 
 def test_pictures_of_anything(tmp_path: Path) -> None:

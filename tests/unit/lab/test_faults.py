@@ -143,8 +143,7 @@ def test_one_way_is_enough_to_lose_a_session(source: int | str, target: int | st
     """Requests that get there are applied even when no answer comes back."""
     with Lab(seed=3) as lab:
         until_quiet(lab.create_topic, "t", 1, 3)
-        lab.disconnect(source, target, one_way=True)
-        lab.settle()
+        until_quiet(lab.disconnect, source, target, one_way=True)
         assert {"disconnected", "expired"} <= {r.action for r in lab.trace.slice(kind="zk")}
         until_quiet(lab.heal)
         assert sound(lab)

@@ -19,8 +19,7 @@ def eventful(generation: str) -> Lab:
     """Leaders have moved, a broker is down, and requests wait for it."""
     lab = Lab(brokers={1: "a", 2: "b", 3: "a", 4: "b"}, generation=generation, seed=5)
     lab.create_topic("orders", partitions=5, replication_factor=3, config={"min.insync.replicas": 2})
-    lab.create_topic("old", assignment={0: [4, 1], 1: [4, 2]})
-    lab.settle()
+    until_quiet(lab.create_topic, "old", assignment={0: [4, 1], 1: [4, 2]})
     until_quiet(lab.kill, lab.controller.id)
     until_quiet(lab.elect_preferred)
     until_quiet(lab.delete_topic, "old")
@@ -67,8 +66,7 @@ NEWER = {
 def test_a_newer_cluster_is_played_by_the_nearest_generation() -> None:
     """The differences are named, and defaults that changed are those of the newer release."""
     with Lab(brokers=[1, 2], generation="2.4", seed=1) as real:
-        real.create_topic("t", assignment={0: [1, 2]})
-        real.settle()
+        until_quiet(real.create_topic, "t", assignment={0: [1, 2]})
         by_hand(real, *(Set(path, data) for path, data in NEWER.items()))
         with taken_over(real, settle=False) as lab:
             assert lab.origin is not None
@@ -90,8 +88,7 @@ def test_a_newer_cluster_is_played_by_the_nearest_generation() -> None:
 def test_a_cluster_whose_topics_are_older(generation: str, controller: bool, bounds: tuple[object, ...]) -> None:
     """Topics that an older release made: one transaction with `/controller` and its epoch is a sign of 2.1."""
     with Lab(brokers=[1, 2], generation=generation, seed=1) as real:
-        real.create_topic("t", assignment={0: [1, 2]})
-        real.settle()
+        until_quiet(real.create_topic, "t", assignment={0: [1, 2]})
         by_hand(real, Set("/brokers/topics/t", b'{"version":1,"partitions":{"0":[1,2]}}'))
         cluster = read(real)
         if not controller:
@@ -116,8 +113,7 @@ def test_a_cluster_whose_topics_are_older(generation: str, controller: bool, bou
 def test_what_cannot_be_played_is_refused(op: Create | Set, error: type[Exception], prose: Prose) -> None:
     """Each in one sentence that names the znode."""
     with Lab(brokers=[1, 2], seed=1, settle=True) as real:
-        real.create_topic("t", assignment={0: [1, 2]})
-        real.settle()
+        until_quiet(real.create_topic, "t", assignment={0: [1, 2]})
         by_hand(real, op)
         with prose.refused(error):
             options_of("zk:2181/kafka", read(real), {})

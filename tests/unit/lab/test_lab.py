@@ -4,7 +4,7 @@ import asyncio
 import random
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +219,6 @@ def test_running_until_something_holds(prose: Prose, lab: Lab) -> None:
 
 def test_stepping(lab: Lab) -> None:
     """A step is the next moment that leaves records; a quiet lab takes none."""
-    assert lab.controller is not None
     lab.delete_controller()
     for _ in range(20):
         seen, now = len(lab.trace), lab.now
@@ -295,7 +294,6 @@ def test_what_is_stored_and_what_is_believed(lab: Lab) -> None:
 
 
 def test_brokers_as_they_see_it(lab: Lab) -> None:
-    assert lab.controller is not None
     views = lab.brokers
     assert [id for id, b in views.items() if b.is_controller] == [lab.controller.id]
     assert views[1].leads == (TopicPartition("orders", 0),)
@@ -308,13 +306,8 @@ def test_brokers_as_they_see_it(lab: Lab) -> None:
 # Stories
 
 
-def played(run: Callable[[Lab], None], **options: Any) -> Lab:
+def eventful(**options: Any) -> Lab:
     lab = Lab(**options)
-    run(lab)
-    return lab
-
-
-def eventful(lab: Lab) -> None:
     lab.settle()
     until_quiet(lab.create_topic, "orders", partitions=4, replication_factor=3, config={"min.insync.replicas": 2})
     lab.kill(1)
@@ -324,6 +317,7 @@ def eventful(lab: Lab) -> None:
     lab.reassign({("orders", 0): [3, 1]})
     until_quiet(lab.elect_preferred, ["orders-1"])
     play(lab, "expire_session 3; bounce 1; settle")
+    return lab
 
 
 @pytest.mark.parametrize(
@@ -343,7 +337,7 @@ def eventful(lab: Lab) -> None:
 )
 def test_a_story_reopens_exactly(options: dict[str, Any], tmp_path: Path) -> None:
     """The same records, one by one, from the text and from a file."""
-    lab = played(eventful, **options)
+    lab = eventful(**options)
     file = tmp_path / "story.txt"
     file.write_text(lab.story, "utf-8")
     for reported in (lab.story, file):

@@ -1,6 +1,7 @@
 """Records in a lab: who has them, what an acknowledgement is worth, and how it can be lost."""
 
 import gc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +24,12 @@ def lab_with(replicas: list[int], generation: str | Generation = "2.0", config: 
     return lab
 
 
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with lab_with([1, 2]) as lab:
+        yield lab
+
+
 def values(lab: Lab) -> dict[int, list[int]]:
     """By broker, the values in its log."""
     return {log.broker: [entry.value for entry in log.entries] for log in lab.log("orders", 0)}
@@ -38,7 +45,7 @@ def test_every_replica_gets_what_was_produced(prose: Prose, generation: str) -> 
         assert lab.log("orders", 0) == [] == lab.logs()
         outcome = lab.produce("orders", 0, records=2)
         assert outcome == ((1, 2), 1, 0, None)
-        assert outcome is not None and outcome.acknowledged
+        assert outcome.acknowledged
         prose(lab.produce("orders", 0))
         assert values(lab) == {1: [1, 2, 3], 2: [1, 2, 3], 3: [1, 2, 3]}
         lab.settle()
@@ -60,19 +67,18 @@ def test_followers_learn_the_high_watermark_one_fetch_later() -> None:
 
 
 @pytest.mark.parametrize(("acks", "waits"), [(0, False), (1, False), ("all", True), (-1, True)])
-def test_what_an_acknowledgement_waits_for(acks: int | str, waits: bool) -> None:
+def test_what_an_acknowledgement_waits_for(acks: int | str, waits: bool, lab: Lab) -> None:
     """With `all`, for a follower that lags until its leader takes it out of the ISR."""
-    with lab_with([1, 2]) as lab:
-        lab.lag(2, "orders", 0)
-        before = lab.now
-        outcome = lab.produce("orders", 0, acks=acks)
-        assert (lab.now - before > 5) is waits
-        assert outcome is not None and outcome.acknowledged is (acks != 0)
-        lab.settle()
-        assert values(lab) == {1: [1]}
-        until_quiet(lab.catch_up, 2)
-        assert values(lab) == {1: [1], 2: [1]}
-        assert lab.partition("orders", 0).isr == (1, 2)
+    lab.lag(2, "orders", 0)
+    before = lab.now
+    outcome = lab.produce("orders", 0, acks=acks)
+    assert (lab.now - before > 5) is waits
+    assert outcome.acknowledged is (acks != 0)
+    lab.settle()
+    assert values(lab) == {1: [1]}
+    until_quiet(lab.catch_up, 2)
+    assert values(lab) == {1: [1], 2: [1]}
+    assert lab.partition("orders", 0).isr == (1, 2)
 
 
 def test_too_few_in_sync_replicas_are_refused() -> None:
@@ -80,31 +86,26 @@ def test_too_few_in_sync_replicas_are_refused() -> None:
     with Lab(brokers=2, seed=7, config=CLEAN) as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]}, config={"min.insync.replicas": 2})
         lab.lag(2, "orders", 0)
-        late = lab.produce("orders", 0)
-        assert late is not None and late.error == "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+        assert lab.produce("orders", 0).error == "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
         refused = lab.produce("orders", 0)
-        assert refused is not None and refused.error == "NOT_ENOUGH_REPLICAS"
+        assert refused.error == "NOT_ENOUGH_REPLICAS"
         assert str(refused) == "records 2 by broker 1: NOT_ENOUGH_REPLICAS"
-        served = lab.produce("orders", 0, acks=1)
-        assert served is not None and served.acknowledged
+        assert lab.produce("orders", 0, acks=1).acknowledged
         assert values(lab) == {1: [1, 3]}
 
 
-def test_a_producer_learns_of_another_leader_by_an_error() -> None:
-    with lab_with([1, 2]) as lab:
-        lab.produce("orders", 0)
-        lab.kill(1)
-        gone = lab.produce("orders", 0)
-        assert gone is not None and gone.error == "NETWORK_EXCEPTION"
-        play(lab, "settle; start 1; settle")
-        assert lab.partition("orders", 0).leader == 2
-        served = lab.produce("orders", 0)
-        assert served is not None and (served.leader, served.acknowledged) == (2, True)
-        until_quiet(lab.elect_preferred)
-        moved = lab.produce("orders", 0)
-        assert moved is not None and moved.error == "NOT_LEADER_FOR_PARTITION"
-        again = lab.produce("orders", 0)
-        assert again is not None and (again.leader, again.acknowledged) == (1, True)
+def test_a_producer_learns_of_another_leader_by_an_error(lab: Lab) -> None:
+    lab.produce("orders", 0)
+    lab.kill(1)
+    assert lab.produce("orders", 0).error == "NETWORK_EXCEPTION"
+    play(lab, "settle; start 1; settle")
+    assert lab.partition("orders", 0).leader == 2
+    served = lab.produce("orders", 0)
+    assert (served.leader, served.acknowledged) == (2, True)
+    until_quiet(lab.elect_preferred)
+    assert lab.produce("orders", 0).error == "NOT_LEADER_FOR_PARTITION"
+    again = lab.produce("orders", 0)
+    assert (again.leader, again.acknowledged) == (1, True)
 
 
 def test_without_a_leader_nothing_is_produced() -> None:
@@ -112,21 +113,19 @@ def test_without_a_leader_nothing_is_produced() -> None:
     with Lab(brokers=2, seed=7, config=CLEAN) as lab:
         lab.create_topic("orders", assignment={0: [1]})
         early = lab.produce("orders", 0)
-        assert early is not None and (early.leader, early.error) == (-1, "LEADER_NOT_AVAILABLE")
+        assert (early.leader, early.error) == (-1, "LEADER_NOT_AVAILABLE")
         play(lab, "settle; kill 1; settle")
         late = lab.produce("orders", 0)
-        assert late is not None and (late.leader, late.error) == (-1, "LEADER_NOT_AVAILABLE")
+        assert (late.leader, late.error) == (-1, "LEADER_NOT_AVAILABLE")
         assert lab.logs() == []
 
 
-def test_a_leader_that_stands_still_answers_nobody_in_time() -> None:
-    with lab_with([1, 2]) as lab:
-        lab.produce("orders", 0)
-        lab.pause(1, 60)
-        before = lab.now
-        outcome = lab.produce("orders", 0)
-        assert outcome is not None and outcome.error == "REQUEST_TIMED_OUT"
-        assert 30 <= lab.now - before <= 32
+def test_a_leader_that_stands_still_answers_nobody_in_time(lab: Lab) -> None:
+    lab.produce("orders", 0)
+    lab.pause(1, 60)
+    before = lab.now
+    assert lab.produce("orders", 0).error == "REQUEST_TIMED_OUT"
+    assert 30 <= lab.now - before <= 32
 
 
 def test_producing_need_not_be_waited_for() -> None:
@@ -183,18 +182,16 @@ def test_unclean_election_loses_acknowledged_records(generation: str) -> None:
         assert reported(lab, "truncate") == [(1, dropped)]
 
 
-def test_what_one_leader_acknowledged_alone_can_be_lost() -> None:
+def test_what_one_leader_acknowledged_alone_can_be_lost(lab: Lab) -> None:
     """`acks=1`: the follower had no time to copy it."""
-    with lab_with([1, 2]) as lab:
-        lab.disconnect(1, 2)
-        outcome = lab.produce("orders", 0, acks=1)
-        assert outcome is not None and outcome.acknowledged
-        lab.kill(1)
-        lab.run_for(8)
-        assert lab.partition("orders", 0).leader == 2
-        play(lab, "heal; start 1; settle")
-        assert values(lab) == {1: [], 2: []}
-        assert reported(lab, "truncate") == [(1, "offset=0 records=1@0 by=leader-epoch")]
+    lab.disconnect(1, 2)
+    assert lab.produce("orders", 0, acks=1).acknowledged
+    lab.kill(1)
+    lab.run_for(8)
+    assert lab.partition("orders", 0).leader == 2
+    play(lab, "heal; start 1; settle")
+    assert values(lab) == {1: [], 2: []}
+    assert reported(lab, "truncate") == [(1, "offset=0 records=1@0 by=leader-epoch")]
 
 
 @pytest.mark.parametrize("joins_early", [True, False])
@@ -218,18 +215,16 @@ def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(gener
     """In every generation, so that producers need not wait for ever; without records see KAFKA-7152."""
     with lab_with([1, 2], generation) as lab:
         lab.disconnect(1, 2)
-        outcome = lab.produce("orders", 0)
-        assert outcome is not None and outcome.acknowledged
+        assert lab.produce("orders", 0).acknowledged
         assert lab.partition("orders", 0).isr == (1,)
         until_quiet(lab.heal)
         assert lab.partition("orders", 0).isr == (1, 2)
         assert values(lab) == {1: [1], 2: [1]}
 
 
-def test_a_deleted_topic_takes_its_records_along() -> None:
-    with lab_with([1, 2]) as lab:
-        play(lab, "produce orders 0; delete_topic orders; settle")
-        assert lab.logs() == []
+def test_a_deleted_topic_takes_its_records_along(lab: Lab) -> None:
+    play(lab, "produce orders 0; delete_topic orders; settle")
+    assert lab.logs() == []
 
 
 def test_a_run_with_records_is_reported_again_exactly() -> None:
@@ -265,22 +260,14 @@ def test_a_lab_that_is_dropped_in_the_middle_warns_of_nothing(recwarn: pytest.Wa
     assert recwarn.list == []
 
 
-def test_what_cannot_be_produced_is_refused(prose: Prose) -> None:
-    with lab_with([1, 2]) as lab:
-        reported = lab.story
-        with prose.refused(UnknownName):
-            lab.produce("orders", 7)
-        with pytest.raises(UnknownName, match="unknown partition 'nothing-0'"):
-            lab.log("nothing", 0)
+def test_what_cannot_be_produced_is_refused(prose: Prose, lab: Lab) -> None:
+    reported = lab.story
+    with prose.refused(UnknownName):
+        lab.produce("orders", 7)
+    with pytest.raises(UnknownName, match="unknown partition 'nothing-0'"):
+        lab.log("nothing", 0)
+    for wrong in ({"acks": 2}, {"acks": True}, {"records": 0}, {"records": 100_001}, {"size": -1}):
         with prose.refused(BadInput):
-            lab.produce("orders", 0, acks=2)
-        with prose.refused(BadInput):
-            lab.produce("orders", 0, acks=True)
-        with prose.refused(BadInput):
-            lab.produce("orders", 0, records=0)
-        with prose.refused(BadInput):
-            lab.produce("orders", 0, records=100_001)
-        with prose.refused(BadInput):
-            lab.produce("orders", 0, size=-1)
-        assert lab.story == reported
+            lab.produce("orders", 0, **wrong)
+    assert lab.story == reported
     assert "produce" in COMMANDS
