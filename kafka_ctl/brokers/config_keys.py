@@ -217,10 +217,7 @@ def as_text(
 
 def checked_topic(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
     """A topic's settings as Kafka stores them. Raises UnknownName for another key, ApiException for a wrong value."""
-    known = keys(TOPIC, generation.name)
-    texts = as_text(config, known)
-    check_values(texts, known, generation)
-    return texts
+    return _checked(config, keys(TOPIC, generation.name), generation, "topic configuration key")
 
 
 def checked_broker(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
@@ -228,7 +225,12 @@ def checked_broker(config: Mapping[str, object], generation: Generation) -> dict
 
     Raises UnknownName for a key that can only be set at its start.
     """
-    known = dynamic_keys(generation.name)
-    texts = as_text(config, known, "broker configuration key")
+    return _checked(config, dynamic_keys(generation.name), generation, "broker configuration key")
+
+
+def _checked(
+    config: Mapping[str, object], known: Mapping[str, ConfigKey], generation: Generation, what: str
+) -> dict[str, str]:
+    texts = as_text(config, known, what)
     check_values(texts, known, generation)
     return texts
