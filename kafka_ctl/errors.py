@@ -230,17 +230,5 @@ class SessionExpired(ZooKeeperError):
     code = "SESSIONEXPIRED"
 
 
-ZOOKEEPER_ERRORS: dict[str, type[ZooKeeperError]] = {
-    kind.code: kind
-    for kind in (
-        NoNode,
-        NodeExists,
-        BadVersion,
-        NotEmpty,
-        NoChildrenForEphemerals,
-        BadArguments,
-        ConnectionLoss,
-        SessionExpired,
-    )
-}
+ZOOKEEPER_ERRORS: dict[str, type[ZooKeeperError]] = {kind.code: kind for kind in ZooKeeperError.__subclasses__()}
 """ZooKeeper's code names and their exceptions."""

@@ -75,10 +75,8 @@ class Outcome(NamedTuple):
     status: int
     seconds: float
     counted: Counter[str]
-    skipped: Sequence[tuple[str, str]] = ()
-    """The tests that were skipped, with the reason of each."""
-    failed: Sequence[tuple[str, str]] = ()
-    """The tests that failed, with the first words of each failure."""
+    notes: Sequence[str] = ()
+    """The tests that were skipped or failed, a line for each, with the reason or the first words of the failure."""
 
 
 def main(argv: Sequence[str], steps: Sequence[Step] = STEPS, root: Path = ROOT) -> int:
@@ -113,44 +111,34 @@ def run(step: Step, root: Path) -> Outcome:
         java = {"JDK_JAVA_OPTIONS": " ".join(java_classes.options())} if step.short_java else {}
         environ = {**java, **os.environ, FOLDER: ""}
         status = subprocess.call([sys.executable, "-m", *step.arguments, *more], cwd=root, env=environ)
-        counted = count(report) if report.exists() else Counter[str](passed=int(not status))
-        skipped = named(report, "skipped") if report.exists() else []
-        failed = named(report, "failure") + named(report, "error") if report.exists() else []
+        counted, notes = read(report) if report.exists() else (Counter[str](passed=int(not status)), [])
     if status and not counted["failed"]:
         counted["failed"] = 1  # pytest that finds nothing to run fails no test, and yet is no success
-    return Outcome(step, status, time.monotonic() - began, counted, skipped, failed)
+    return Outcome(step, status, time.monotonic() - began, counted, notes)
 
 
-def count(report: Path) -> Counter[str]:
-    """The numbers of tests that passed, failed or were skipped, read from pytest's XML report."""
-    counted: Counter[str] = Counter()
+def read(report: Path) -> tuple[Counter[str], list[str]]:
+    """The numbers of tests that passed, failed or were skipped, and the notes, from pytest's XML report."""
+    counted, notes = Counter[str](), list[str]()
     for suite in ElementTree.parse(report).getroot().iter("testsuite"):
-        failed, skipped = (
-            int(suite.get("failures", 0)) + int(suite.get("errors", 0)),
-            int(suite.get("skipped", 0)),
-        )
-        counted += Counter(passed=int(suite.get("tests", 0)) - failed - skipped, failed=failed, skipped=skipped)
-    return counted
-
-
-def named(report: Path, outcome: str) -> list[tuple[str, str]]:
-    """The tests with this outcome (`skipped`, `failure`, `error`) and the reason of each, from pytest's XML report."""
-    found = []
-    for test in ElementTree.parse(report).getroot().iter("testcase"):
-        for element in test.iter(outcome):
-            name = ".".join(filter(None, (test.get("classname"), test.get("name"))))
-            found.append((name.removeprefix("tests."), " ".join((element.get("message") or "no reason").split())))
-    return found
+        tests, *others = (int(suite.get(name, 0)) for name in ("tests", "skipped", "failures", "errors"))
+        counted += Counter(passed=tests - sum(others), skipped=others[0], failed=others[1] + others[2])
+        for test in suite.iter("testcase"):
+            name = ".".join(filter(None, (test.get("classname"), test.get("name")))).removeprefix("tests.")
+            for element in test:
+                reason = " ".join((element.get("message") or "no reason").split())
+                if element.tag == "skipped":
+                    notes.append(f"skipped {name}: {reason}")
+                elif element.tag in ("failure", "error"):
+                    notes.append(f"failed {name}: {textwrap.shorten(reason, 300)}")
+    return counted, notes
 
 
 def summary(outcomes: Sequence[Outcome], total_seconds: float) -> str:
     """The skipped and failed tests with their reasons, a line for each step, and pytest's kind of last line."""
-    lines = [f"\n{' summary ':=^100}"]
-    lines += [f"skipped {name}: {reason}" for outcome in outcomes for name, reason in outcome.skipped]
-    lines += [
-        f"failed {name}: {textwrap.shorten(reason, 300)}" for outcome in outcomes for name, reason in outcome.failed
-    ]
-    for step, status, seconds, counted, *_ in outcomes:
+    notes = [note for outcome in outcomes for note in outcome.notes]
+    lines = [f"\n{' summary ':=^100}", *sorted(notes, key=lambda note: note.startswith("failed"))]
+    for step, status, seconds, counted, _ in outcomes:
         lines.append(f"{'FAILED' if status else 'passed'}  {step.name:<10} {seconds:6.1f} s  {_summary(counted)}")
     total = sum((outcome.counted for outcome in outcomes), Counter[str]())
     return "\n".join([*lines, f"{f' {_summary(total)} in {total_seconds:.2f}s ':=^100}"])

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from kafka_ctl.errors import BadInput
+from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace.record import Record
@@ -19,7 +21,7 @@ from kafka_ctl.views.dot import FONT, Digraph, engine, label, to_svg
 from kafka_ctl.views.frames import film
 from kafka_ctl.views.machines import machine_digraph
 from kafka_ctl.views.palette import THEMES
-from kafka_ctl.views.steps import Step, newsworthy, steps
+from kafka_ctl.views.steps import newsworthy, steps
 from kafka_ctl.views.svg import animated
 
 LIGHT = THEMES["light"]
@@ -54,12 +56,8 @@ def cause_digraph(
     for number, step in enumerate(found):
         shape, fill, line, *style = SHAPES.get(step.kind, ("box", "panel", "line"))
         text = "\n".join(textwrap.wrap(f"{number + 1}. {caption(step.records, records)}", 34))
-        look = {
-            "shape": shape,
-            "fillcolor": LIGHT[fill],
-            "color": LIGHT[line],
-            **({"style": style[0]} if style else {}),
-        }
+        look = {"shape": shape, "fillcolor": LIGHT[fill], "color": LIGHT[line]}
+        look |= {"style": style[0]} if style else {}
         graph.node(f"s{number}", label(text), **look)
     last_child: dict[int | None, int] = {}
     for number, step in enumerate(found):
@@ -73,60 +71,45 @@ def cause_digraph(
     return graph
 
 
-def _failover() -> str:
-    """The controller dies; another is elected and takes over."""
-    from kafka_ctl.lab.lab import Lab
-
-    with Lab(brokers=3, seed=7) as lab:
-        lab.create_topic("orders", partitions=2, replication_factor=2)
-        lab.settle()
-        place, controller = len(lab.trace), lab.controller
-        assert controller is not None
-        lab.kill(controller.id)
-        lab.settle()
-        return _story(
-            lab.trace,
-            place,
-            lambda step: any(r.kind == "controller" and r.action == "ready" for r in step.records),
-        )
-
-
-def _shutdown() -> str:
-    """A broker that leads asks to leave and goes without a partition losing its leader."""
-    from kafka_ctl.lab.lab import Lab
-
-    with Lab(brokers=3, seed=7) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
-        lab.settle()
-        place, controller = len(lab.trace), lab.controller
-        assert controller is not None
-        lab.shutdown(next(b for b in (1, 2) if b != controller.id))
-        lab.settle()
-        return _story(
-            lab.trace,
-            place,
-            lambda step: any(r.kind == "broker" and r.action == "stopped" for r in step.records),
-        )
-
-
 def films() -> dict[str, str]:
     """The animated pictures, as SVG, by file name without ending: the README begins with one."""
-    from kafka_ctl.lab.lab import Lab
-
-    with Lab(brokers=3, generation="2.4", seed=7) as lab:
-        lab.create_topic("orders", partitions=3, replication_factor=2)
-        lab.settle()
-        start, controller = len(lab.trace), lab.controller
-        assert controller is not None
-        lab.kill(controller.id)
+    with _orders("2.4", "partitions=3 replication_factor=2") as (lab, start, controller):
+        lab.kill(controller)
         lab.settle()
         return {"failover": animated(film(lab.trace, start=start))}
 
 
-def _story(records: Sequence[Record], start: int, ends: Callable[[Step], bool]) -> str:
+def _failover() -> str:
+    """The controller dies; another is elected and takes over."""
+    with _orders("2.0", "partitions=2 replication_factor=2") as (lab, start, controller):
+        lab.kill(controller)
+        lab.settle()
+        return _story(lab.trace, start, "controller", "ready")
+
+
+def _shutdown() -> str:
+    """A broker that leads asks to leave and goes without a partition losing its leader."""
+    with _orders("2.0", 'assignment=\'{"0":[1,2],"1":[2,3]}\'') as (lab, start, controller):
+        lab.shutdown(next(b for b in (1, 2) if b != controller))
+        lab.settle()
+        return _story(lab.trace, start, "broker", "stopped")
+
+
+@contextmanager
+def _orders(generation: str, topic: str) -> Iterator[tuple[Lab, int, int]]:
+    """A lab at rest with the topic `orders`; the number of its records so far, and its controller."""
+    with Lab(brokers=3, generation=generation, seed=7) as lab:
+        lab.do(f"create_topic orders {topic}")
+        lab.settle()
+        assert lab.controller is not None
+        yield lab, len(lab.trace), lab.controller.id
+
+
+def _story(records: Sequence[Record], start: int, kind: str, action: str) -> str:
+    """The causes and effects up to the first step that has a record of this kind and action."""
     found = steps(records, start=start)
-    last = next((step for step in found if ends(step)), found[-1])
-    return cause_digraph(list(records)[: last.upto], start).source
+    ends = (step for step in found if any((r.kind, r.action) == (kind, action) for r in step.records))
+    return cause_digraph(list(records)[: next(ends, found[-1]).upto], start).source
 
 
 def sources() -> dict[str, str]:

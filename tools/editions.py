@@ -55,30 +55,11 @@ body { font: 11pt/1.4 sans-serif; max-width: 18cm; margin: 1cm auto }
 h1 { font-size: 16pt } h2 { font-size: 12pt } code { font-size: 10pt }
 """
 """The style of a page to print."""
-ROUTES = {
+ROUTES: dict[str, tuple[str, ...] | None] = {
     "One hour": ("01",),
     "Half a day": ("01", "03", "05", "06", "07", "08", "09"),
     "Three days": None,
-    "Operators": (
-        "01",
-        "04",
-        "05",
-        "06",
-        "07",
-        "08",
-        "09",
-        "11",
-        "12",
-        "13",
-        "14",
-        "15",
-        "17",
-        "18",
-        "19",
-        "20",
-        "21",
-        "22",
-    ),
+    "Operators": tuple("01 04 05 06 07 08 09 11 12 13 14 15 17 18 19 20 21 22".split()),
     "Students": ("01", "02", "03", "05", "09", "10", "11", "17"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""

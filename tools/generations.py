@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka_ctl.generation import AREAS, DEFECTS, DIFFERENCES, GENERATIONS, Difference, Generation
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
-from kafka_ctl.table import Tables, short
+from kafka_ctl.table import short
 from tools.page import Page
 from tools.reference import table
 
@@ -60,7 +60,7 @@ def _moves() -> str:
     """The moves that not every generation's tables have."""
     rows = []
     for machine, tables in (("partition", PARTITION), ("replica", REPLICA)):
-        legal = {name: _legal(tables, name) for name in GENERATIONS}
+        legal = {name: {(t.source, t.target) for t in tables[name].rows} for name in GENERATIONS}
         for source, target in sorted(move for moves in legal.values() for move in moves):
             marks = ["yes" if (source, target) in legal[name] else "no" for name in GENERATIONS]
             row = (f"{machine}: {short(source)} -> {short(target)}", *marks)
@@ -69,16 +69,8 @@ def _moves() -> str:
     return table(("move", *GENERATIONS), rows)
 
 
-def _legal(tables: Tables, name: str) -> set[tuple[str, str]]:
-    return {(t.source, t.target) for t in tables[name].rows}
-
-
 def _defaults() -> str:
     settings = {name: dict(Generation(name).config) for name in GENERATIONS}
     keys = [key for key in settings["2.0"] if len({str(config[key]) for config in settings.values()}) > 1]
-    rows = [(f"`{key}`", *(_plain(settings[name][key]) for name in GENERATIONS)) for key in sorted(keys)]
+    rows = [(f"`{key}`", *(str(settings[name][key]).lower() for name in GENERATIONS)) for key in sorted(keys)]
     return table(("key", *GENERATIONS), rows)
-
-
-def _plain(value: object) -> str:
-    return str(value).lower()

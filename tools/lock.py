@@ -40,9 +40,9 @@ LOCK_HEADER = """\
 """
 
 
-def requirements(root: Path = ROOT) -> list[str]:
+def requirements() -> list[str]:
     """The project's requirements with those of `EXTRAS`, as pyproject.toml has them."""
-    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return [
         *project["dependencies"],
         *(line for extra in EXTRAS for line in project["optional-dependencies"][extra]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 from typing import NamedTuple
@@ -204,23 +204,9 @@ def _java(value: object) -> object:
     return f"{'-' * negative}{mantissa}E{int(exponent) + len(others)}"
 
 
-def as_text(
-    config: Mapping[str, object], known: Iterable[str], what: str = "topic configuration key"
-) -> dict[str, str]:
-    """Settings as Kafka stores them. Raises UnknownName for a key that is not known."""
-    allowed = tuple(known)
-    for key in config:
-        if key not in allowed:
-            raise UnknownName(what, key, allowed)
-    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in config.items()}
-
-
 def checked_topic(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
     """A topic's settings as Kafka stores them. Raises UnknownName for another key, ApiException for a wrong value."""
-    known = keys(TOPIC, generation.name)
-    texts = as_text(config, known)
-    check_values(texts, known, generation)
-    return texts
+    return _checked(config, keys(TOPIC, generation.name), generation, "topic configuration key")
 
 
 def checked_broker(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
@@ -228,7 +214,15 @@ def checked_broker(config: Mapping[str, object], generation: Generation) -> dict
 
     Raises UnknownName for a key that can only be set at its start.
     """
-    known = dynamic_keys(generation.name)
-    texts = as_text(config, known, "broker configuration key")
+    return _checked(config, dynamic_keys(generation.name), generation, "broker configuration key")
+
+
+def _checked(
+    config: Mapping[str, object], known: Mapping[str, ConfigKey], generation: Generation, what: str
+) -> dict[str, str]:
+    for key in config:
+        if key not in known:
+            raise UnknownName(what, key, known)
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in config.items()}
     check_values(texts, known, generation)
     return texts

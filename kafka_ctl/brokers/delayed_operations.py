@@ -11,7 +11,7 @@ server/DelayedDeleteRecords.scala, DelayedDeleteRecords
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from kafka_ctl.brokers.purgatory import DelayedOperation
@@ -33,11 +33,10 @@ class Appended(NamedTuple):
     error: Error = None
 
 
-class Acknowledging(Protocol):
-    """The part of the leader that a produce request needs."""
-
-    def enough_replicas(self, tp: TopicPartition, offset: int) -> tuple[bool, Error]:
-        """True if the in-sync replicas have all below this offset, and what is wrong: too few, or not led here."""
+Enough = Callable[[TopicPartition, int], tuple[bool, Error]]
+"""True if the in-sync replicas have all below this offset, and what is wrong: too few, or not led here."""
+LowWatermark = Callable[[TopicPartition], int | str]
+"""The log start of the last live replica; an error where this broker does not lead the partition."""
 
 
 def enough_replicas(high_watermark: int, offset: int, isr: int, min_isr: int) -> tuple[bool, Error]:
@@ -53,9 +52,9 @@ def enough_replicas(high_watermark: int, offset: int, isr: int, min_isr: int) ->
 class DelayedProduce(DelayedOperation):
     """A produce request with `acks=all`; its result is the error of each partition."""
 
-    def __init__(self, delay: int, appended: Mapping[TopicPartition, Appended], leader: Acknowledging) -> None:
+    def __init__(self, delay: int, appended: Mapping[TopicPartition, Appended], enough: Enough) -> None:
         super().__init__(delay, "produce")
-        self.leader = leader
+        self.enough = enough
         self.pending = {tp: append.required_offset for tp, append in appended.items() if append.error is None}
         """Partitions that are not acknowledged yet, and the offset that is missing."""
         self.errors: dict[TopicPartition, Error] = {
@@ -64,7 +63,7 @@ class DelayedProduce(DelayedOperation):
 
     def try_complete(self) -> bool:
         for tp, offset in list(self.pending.items()):
-            enough, error = self.leader.enough_replicas(tp, offset)
+            enough, error = self.enough(tp, offset)
             if enough or error is not None:
                 del self.pending[tp]
                 self.errors[tp] = error
@@ -85,13 +84,6 @@ class Deleted(NamedTuple):
     error: Error = None
 
 
-class Deleting(Protocol):
-    """The part of the leader that a deletion of records needs."""
-
-    def low_watermark(self, tp: TopicPartition) -> int | str:
-        """The log start of the last live replica; an error where we do not lead the partition."""
-
-
 class DelayedDeleteRecords(DelayedOperation):
     """A DeleteRecords request; its result is what became of each partition.
 
@@ -103,17 +95,17 @@ class DelayedDeleteRecords(DelayedOperation):
         delay: int,
         wanted: Mapping[TopicPartition, tuple[int, int]],
         refused: Mapping[TopicPartition, Deleted],
-        leader: Deleting,
+        low_watermark: LowWatermark,
     ) -> None:
         super().__init__(delay, "delete-records")
-        self.leader = leader
+        self.low_watermark = low_watermark
         self.pending = {tp: offset for tp, (offset, _) in wanted.items()}
         """Partitions whose low watermark is not there yet, and where it has to be."""
         self.results = {tp: Deleted(low, TIMED_OUT) for tp, (_, low) in wanted.items()} | dict(refused)
 
     def try_complete(self) -> bool:
         for tp, offset in list(self.pending.items()):
-            low = self.leader.low_watermark(tp)
+            low = self.low_watermark(tp)
             if isinstance(low, str):
                 self.results[tp] = Deleted(error=low)
             elif low >= offset:

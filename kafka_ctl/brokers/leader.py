@@ -140,7 +140,7 @@ class LeaderRole:
 
     async def replicated(self, tp: TopicPartition, end: int, timeout: float) -> str | None:
         """Wait until the high watermark reaches `end`; returns the error if it does not, or means too little."""
-        operation = DelayedProduce(round(timeout * 1000), {tp: Appended(end)}, self)
+        operation = DelayedProduce(round(timeout * 1000), {tp: Appended(end)}, self.enough_replicas)
         try:
             self.produce_purgatory.try_complete_else_watch(operation, [tp])
             return str(error) if (error := (await operation)[tp]) else None

@@ -194,14 +194,6 @@ class Purgatory:
                 operation.looked_at()
         return completed
 
-    def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
-        """Forget a key: its operations leave the timer without being completed, and are returned."""
-        cancelled = list(self.watchers.pop(key, {}))
-        for operation in cancelled:
-            operation.cancel()
-            self._note("drop", operation, key)
-        return cancelled
-
     def _drop(self, key: Hashable, watchers: dict[DelayedOperation, None], operation: DelayedOperation) -> None:
         """Take an operation off a watch list, and the list away when it is empty."""
         watchers.pop(operation, None)

@@ -49,7 +49,7 @@ class RecordDeletion:
                 wanted[tp] = self._delete(tp, offset)
             except _Refused as problem:
                 refused[tp] = Deleted(error=str(problem))
-        operation = DelayedDeleteRecords(round(request.timeout * 1000), wanted, refused, self)
+        operation = DelayedDeleteRecords(round(request.timeout * 1000), wanted, refused, self.low_watermark)
         if request.offsets:
             try:
                 self.purgatory.try_complete_else_watch(operation, list(request.offsets))

@@ -347,17 +347,9 @@ class SystemTimer(TimingWheel):
     Kafka 2.0.1: utils/timer/Timer.scala, SystemTimer; server/DelayedOperation.scala, ExpiredOperationReaper
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        tick: int = 1,
-        n: int | Sequence[int] = 20,
-        *,
-        background: bool = False,
-        journal: bool = False,
-    ) -> None:
+    def __init__(self, clock: Clock, *, background: bool = False) -> None:
         self.clock, self.background = clock, background
-        super().__init__(tick, n, self._time(), journal=journal)
+        super().__init__(start=self._time(), journal=False)
         self._polled_at = self.now
         self._wake: Timer | None = None
         self._wake_at = -1

@@ -441,12 +441,8 @@ def site(out: Path, serve: bool, port: int | None) -> None:
         import_from_checkout("tools.site.serve").forever(out, port, echo)
 
 
-app.add_command(reassign)
-app.add_command(explore)
-app.add_command(drill)
-app.add_command(on_call)
-app.add_command(history)
-app.add_command(watch)
+for command in (reassign, explore, drill, on_call, history, watch):
+    app.add_command(command)
 
 
 def _stale(problems: Sequence[str], hint: str) -> int:

@@ -7,6 +7,8 @@ Separate from `commands.py` because that file has the short commands.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,50 +89,29 @@ def explore(
     for name in ("seed", "steps", "near") if exhaustive else ("brokers", "partitions", "depth"):
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{name} {verb} with --exhaustive")
+    from kafka_ctl.explore.exhaustive import exhaust
+    from kafka_ctl.explore.search import search
+
     if exhaustive:
-        return _every_order(generation, brokers, partitions, depth, seconds, jobs, mutant, out)
+        return _every_order(partial(exhaust, generation, brokers, partitions, depth, seconds, jobs, mutant), out)
     seconds = SECONDS if seconds is None and steps is None else seconds
-    return _at_random(generation, seed, seconds, steps, jobs, mutant, near, out)
+    return _at_random(partial(search, generation, seed, seconds, steps, jobs, mutant, near=near), out)
 
 
-def _at_random(
-    generation: str,
-    seed: int,
-    seconds: float | None,
-    steps: int | None,
-    jobs: int | None,
-    mutant: str | None,
-    near: tuple[str, ...],
-    out: Path,
-) -> int:
-    from kafka_ctl.explore.search import search, summary
+def _at_random(run: Callable[[Callable[[Findings], None]], Findings], out: Path) -> int:
+    from kafka_ctl.explore.search import summary
 
     progress = Countdown(EVERY, "kafka-ctl explore: ")
-    findings = search(
-        generation,
-        seed,
-        seconds,
-        steps,
-        jobs,
-        mutant,
-        lambda f: progress(f"{f.walks:,} walk{'s' * (f.walks != 1)}, {f.steps:,} steps, {len(f.unknown)} not declared"),
-        near,
-    )
+
+    def report(f: Findings) -> None:
+        progress(f"{f.walks:,} walk{'s' * (f.walks != 1)}, {f.steps:,} steps, {len(f.unknown)} not declared")
+
+    findings = run(report)
     click.echo(summary(findings))
     return _stories(findings, progress, out)
 
 
-def _every_order(
-    generation: str,
-    brokers: int,
-    partitions: int,
-    depth: int,
-    seconds: float | None,
-    jobs: int | None,
-    mutant: str | None,
-    out: Path,
-) -> int:
-    from kafka_ctl.explore.exhaustive import exhaust
+def _every_order(run: Callable[[Callable[[Search], None]], Search], out: Path) -> int:
     from kafka_ctl.explore.search import account
 
     progress = Countdown(EVERY, "kafka-ctl explore: ")
@@ -140,7 +121,7 @@ def _every_order(
         deep = f"{search.rounds[-1].depth} choices deep: {seen.finished} of {search.rounds[-1].cases} pairs of commands"
         progress(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {len(search.unknown)} not declared")
 
-    search = exhaust(generation, brokers, partitions, depth, seconds, jobs, mutant, report)
+    search = run(report)
     click.echo(account(search))
     return _stories(search, progress, out)
 

@@ -140,12 +140,8 @@ def _by_broker(replicas: Iterable[Replica]) -> dict[int, list[Replica]]:
     return found
 
 
-def _judged(replica: Replica, log_dirs_described: LogDirDescription, wanted: str) -> Move:
-    tp, current, future = (
-        TopicPartition(replica.topic, replica.partition),
-        log_dirs_described.current,
-        log_dirs_described.future,
-    )
+def _judged(replica: Replica, found: LogDirDescription, wanted: str) -> Move:
+    tp, (current, future) = replica.topic_partition, found
     where = f"Partition {tp} on broker {replica.broker}"
     if current is None:
         problem = f"Partition {tp} is not found in any live log dir on broker {replica.broker}. "

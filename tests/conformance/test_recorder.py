@@ -15,6 +15,7 @@ from kafka_ctl import Lab
 from kafka_ctl.kafka_log.read import parse_lines
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.lab import COMMANDS
+from kafka_ctl.wire.batches import checksum
 from tests import text_stories
 from tests.conformance import normal, truth
 from tests.conformance.replay import error_name, replay
@@ -110,7 +111,8 @@ def batch(epoch, offset, values):
     for number, value in enumerate(values):
         record = bytes([0, 0, number * 2, 1, len(value) * 2]) + value + b"\0"
         records += bytes([len(record) * 2]) + record
-    inside = struct.pack(">ibIhiqqqhii", epoch, 2, 0, 0, len(values) - 1, 0, 0, -1, -1, -1, len(values)) + records
+    covered = struct.pack(">hiqqqhii", 0, len(values) - 1, 0, 0, -1, -1, -1, len(values)) + records
+    inside = struct.pack(">ibI", epoch, 2, checksum(covered)) + covered
     return struct.pack(">qi", offset, len(inside)) + inside
 
 

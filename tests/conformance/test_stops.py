@@ -34,7 +34,7 @@ def _beginning(now: Callable[[], float]) -> float:
 
 
 @contextmanager
-def stopping(generation: str, asked: bool, closing: float) -> Iterator[Callable[[], stops.Seen]]:
+def stopping(generation: str, asked: bool, closing: float) -> Iterator[Callable[[], stops.Stops]]:
     """A lab that listens, whose logs take so many seconds to close; the function stops the leader of the partition."""
     config = {"auto.leader.rebalance.enable": False, "controlled.shutdown.enable": asked}
     with Lab(3, generation=generation, seed=1, wire=True, costs={"stop": closing}, config=config) as lab:
@@ -43,7 +43,7 @@ def stopping(generation: str, asked: bool, closing: float) -> Iterator[Callable[
         numbers = [int(server.rpartition(":")[2]) for server in lab.bootstrap_servers.split(",")]
         ports = dict(zip(lab.brokers, numbers, strict=True))
 
-        def once() -> stops.Seen:
+        def once() -> stops.Stops:
             old, since = lab.partition(stops.TOPIC, 0).leader, len(lab.trace)
             zero = _beginning(lambda: lab.now)
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 from browser import needs_chromium
@@ -38,28 +39,26 @@ settle
 """
 
 
-class Printed:
+class Printed(NamedTuple):
     """What a command printed, and its exit status."""
 
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status, self.out, self.err = status, out, err
+    status: int
+    out: str
+    err: str
 
 
-class Runner:
-    """Runs commands in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def __call__(self, *words: object) -> Printed:
-        self.capsys.readouterr()
-        status = cli.status([str(word) for word in words])
-        return Printed(status, *self.capsys.readouterr())
+Runner = Callable[..., Printed]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner(capsys)
+    """A function that runs a command in this process."""
+
+    def run_command(*words: object) -> Printed:
+        capsys.readouterr()
+        return Printed(cli.status([str(word) for word in words]), *capsys.readouterr())
+
+    return run_command
 
 
 @pytest.fixture

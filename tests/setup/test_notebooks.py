@@ -12,6 +12,8 @@ import pytest
 from nbformat import NotebookNode
 
 from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.jupyter.launch import FIRST
+from kafka_ctl.paths import ROOT
 from kafka_ctl_course import EXERCISES
 from tools import notebooks
 from tools.notebooks import minutes
@@ -80,7 +82,9 @@ def has_picture(cell: NotebookNode) -> bool:
 
 
 def test_there_is_one() -> None:
+    """And the first is where the command `lab` expects it."""
     assert PATHS and notebooks.START.exists()
+    assert ROOT / FIRST == notebooks.START
 
 
 def measure(path: Path) -> tuple[int, int]:
@@ -311,6 +315,7 @@ def test_what_is_saved_is_a_run_from_top_to_bottom(path: Path) -> None:
     cells = code(nbformat.read(path, as_version=4))
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell.outputs]
+    assert len(outputs) >= len(cells) / 4
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
     assert [cell.source for cell in cells if shows(cell) and not cell.outputs] == []
 

@@ -2,15 +2,12 @@
 
 import ast
 import functools
-import json
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-import pytest
 from prose import heading
 from tables import tables
 from tree import texts
@@ -22,7 +19,6 @@ PACKAGE = ROOT / "kafka_ctl"
 COURSE = ROOT / "kafka_ctl_course"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 MODULES |= {f"course/{path.relative_to(COURSE).as_posix()}": path for path in sorted(COURSE.rglob("*.py"))}
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 ORDER = """
     visible
@@ -558,21 +554,3 @@ def private_names(node: ast.AST) -> set[str]:
     return (
         private - {"_replace", "_asdict", "_fields", "_make", *NOT_OURS} - {n for n in names if n.startswith("_repr_")}
     )
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_a_notebook_is_saved_with_what_it_printed(path: Path) -> None:
-    """Without outputs it would pass every comparison; with widget views it shows errors when opened."""
-    cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
-    outputs = [output for cell in cells for output in cell["outputs"]]
-    assert len(outputs) >= len(cells) / 4, "run all cells and save"
-    views = [output for output in outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
-    assert not views, "strip the widget views"
-    assert not [output for output in outputs if output["output_type"] == "error"]
-
-
-def test_there_are_notebooks() -> None:
-    """The first lesson is where the command `lab` expects it."""
-    from kafka_ctl.jupyter.launch import FIRST
-
-    assert ROOT / FIRST in NOTEBOOKS

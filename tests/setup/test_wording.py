@@ -19,6 +19,8 @@ from kafka_ctl.paths import ROOT
 from kafka_ctl_course import GUESSES
 
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
+FOLDERS = "kafka_ctl", "kafka_ctl_course", "tools", "benchmarks"
+MODULE_PATHS = [path for place in FOLDERS for path in sorted((ROOT / place).rglob("*.py"))]
 
 WORD = re.compile(r"(?<![\w.\[(/=<{$`-])[A-Za-z][a-z]+(?:'[a-z]+)?(?![\w(\[/=}{`]|\.\w|-\w)")
 """A plain word: no name of code, no path, no value."""
@@ -193,36 +195,28 @@ def named(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_module_is_named_by_a_retired_word() -> None:
-    paths = [
-        path
-        for place in ("kafka_ctl", "kafka_ctl_course", "tools", "benchmarks")
-        for path in (ROOT / place).rglob("*.py")
-    ]
-    assert len(paths) > 200
-    assert [path for path in paths if {path.stem, path.parent.name} & {*MODULES}] == []
+    assert len(MODULE_PATHS) > 200
+    assert [path for path in MODULE_PATHS if {path.stem, path.parent.name} & {*MODULES}] == []
 
 
 def test_nothing_is_named_by_a_retired_word() -> None:
     """In the package, the tools and the benchmarks; of a test's names, those of the oldest words."""
     oldest = {*IN_NAMES.keys() & RETIRED.keys(), "said", "tale"}
     found = set()
-    for place in ("kafka_ctl", "kafka_ctl_course", "tools", "benchmarks", "tests"):
-        retired = oldest if place == "tests" else IN_NAMES.keys()
-        for path in sorted((ROOT / place).rglob("*.py")):
-            given = set(named(ast.parse(path.read_text("utf-8"))))
-            wrong = {name for name in given if retired & {*name.lower().split("_")}}
-            found |= {(path.relative_to(ROOT).as_posix(), name) for name in wrong | (given & NAMES.keys())}
+    for path in (*MODULE_PATHS, *TESTS):
+        given = set(named(ast.parse(path.read_text("utf-8"))))
+        retired = oldest if path in TESTS else IN_NAMES.keys()
+        wrong = {name for name in given if retired & {*name.lower().split("_")}}
+        found |= {(path.relative_to(ROOT).as_posix(), name) for name in wrong | (given & NAMES.keys())}
     assert sorted(found) == [], f"instead: {IN_NAMES | NAMES}"
 
 
-FOLDERS = "kafka_ctl", "kafka_ctl_course", "tools", "benchmarks"
 RELATIVE = re.compile(r"(What|Who|Whoever|Whom|Whose|Where|When|Whether|Which|Why|How) (?!.*\?$)")
 
 
 def test_a_docstring_is_a_noun_phrase_or_an_imperative() -> None:
     """No module, class, function or field is explained by a relative clause as subject."""
-    places = [path for place in FOLDERS for path in sorted((ROOT / place).rglob("*.py"))]
-    sources = [(str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in places]
+    sources = [(str(path.relative_to(ROOT)), path.read_text("utf-8")) for path in MODULE_PATHS]
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         sources += [(f"{path.stem} {cell.id}", cell.source) for cell in cells if cell.cell_type == "code"]

@@ -33,11 +33,11 @@ def every_mutant(targets: Iterable[Target]) -> list[Mutant]:
     return [mutant for name in names for mutant in mutants(name, (ROOT / name).read_text("utf-8"))]
 
 
-def equivalents(path: Path = EQUIVALENT) -> dict[str, str]:
+def equivalents() -> dict[str, str]:
     """By key: why nothing can tell the mutant from what it was made of. Reasons are the indented lines below keys."""
     known: dict[str, str] = {}
     key = ""
-    for line in path.read_text("utf-8").splitlines():
+    for line in EQUIVALENT.read_text("utf-8").splitlines():
         if line.startswith(" "):
             known[key] = f"{known[key]} {line.strip()}".strip()
         elif line and not line.startswith("#"):

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -310,11 +310,10 @@ class Cluster:
         self.brokers[id].end(signal.SIGKILL)
         self.outlive(id, bystanders)
 
-    def outlive(self, id: int, bystanders: Sequence[int], soon: bool = False) -> None:
-        """Wait until a session is over; `bystanders` stand still in the moment when it is, or from now on if `soon`."""
+    def outlive(self, id: int, bystanders: Sequence[int]) -> None:
+        """Wait until a session is over; `bystanders` stand still in the moment when it is."""
         if bystanders:
-            half = time.monotonic() + (0 if soon else self.session_seconds / 2)
-            wait(lambda: time.monotonic() > half, "half a session")
+            time.sleep(self.session_seconds / 2)
             with self.paused(bystanders):
                 wait(lambda: id not in self.registered() and self.read("/controller") is not None, "a new controller")
         self._wait_unregistered(id)
@@ -445,18 +444,16 @@ class Cluster:
         """The data of a znode; None when there is none."""
         from kazoo.exceptions import NoNodeError
 
-        try:
+        with suppress(NoNodeError):
             return self.zk.get(path)[0]
-        except NoNodeError:
-            return None
+        return None
 
     def children(self, path: str) -> list[str]:
         from kazoo.exceptions import NoNodeError
 
-        try:
+        with suppress(NoNodeError):
             return sorted(self.zk.get_children(path))
-        except NoNodeError:
-            return []
+        return []
 
     def tree(self, path: str = "") -> dict[str, tuple[bytes, int]]:
         """{path: (data, version)} of everything below `path`."""
@@ -465,11 +462,9 @@ class Cluster:
         found: dict[str, tuple[bytes, int]] = {}
         for name in self.children(path or "/"):
             child = f"{path}/{name}"
-            try:
+            with suppress(NoNodeError):
                 data, stat = self.zk.get(child)
-            except NoNodeError:
-                continue
-            found |= {child: (data or b"", stat.version), **self.tree(child)}
+                found |= {child: (data or b"", stat.version), **self.tree(child)}
         return found
 
     # Tools
@@ -511,18 +506,14 @@ def _aside(directory: Path) -> Path:
 
 def _free_ports(count: int) -> list[int]:
     """Ports that no client is given meanwhile, as one could be while a broker is down: Linux draws from 32768 on."""
-    probes: list[socket.socket] = []
-    try:
-        while len(probes) < count:
-            probes.append(socket.socket())
-            try:
-                probes[-1].bind(("127.0.0.1", random.randrange(12000, 32000)))
-            except OSError:
-                probes.pop().close()
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    ports: list[int] = []
+    with ExitStack() as probes:
+        while len(ports) < count:
+            probe = probes.enter_context(socket.socket())
+            with suppress(OSError):  # taken
+                probe.bind(("127.0.0.1", random.randrange(12000, 32000)))
+                ports.append(probe.getsockname()[1])
+    return ports
 
 
 def _password(session: int) -> bytes:

@@ -26,9 +26,6 @@ RECORDED = ("0.10", "2.0", "2.4")
 KNOWN_DIFFERENT: dict[tuple[str, str], str] = {}
 """By (generation, story): what the kit does not do yet as Kafka does. A test fails when one becomes exact."""
 
-NOT_RECORDED: frozenset[tuple[str, str]] = frozenset()
-"""(generation, story): those that the recorder can play, but of which there is no recording yet."""
-
 
 @functools.cache
 def golden_files() -> list[tuple[str, str]]:
@@ -59,8 +56,6 @@ def replayed(generation: str, story: str) -> str:
 
 def outcome(generation: str, story: str) -> str:
     """`exact`, `differs`, `not yet` or, without a recording, `-`."""
-    if (generation, story) in NOT_RECORDED:
-        return "not recorded"
     if (generation, story) not in golden_files():
         return "-"
     if missing(generation, story):

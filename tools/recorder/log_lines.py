@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from kafka_ctl.kafka_log.write import NAMES
 from kafka_ctl.paths import ROOT
@@ -55,6 +56,11 @@ BROKERS = (
     ("the controller has an answer", r"(?i)received response"),
 )
 """Acts of brokers and answers, by the line that tells of them."""
+SIDES: dict[str, Callable[[Compared], list[Difference]]] = {
+    "missing": attrgetter("missing"),
+    "too many": attrgetter("surplus"),
+}
+"""The differences of a story: lines that the kit did not write, and lines that Kafka did not."""
 PAGE = ROOT / "docs" / "fidelity.md"
 BEGIN, END = "<!-- written by tools/recorder/log_lines.py: -->\n", "<!-- end of what log_lines.py writes -->\n"
 
@@ -84,7 +90,7 @@ def tables() -> str:
     found = {g: [compare(g, story) for other, story in recordings() if other == g] for g in RECORDED}
     for name in (*(name for name, _ in KINDS), "other"):
         sides = [
-            [sum(kind(d.line) == name for one in found[g] for d in side(one)) for side in (_missing, _surplus)]
+            [sum(kind(d.line) == name for one in found[g] for d in side(one)) for side in SIDES.values()]
             for g in RECORDED
         ]
         if any(map(any, sides)):
@@ -106,14 +112,6 @@ def _of_brokers() -> list[str]:
             cells.append(f"{whole - lacking} of {whole}")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
-
-
-def _missing(one: Compared) -> list[Difference]:
-    return one.missing
-
-
-def _surplus(one: Compared) -> list[Difference]:
-    return one.surplus
 
 
 def page() -> str:
@@ -142,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             whole = sum(one.recorded[log] for one in found.values())
             same = sum(one.written[log] for one in found.values())
             print(f"{generation} {log}: {same} of {whole} lines, {percent(same, whole)}")
-            for name, side in (("missing", _missing), ("too many", _surplus)):
+            for name, side in SIDES.items():
                 _print_differences(found, log, name, side, given.differences)
     return 0
 

@@ -21,10 +21,10 @@ TIMES = 3
 CONFIG = {"auto.leader.rebalance.enable": False}
 
 
-def stopped(cluster: Cluster) -> stops.Seen:
+def stopped(cluster: Cluster) -> stops.Stops:
     """Stop the leader once, and start it again."""
     led = f"/brokers/topics/{stops.TOPIC}/partitions/0/state"
-    old = _leader(cluster)
+    old = wire.metadata(cluster.port(1)).partitions.get((stops.TOPIC, 0), (-1, ()))[0]
     ports = {id: cluster.port(id) for id in cluster.brokers}
     times: dict[str, float] = {}
 
@@ -46,10 +46,6 @@ def stopped(cluster: Cluster) -> stops.Seen:
     cluster.start(old)
     _in_sync(cluster)
     return seen
-
-
-def _leader(cluster: Cluster) -> int:
-    return wire.metadata(cluster.port(1)).partitions.get((stops.TOPIC, 0), (-1, ()))[0]
 
 
 def _in_sync(cluster: Cluster) -> None:

@@ -33,20 +33,21 @@ ORDERS = {True: (LEADER, CLOSED, GONE), False: (LAST, CLOSED, GONE, LEADER, FIRS
 there the last and the first answer are not compared."""
 
 
-class Seen(NamedTuple):
-    """One stop: the events in their order, whether a new connection was refused, and durations in seconds.
+class Stops(NamedTuple):
+    """One stop, or several as one: the events in their order, and durations in seconds, medians of several.
 
-    `closing`: from the closed connections to the znode's end; `leaderless`: from the closed connections to the next
-    leader in ZooKeeper, 0 where that was elected before; `silent`: by client, from the last answer of the old leader to
-    the first of the new one; `lost`: values that were acknowledged to `acks=all` and that the consumer cannot read.
+    `refused`: whether a new connection was; `lost`: values that were acknowledged to `acks=all` and that the consumer
+    cannot read; `closing`: from the closed connections to the znode's end; `leaderless`: from the closed connections to
+    the next leader in ZooKeeper, 0 where that was elected before; `silent`: by client, from the last answer of the old
+    leader to the first of the new one.
     """
 
     order: tuple[str, ...]
     refused: bool
+    lost: int
     closing: float
     leaderless: float
     silent: dict[str, float]
-    lost: int
 
 
 class Client(threading.Thread):
@@ -125,7 +126,7 @@ class Probe(threading.Thread):
 
 def stop(
     ports: Mapping[int, int], old: int, asked: bool, sigterm: Callable[[], None], events: Callable[[], dict[str, float]]
-) -> Seen:
+) -> Stops:
     """Let the clients run, stop the leader `old`, and see what happens until the other replica answers.
 
     `asked`: by a controlled shutdown. `events` gives the times of ZooKeeper's events (GONE, LEADER) as far as they have
@@ -160,7 +161,7 @@ def stop(
     lost = promised - read - set(_rest(ports[new], len(found["consumer"].done)))
     order = tuple(sorted(ORDERS[asked], key=times.__getitem__))
     leaderless = max(0.0, times[LEADER] - times[CLOSED])
-    return Seen(order, probe.refused, times[GONE] - times[CLOSED], leaderless, silent, len(lost))
+    return Stops(order, probe.refused, len(lost), times[GONE] - times[CLOSED], leaderless, silent)
 
 
 def _rest(port: int, offset: int) -> list[str]:
@@ -175,20 +176,9 @@ def _rest(port: int, offset: int) -> list[str]:
 # What is compared
 
 
-class Stops(NamedTuple):
-    """The stops of one generation in one way: what was the same in all of them, and medians of the durations."""
-
-    order: tuple[str, ...]
-    refused: bool
-    lost: int
-    closing: float
-    leaderless: float
-    silent: dict[str, float]
-
-
-def together(seen: Sequence[Seen]) -> Stops:
+def together(seen: Sequence[Stops]) -> Stops:
     """Several stops as one. Raises RuntimeError if they differ in more than durations."""
-    same = {(each.order, each.refused, each.lost) for each in seen}
+    same = {each[:3] for each in seen}
     if len(same) != 1:
         raise RuntimeError(f"the stops differ: {sorted(same)}")
     silent = {name: median(each.silent[name] for each in seen) for name in CLIENTS}
@@ -199,15 +189,14 @@ def together(seen: Sequence[Seen]) -> Stops:
 def ratios(ways: Mapping[bool, Stops]) -> dict[str, float]:
     """Durations of both ways by those of SIGTERM alone."""
     asked, alone = ways[True], ways[False]
-    return {
-        "closing, controlled shutdown by SIGTERM alone": asked.closing / alone.closing,
-        "without a leader by closing, SIGTERM alone": alone.leaderless / alone.closing,
-        "without a leader by closing, controlled shutdown": asked.leaderless / asked.closing,
-    } | {f"{name}, controlled shutdown by SIGTERM alone": asked.silent[name] / alone.silent[name] for name in CLIENTS}
+    compared = asked.closing / alone.closing, alone.leaderless / alone.closing, asked.leaderless / asked.closing
+    silent = {f"{name}, {_WAYS}": asked.silent[name] / alone.silent[name] for name in CLIENTS}
+    return dict(zip(COMPARED, compared, strict=True)) | silent
 
 
+_WAYS = "controlled shutdown by SIGTERM alone"
 COMPARED = (
-    "closing, controlled shutdown by SIGTERM alone",
+    f"closing, {_WAYS}",
     "without a leader by closing, SIGTERM alone",
     "without a leader by closing, controlled shutdown",
 )

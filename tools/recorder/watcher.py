@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -140,9 +141,8 @@ class Watcher:
         def quiet() -> bool:
             nonlocal last, moved, problem, held
             before, held = held, self.held()
-            if self.look() or held != before:
-                last = moved = time.monotonic()
-            if self.cluster.resume_due():
+            is_new, is_due = self.look() or held != before, self.cluster.resume_due()
+            if is_new or is_due:
                 last = moved = time.monotonic()
             now = time.monotonic()
             still = STILL + FETCH_WAIT / 1000 if self.cluster.cut_off else STILL  # who is cut off may go on fetching
@@ -232,15 +232,13 @@ class Watcher:
 
 def _assignment(data: bytes, topic: str) -> Mapping[int, Any]:
     """The assignment of a topic; without any JSON none, as Kafka reads it."""
-    try:
+    with suppress(BadInput):
         return TopicZNode.decode(data, topic)
-    except BadInput:
-        return {}
+    return {}
 
 
 def _moves(data: bytes) -> Mapping[TopicPartition, tuple[int, ...]]:
     """The moves that are asked for; without any JSON none."""
-    try:
+    with suppress(BadInput):
         return ReassignPartitionsZNode.decode(data)
-    except BadInput:
-        return {}
+    return {}

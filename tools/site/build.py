@@ -113,13 +113,13 @@ def _python(tools: Path, folder: Path) -> list[str]:
 def _contents(found: Sequence[Lesson], folder: Path) -> None:
     """The files that the page's file browser shows."""
     for lesson in found:
-        _write(folder / lesson.file, json.dumps(lesson.book, indent=1, ensure_ascii=False) + "\n")
+        layout.write_file(folder / lesson.file, json.dumps(lesson.book, indent=1, ensure_ascii=False) + "\n")
     for path in linked(found):
-        _write(folder / path.relative_to(ROOT), path.read_text(encoding="utf-8"))
+        layout.write_file(folder / path.relative_to(ROOT), path.read_text(encoding="utf-8"))
 
 
 def _configure(lite: Path, tools: Path) -> None:
-    _write(
+    layout.write_file(
         lite / "jupyter-lite.json",
         json.dumps({"jupyter-lite-schema-version": 0, "jupyter-config-data": LITE}, indent=1),
     )
@@ -132,7 +132,7 @@ def _configure(lite: Path, tools: Path) -> None:
         "ignore_sys_prefix": ["federated_extensions"],
     }
     settings = {"LiteBuildConfig": options, "FederatedExtensionAddon": {"extra_labextensions_path": [extensions]}}
-    _write(lite / "jupyter_lite_config.json", json.dumps(settings, indent=1))
+    layout.write_file(lite / "jupyter_lite_config.json", json.dumps(settings, indent=1))
 
 
 def _jupyterlite(lite: Path, tools: Path) -> Path:
@@ -219,8 +219,3 @@ def rows(found: Sequence[Lesson]) -> str:
 
 def _link(lesson: Lesson, text: str) -> str:
     return f'<a href="lab/index.html?path={lesson.file}">{html.escape(text)}</a>'
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")

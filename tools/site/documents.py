@@ -28,7 +28,7 @@ from pygments.util import ClassNotFound
 from kafka_ctl.errors import BadInput
 from kafka_ctl.paths import ROOT
 from tools.site.figures import figure, is_story
-from tools.site.layout import PREFIX, contents, framed
+from tools.site.layout import PREFIX, contents, framed, write_file
 
 FIRST = ("README.md", "CHANGES.md", "CONTRIBUTING.md")
 MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -125,19 +125,14 @@ def write(out: Path, files: Iterable[Path] = ()) -> list[Section]:
     found = _documents(files)
     for document in found.values():
         page = _page(document, found.keys(), out)
-        _write(out / document.address, page)
+        write_file(out / document.address, page)
         if document.path.name == "README.md" and document.root:
-            _write(out / document.address.replace("README", "index"), page)
+            write_file(out / document.address.replace("README", "index"), page)
         for path in document.targets:
             if path.suffix in PICTURES:
                 (out / address(path)).parent.mkdir(parents=True, exist_ok=True)
                 copyfile(path, out / address(path))
     return [section for document in found.values() for section in _sections(document)]
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def _documents(files: Iterable[Path]) -> dict[Path, Document]:

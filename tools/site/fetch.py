@@ -19,19 +19,14 @@ from tools.site import pins
 
 
 def wheels(folder: Path) -> list[Path]:
-    """The wheels for the browser. Raises Unavailable if pip cannot get them."""
-    wanted = pins.pins("browser")
-    return _complete(folder, wanted) or _download(folder, wanted)
+    """The wheels for the browser, those that were downloaded before if they are exactly the wanted ones.
 
-
-def _complete(folder: Path, wanted: Sequence[pins.Pin]) -> list[Path] | None:
-    """The file that was downloaded before, if it is exactly the wanted one."""
-    found = sorted(folder.glob("*.whl"))
+    Raises Unavailable if pip cannot get them.
+    """
+    wanted, found = pins.pins("browser"), sorted(folder.glob("*.whl"))
     hashes = {pins.sha256(path) for path in found}
-    return found if len(found) == len(wanted) and all(hashes & {*pin.sha256} for pin in wanted) else None
-
-
-def _download(folder: Path, wanted: Sequence[pins.Pin]) -> list[Path]:
+    if len(found) == len(wanted) and all(hashes & {*pin.sha256} for pin in wanted):
+        return found
     shutil.rmtree(folder, ignore_errors=True)
     options = ["--no-deps", *pins.PURE, "--python-version", pins.PYTHON]
     _run_pip("download", "--dest", str(folder), *options, requirements=wanted, listed=folder.with_suffix(".txt"))

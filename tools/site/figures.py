@@ -17,6 +17,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.views.frames import Film, film
 from kafka_ctl.views.svg import static_svg
 from kafka_ctl.views.widget.payload import answered, with_log
+from tools.site.layout import write_file
 
 FOLDER = "figures"
 THEMES = ("light", "dark")
@@ -71,8 +72,7 @@ def picture(made: Film, index: int, out: Path, root: str) -> str:
 
 def _file(svg: str, out: Path) -> str:
     name = f"{FOLDER}/{sha256(svg.encode()).hexdigest()[:16]}.svg"
-    (out / FOLDER).mkdir(parents=True, exist_ok=True)
-    (out / name).write_text(svg, encoding="utf-8")
+    write_file(out / name, svg)
     return name
 
 

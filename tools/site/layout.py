@@ -15,6 +15,12 @@ PREFIX = "code-"
 FRAME = Template((PAGE / "frame.html").read_text(encoding="utf-8"))
 
 
+def write_file(path: Path, text: str) -> None:
+    """Write a file of the site, with the folders that it lies in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def framed(title: str, main: str, root: str = "", beside: str = "") -> str:
     """A page as HTML; `root` leads from it to the site's folder, `beside` is what stands left of `main`."""
     return FRAME.substitute(title=escape(title), main=main, root=root, beside=beside)

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
+
 PINS = Path(__file__).with_name("pins.toml")
 HEAD = """\
 # What `kafka-ctl site` downloads, made anew by `python -m tools.site.pins`. Raise the kernel and Pyodide together.
@@ -126,11 +128,7 @@ def _report(arguments: list[str]) -> list[Pin]:
         [sys.executable, "-m", "pip", "install", *arguments], check=True, capture_output=True, text=True
     )
     rows = [(row["metadata"], row["download_info"]["archive_info"]) for row in json.loads(report.stdout)["install"]]
-    return [Pin(_plain(meta["name"]), meta["version"], (file["hashes"]["sha256"],)) for meta, file in rows]
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "-").replace(".", "-")
+    return [Pin(canonicalize_name(meta["name"]), meta["version"], (file["hashes"]["sha256"],)) for meta, file in rows]
 
 
 def sha256(path: Path) -> str:

@@ -19,8 +19,6 @@ from kafka_ctl.jupyter.launch import free_port
 USUAL_PORT = 8000
 TYPES = {".mjs": "text/javascript", ".js": "text/javascript", ".wasm": "application/wasm", ".whl": "application/zip"}
 """Types that some systems name otherwise, and a browser insists on."""
-HEADERS = {"Cache-Control": "no-cache"}
-"""No file is used twice without a question whether it has changed."""
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -55,8 +53,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         return TYPES.get(Path(path).suffix) or super().guess_type(path)
 
     def end_headers(self) -> None:
-        for name, value in self.server.headers.items():  # type: ignore[attr-defined]
-            self.send_header(name, value)
+        self.send_header("Cache-Control", "no-cache")  # no file is used twice without a question whether it has changed
         super().end_headers()
 
     def send_header(self, keyword: str, value: str) -> None:
@@ -71,8 +68,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 class Site(http.server.ThreadingHTTPServer):
     """A server on 127.0.0.1; `sent` counts the bytes of the files it has sent."""
 
-    def __init__(self, folder: Path, port: int = 0, headers: dict[str, str] | None = None) -> None:
-        self.headers, self.sent = HEADERS if headers is None else headers, 0
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self.sent = 0
         super().__init__(("127.0.0.1", port), functools.partial(Handler, directory=folder))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -87,9 +84,9 @@ class Site(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def running(folder: Path, headers: dict[str, str] | None = None) -> Iterator[Site]:
+def running(folder: Path) -> Iterator[Site]:
     """Serve the folder on a free port, in the background, until the end of the block."""
-    with Site(folder, headers=headers) as server:
+    with Site(folder) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

@@ -52,9 +52,9 @@ def fetchers(lab: Lab) -> dict[TopicPartition, CatchUp]:
     return {tp: p.catch_up for tp, p in partitions if p.catch_up is not None}
 
 
-def caught_up(lab: Lab, since: int = 0) -> dict[int, float]:
+def caught_up(lab: Lab) -> dict[int, float]:
     """When each partition caught up, in seconds; the last time counts."""
-    return {r.partition: r.time_ms / 1000 for r in lab.trace[since:] if r.action == "caught-up"}
+    return {r.partition: r.time_ms / 1000 for r in lab.trace if r.action == "caught-up"}
 
 
 def test_one_fetcher_for_each_leader() -> None:

@@ -129,16 +129,6 @@ def test_who_completes_one_may_set_off_others() -> None:
     assert (completed, list(purgatory.watchers["a"])) == (0, [ops[0]])  # those inside were counted inside
 
 
-def test_a_key_can_be_forgotten() -> None:
-    """Its operations are not completed, not even by time."""
-    timer = TimingWheel()
-    purgatory, op = Purgatory(timer), Switch()
-    purgatory.try_complete_else_watch(op, ["a", "b"])
-    assert purgatory.cancel_for_key("a") == [op]
-    timer.advance(1000)
-    assert (op.reported, purgatory.watched, purgatory.delayed) == ([], 1, 0)
-
-
 def test_bad_input(prose: Prose) -> None:
     with prose.refused(BadInput):
         Purgatory(TimingWheel()).try_complete_else_watch(Switch(), [])
@@ -312,7 +302,8 @@ def produced(leader: Leader) -> tuple[TimingWheel, Purgatory, DelayedProduce]:
     timer = TimingWheel()
     purgatory = Purgatory(timer)
     refused = TopicPartition("orders", 2)
-    op = DelayedProduce(30_000, {A: Appended(2), B: Appended(5), refused: Appended(0, "NOT_ENOUGH_REPLICAS")}, leader)
+    appended = {A: Appended(2), B: Appended(5), refused: Appended(0, "NOT_ENOUGH_REPLICAS")}
+    op = DelayedProduce(30_000, appended, leader.enough_replicas)
     assert not purgatory.try_complete_else_watch(op, [A, B, refused])
     return timer, purgatory, op
 

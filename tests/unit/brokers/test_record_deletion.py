@@ -143,18 +143,11 @@ def test_a_request_that_waits_learns_that_the_leader_has_gone() -> None:
 # The parts
 
 
-class Lows(dict[TopicPartition, Any]):
-    """Low watermarks as a leader may give them."""
-
-    def low_watermark(self, tp: TopicPartition) -> Any:
-        return self[tp]
-
-
 def test_a_delayed_deletion_completes_when_every_partition_is_there_or_refused() -> None:
-    other, lows = TopicPartition("orders", 1), Lows({TP: 0, TopicPartition("orders", 1): 0})
-    wanted = {TP: (2, 0), other: (3, 0)}
+    other = TopicPartition("orders", 1)
+    wanted, lows = {TP: (2, 0), other: (3, 0)}, dict[TopicPartition, Any]({TP: 0, other: 0})
     purgatory = Purgatory(TimingWheel())
-    operation = DelayedDeleteRecords(1000, wanted, {}, lows)
+    operation = DelayedDeleteRecords(1000, wanted, {}, lows.__getitem__)
     assert not purgatory.try_complete_else_watch(operation, [TP, other])
     lows[TP] = 2
     assert purgatory.check_and_complete(TP) == 0
