@@ -32,6 +32,13 @@ def seconds(command: Sequence[str], **options: object) -> float:
     return time.perf_counter() - began
 
 
+def processor_seconds(work: Callable[[], object]) -> float:
+    """The processor time that some work takes."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
 def shorten(part: ModuleType) -> None:
     """Have a benchmark take seconds: what `QUICK` names, its sizes, become what is given there."""
     vars(part).update(part.QUICK)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.figures import Figure, median
+from benchmarks.views import notebook
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.paths import ROOT
 
@@ -40,14 +41,10 @@ def in_the_kernel() -> float:
 
 def on_the_screen() -> float:
     """Seconds from running the cell in a new kernel until its picture is in the page."""
-    import nbformat
-
     from tests import browser
 
     with tempfile.TemporaryDirectory() as folder:
-        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (CELL, "")])
-        book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(book, Path(folder, "first.ipynb"))
+        notebook(Path(folder), "first.ipynb", last="", start=CELL)
         with browser.lab(Path(folder)) as server, browser.page(viewport={"width": 1200, "height": 900}) as page:
             browser.run_all(page, server, "first.ipynb")  # once, so that the page is awake
             page.evaluate(AGAIN)

@@ -9,7 +9,7 @@ import polars as pl
 from polars import col, when
 from polars import lit as value
 
-from benchmarks.polars_departures import BY, NEVER, Departures, before
+from benchmarks.polars_departures import AT, BY, NEVER, Departures, before
 
 
 class Questions(Departures):
@@ -56,9 +56,7 @@ class Questions(Departures):
         return (
             self.controller()
             .filter(removed | updated | leads | handled | raised | given_up | caught_up)
-            .select(
-                "history", "seq", "time_ms", "action", "controller_epoch", message=col("detail").str.json_decode(fields)
-            )
+            .select(*AT, "action", "controller_epoch", message=col("detail").str.json_decode(fields))
             .unnest("message")
             .with_columns(name=when(removed).then("partitions").otherwise(pl.concat_list("partition")))
             .explode("name")
@@ -103,24 +101,18 @@ class Questions(Departures):
         steps = ["deletion_started", "deletion_completed"]
         by_admin = self.records.filter(
             col("section") == "main", col("kind") == "event", col("actor") == "admin", col("action") == "delete_topic"
-        ).select("history", "seq", "time_ms", "topic", action=value("asked"))
+        ).select(*AT, "topic", action=value("asked"))
         fields = pl.Struct({"topic": pl.String, "topics": pl.List(pl.String)})
         request = col("action").is_in(requests)
         reported = (
             self.controller()
             .filter(col("action").is_in([*requests, *steps]))
-            .select("history", "seq", "time_ms", "action", message=col("detail").str.json_decode(fields))
+            .select(*AT, "action", message=col("detail").str.json_decode(fields))
             .unnest("message")
             .with_columns(topic=when(request).then("topics").otherwise(pl.concat_list("topic")))
             .explode("topic")
             .filter(col("topic").is_not_null())
-            .select(
-                "history",
-                "seq",
-                "time_ms",
-                "topic",
-                when(request).then(value("asked")).otherwise("action").alias("action"),
-            )
+            .select(*AT, "topic", when(request).then(value("asked")).otherwise("action").alias("action"))
         )
         done = col("action") == "deletion_completed"
         return (
@@ -259,14 +251,10 @@ class Questions(Departures):
             .filter(col("preferred").is_not_null())
             .with_columns(led_elsewhere=col("leader").ne_missing(col("preferred")).cast(int))
         )
-        now = known.filter("there").select(
-            "history", "seq", "time_ms", "led_elsewhere", broker="preferred", preferred=value(1, pl.Int64)
-        )
+        now = known.filter("there").select(*AT, "led_elsewhere", broker="preferred", preferred=value(1, pl.Int64))
         ended = (
             known.select(
-                "history",
-                "seq",
-                "time_ms",
+                *AT,
                 was_there=col("there").shift(1).over(BY),
                 led_elsewhere=-col("led_elsewhere").shift(1).over(BY),
                 broker=col("preferred").shift(1).over(BY),
@@ -274,7 +262,6 @@ class Questions(Departures):
             )
             .filter("was_there")
             .drop("was_there")
-            .select("history", "seq", "time_ms", "led_elsewhere", "broker", "preferred")
         )
         w = ["history", "broker"]
         return (

@@ -8,19 +8,10 @@ import polars as pl
 from polars import col, when
 from polars import lit as value
 
-BY = ["history", "topic", "partition"]
+BY, AT = ["history", "topic", "partition"], ["history", "seq", "time_ms"]
+"""The columns of a partition, and of a moment."""
 NEVER = "NonExistentPartition"
-LEAVING = [
-    "kill",
-    "bounce",
-    "expire_session",
-    "pause",
-    "controlled-shutdown",
-    "lost",
-    "registered",
-    "elected",
-    "brokers_changed",
-]
+LEAVING = "kill bounce expire_session pause controlled-shutdown lost registered elected brokers_changed".split()
 """Acts of brokers, or commands to them, when they leave or come back."""
 
 
@@ -60,9 +51,7 @@ class Departures:
         )
         return (
             reported.select(
-                "history",
-                "seq",
-                "time_ms",
+                *AT,
                 "detail",
                 broker=when(came)
                 .then(when(came).then("detail").str.json_decode(new).struct.field("new"))

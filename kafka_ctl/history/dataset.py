@@ -7,10 +7,11 @@ counts travel back.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -199,8 +200,8 @@ def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: boo
         hint = "" if before == MANIFEST else "resume=True finishes it, "
         raise BadInput(f"{place.path} holds {state} already; {hint}overwrite=True replaces it")
     elif before:
-        asked, found = work.described(), place.read_json(before)
-        if different := [name for name in asked if _plain(asked[name]) != found.get(name)]:
+        asked, found = json.loads(json.dumps(work.described())), place.read_json(before)
+        if different := [name for name in asked if asked[name] != found.get(name)]:
             raise BadInput(f"cannot resume {place.path}: it was begun with another {', '.join(different)}")
         if before == MANIFEST:
             return False
@@ -208,13 +209,6 @@ def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: boo
         raise BadInput(f"{place.path} is not empty and holds no dataset; give an empty or new folder")
     place.begin(work.described())
     return True
-
-
-def _plain(value: object) -> object:
-    """The value as JSON writes and reads it."""
-    import json
-
-    return json.loads(json.dumps(value))
 
 
 def finish(place: DatasetFolder, work: DatasetJob) -> None:
@@ -300,21 +294,20 @@ def progress_bar(place: DatasetFolder, buckets: int, wanted: bool | None) -> Ite
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     over = threading.Event()
+
+    def follow() -> None:
+        last = False
+        while not last:
+            last = over.wait(0.5)
+            with suppress(OSError):  # the writer reports it
+                bar.update(task, completed=sum(name.endswith(".json") for name in place.names(DONE)))
+
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("writing", total=buckets)
-        watcher = threading.Thread(target=_follow, args=(place, over, lambda n: bar.update(task, completed=n)))
+        watcher = threading.Thread(target=follow)
         watcher.start()
         try:
             yield
         finally:
             over.set()
             watcher.join()
-
-
-def _follow(place: DatasetFolder, over: threading.Event, report: Callable[[int], None]) -> None:
-    while True:
-        last = over.wait(0.5)
-        with suppress(OSError):  # the writer reports it
-            report(sum(name.endswith(".json") for name in place.names(DONE)))
-        if last:
-            return

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafka_ctl.trace.record import Record
@@ -23,39 +23,19 @@ it (Kafka 0.10 names the winner in another log)."""
 _EPOCH = re.compile(r'"epoch": ?(\d+)')
 
 
-class Message(Protocol):
-    """The columns of a record that announces an election."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def time_ms(self) -> float: ...
-    @property
-    def actor(self) -> str: ...
-    @property
-    def action(self) -> str: ...
-    @property
-    def controller_epoch(self) -> int | None: ...
-    @property
-    def detail(self) -> str | None: ...
-
-
-M = TypeVar("M", bound=Message)
-
-
 def elections(records: Iterable[Record]) -> Iterator[Record]:
     """The records in which a controller announces an election or its epoch."""
     return (record for record in records if record.kind == "controller" and record.action in ACTIONS)
 
 
-def terms(messages: Iterable[M]) -> list[tuple[M, int | None]]:
+def terms(messages: Iterable[Record]) -> list[tuple[Record, int | None]]:
     """The `ACTIONS` of a history, each with the epoch that it announces; None if another one announces it."""
     found = list(messages)
     apart = any(record.action == "epoch_incremented" for record in found)
     return [(record, announced(record, apart)) for record in found]
 
 
-def announced(record: Message, apart: bool) -> int | None:
+def announced(record: Record, apart: bool) -> int | None:
     """The epoch that one of the `ACTIONS` announces; `apart` if in this history another record than `elected` does."""
     if record.action == "epoch_incremented":
         return record.controller_epoch
@@ -72,7 +52,7 @@ def falls(epoch: int, known: Collection[int], lowest: float) -> bool:
     return epoch in known or (bool(known) and epoch < min(*known, lowest))
 
 
-def beginnings(records: Iterable[Message], lowest: float = math.inf) -> list[int]:
+def beginnings(records: Iterable[Record], lowest: float = math.inf) -> list[int]:
     """The `seq` of the first election of each new life; `records` are the `ACTIONS` of a history in order.
 
     `lowest` as with `falls`.

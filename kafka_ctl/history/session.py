@@ -20,8 +20,9 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,6 @@ from kafka_ctl.writing import in_temporary_folder, temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-import zipfile
-from contextlib import ExitStack
 
 START_SECONDS = 120
 """The longest start of Java before it is reported as failed."""

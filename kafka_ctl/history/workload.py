@@ -71,14 +71,8 @@ class Workload:
                 raise BadInput(
                     f"{name}={short(weights)}: give whole numbers of at least 1, with weights of at least 0, not all 0"
                 )
-        numbers = {
-            "rate": self.rate,
-            "spread": self.spread,
-            "unclean": self.unclean,
-            "racks": self.racks,
-            **self.per_day,
-        }
-        for name, value in numbers.items():
+        numbers = {name: getattr(self, name) for name in ("rate", "spread", "unclean", "racks")}
+        for name, value in {**numbers, **self.per_day}.items():
             if not _is_number(value):
                 raise BadInput(f"{name}={short(value)}: give a number")
         if not isinstance(self.racks, int):

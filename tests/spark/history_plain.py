@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -42,16 +43,21 @@ def sorted_rows(table: pa.Table) -> pa.Table:
     return table.sort_by([("history", "ascending"), ("seq", "ascending")])
 
 
+def contents(folder: Path, pattern: str = "*") -> dict[Path, bytes]:
+    """The files below a folder that are named so."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob(pattern) if path.is_file()}
+
+
 def dicts(answer: DataFrame, *columns: str) -> list[dict[str, Any]]:
     """The rows of an answer, some of its columns only, in a fixed order."""
     rows = [row.asDict() for row in answer.select(*(columns or answer.columns)).collect()]
     return sorted(rows, key=lambda row: [(value is not None, value) for value in row.values()])
 
 
-def frames(traces: Iterable[Trace]) -> DataFrame:
-    """Several traces as one DataFrame."""
-    tables = [to_arrow(trace, f"h{number}") for number, trace in enumerate(traces)]
-    return spark().createDataFrame(pa.concat_tables(tables))
+def frames(traces: Mapping[str, Trace]) -> DataFrame:
+    """The traces of several histories, by their names, as one DataFrame."""
+    tables = [to_arrow(trace, name) for name, trace in traces.items()]
+    return spark().createDataFrame(pa.concat_tables(tables)).cache()
 
 
 def same(answer: DataFrame, plain: list[dict[str, Any]]) -> None:
@@ -98,11 +104,14 @@ def plain_lives(trace: Iterable[Record]) -> list[list[Record]]:
 
 
 class Departure(NamedTuple):
+    """A row of `departures`."""
+
+    broker: int
     cause: str
-    seq: int
-    at: float
+    cause_seq: int
+    at_ms: float
     began_seq: int
-    began: float
+    began_ms: float
 
 
 NAMES = {"kill": "broker crash", "bounce": "quick restart", "expire_session": "session expiry", "pause": "pause"}
@@ -112,7 +121,7 @@ class Leaving:
     """Brokers and why they left, a controlled shutdown once, however often it asked."""
 
     def __init__(self) -> None:
-        self.left: list[tuple[int, Departure]] = []
+        self.left: list[Departure] = []
         self.asked: dict[int, tuple[int, float]] = {}
         self.back: set[int] = set()
         self.controller: int | None = None
@@ -138,25 +147,25 @@ class Leaving:
                 self.leaves(r, "broker loss")
 
     def last(self, broker: int) -> Departure | None:
-        return next((d for b, d in reversed(self.left) if b == broker), None)
+        return next((d for d in reversed(self.left) if d.broker == broker), None)
 
     def leaves(self, r: Record, cause: str, began: tuple[int, float] | None = None) -> None:
         assert r.broker is not None
-        self.left.append((r.broker, Departure(cause, r.seq, r.time_ms, *(began or (r.seq, r.time_ms)))))
+        self.left.append(Departure(r.broker, cause, r.seq, r.time_ms, *(began or (r.seq, r.time_ms))))
         self.back.discard(r.broker)
 
     def shuts_down(self, r: Record) -> None:
         assert r.broker is not None
         began, last = self.asked.pop(r.broker, None), self.last(r.broker)
         if last is not None and last.cause == "controlled shutdown" and began is None:
-            again = r.detail is None and r.broker not in self.back and r.time_ms - last.at <= 300_000
+            again = r.detail is None and r.broker not in self.back and r.time_ms - last.at_ms <= 300_000
             if again or (r.detail is not None and not r.detail.startswith("attempt=1 ")):
-                self.left.remove((r.broker, last))
-                began = last.began_seq, last.began
+                self.left.remove(last)
+                began = last.began_seq, last.began_ms
         self.leaves(r, "controlled shutdown", began)
 
 
-def plain_departures(trace: Iterable[Record]) -> list[tuple[int, Departure]]:
+def plain_departures(trace: Iterable[Record]) -> list[Departure]:
     """In the order of the records."""
     found = []
     for life in plain_lives(trace):
@@ -167,11 +176,11 @@ def plain_departures(trace: Iterable[Record]) -> list[tuple[int, Departure]]:
     return found
 
 
-def plain_unavailability(trace: Iterable[Record], history: str) -> list[dict[str, Any]]:
-    return [row for life in plain_lives(trace) for row in _unavailability(life, history)]
+def plain_unavailability(trace: Iterable[Record]) -> list[dict[str, Any]]:
+    return [row for life in plain_lives(trace) for row in _unavailability(life)]
 
 
-def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
+def _unavailability(life: list[Record]) -> list[dict[str, Any]]:
     departures = plain_departures(life)
     epochs: dict[int | None, float] = {}
     open_since: dict[tuple, dict[str, Any]] = {}
@@ -182,18 +191,18 @@ def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
     def begin(key: tuple, r: Record, start: float, unseen: bool = False) -> dict[str, Any]:
         leader, led_ms = led.get(key, (None, 0.0))
         new = NEW in (r.source, r.target)
-        last = next((d for b, d in reversed(departures) if b == leader and d.seq < r.seq), None)
-        if last is not None and last.cause in ("broker loss", "controlled shutdown") and last.at < led_ms:
+        last = next((d for d in reversed(departures) if d.broker == leader and d.cause_seq < r.seq), None)
+        if last is not None and last.cause in ("broker loss", "controlled shutdown") and last.at_ms < led_ms:
             last = None  # it has led again since
         if unseen and last is not None:
-            start = max(start, last.at)
-        lost = start if new or last is None else min(start, max(last.at, led_ms))
+            start = max(start, last.at_ms)
+        lost = start if new or last is None else min(start, max(last.at_ms, led_ms))
         cause = "topic creation" if new else last.cause if last else None
-        seq = last.seq if last and not new else None
+        seq = last.cause_seq if last and not new else None
         names = dict(zip(("topic", "partition"), key, strict=True))
         known = {"leader": None if new else leader, "cause": cause, "cause_seq": seq, "lost_ms": lost}
         known["election_refused"] = False
-        return {"history": history, **names, "start_ms": start, **known}
+        return {**names, "start_ms": start, **known}
 
     def end(interval: dict[str, Any], at: float | None, restored: bool | None) -> None:
         spans = {"duration_ms": "start_ms", "outage_ms": "lost_ms"}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from history_plain import GONE, plain_departures, plain_lives
+from history_plain import GONE, plain_departures, plain_isr, plain_lives, plain_unavailability, same
+from pyspark.sql import DataFrame
 
-from kafka_ctl import Record
+from kafka_ctl import Record, Trace
+from kafka_ctl.history import questions
 from kafka_ctl.trace import SET
 
 STAGES = {
@@ -38,7 +40,7 @@ def plain_failovers(trace: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def _failovers(life: list[Record]) -> list[dict[str, Any]]:
-    left = {d.seq: broker for broker, d in plain_departures(life)}
+    left = {d.cause_seq: d.broker for d in plain_departures(life)}
     offices: list[dict[str, Any]] = []
     office: dict[str, dict[str, Any]] = {}
     step: dict[str, str] = {}
@@ -216,3 +218,21 @@ def _deletions(life: list[Record]) -> list[dict[str, Any]]:
             mine[name] = r.time_ms if mine[name] is None else mine[name]
             mine["tries"] += r.action == "deletion_started"
     return found + list(running.values())
+
+
+PLAIN: dict[str, Callable[[Iterable[Record]], list[dict[str, Any]]]] = {
+    "departures": lambda trace: [departure._asdict() for departure in plain_departures(trace)],
+    "unavailability": plain_unavailability,
+    "isr_states": plain_isr,
+    "failover_time": plain_failovers,
+    "reassignments": plain_reassignments,
+    "deletions": plain_deletions,
+}
+"""The answers to questions by plain Python; of `departures`, what does not depend on the words of a request."""
+
+
+def equals_plain(question: str, records: DataFrame, traces: Mapping[str, Trace]) -> list[dict[str, Any]]:
+    """The answer to a question about histories, which must be what plain Python finds in the trace of each."""
+    plain = [{"history": name, **row} for name, trace in traces.items() for row in PLAIN[question](trace)]
+    same(getattr(questions, question)(records).drop("attempts", "remaining"), plain)
+    return plain

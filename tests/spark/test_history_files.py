@@ -9,6 +9,7 @@ import json
 import lzma
 import os
 import random
+import re
 import socket
 import sys
 import time
@@ -22,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
+from history_logs import OLD, STATE, lay
 from prose import Prose
 
 from kafka_ctl import BadInput, Unavailable
@@ -29,17 +31,7 @@ from kafka_ctl.history import import_logs, log_chunks, log_folders, log_import, 
 from kafka_ctl.history.log_chunks import Chunk, read_chunk
 from kafka_ctl.history.session import spark
 
-STATE = "(state.change.logger)"
-LINES = [
-    f"[2016-03-01 10:00:00,000] TRACE Controller 3 epoch 7 changed partition [page.views-eu,4] state from "
-    f"NonExistentPartition to NewPartition with assigned replicas 3,5 {STATE}",
-    f"[2016-03-01 10:00:00,100] TRACE Controller 3 epoch 7 changed partition [page.views-eu,4] from NewPartition to "
-    f"OnlinePartition with leader 3 {STATE}",
-    f"[2016-03-01 10:00:01,005] ERROR Controller 3 epoch 7 initiated state change for partition [page.views-eu,4] from "
-    f"OfflinePartition to OnlinePartition failed {STATE}",
-    "kafka.common.NoReplicaOnlineException: nobody is left",
-    "\tat kafka.controller.OfflinePartitionLeaderSelector.selectLeader(PartitionLeaderSelector.scala:75)",
-]
+LINES = [*OLD[:2], *OLD[3:6]]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
 RECORDS, CONTINUED = 3, 2
 LONG = b"".join(TEXT.replace(b"page", random.Random(n).randbytes(30).hex().encode()) for n in range(1000))
@@ -72,18 +64,15 @@ PACKERS = {
 }
 
 
-def lay(folder: Path, name: str, text: bytes) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text)
-    return path
+def chunks_of(*paths: Path) -> list[Chunk]:
+    """What tasks get of these paths."""
+    return list(log_import.list_chunks("logs", [*log_folders.log_files(paths)]))
 
 
 def read(*paths: Path) -> dict[str, Counter[str]]:
     """What tasks make of these paths, by file: how many records, lines of each kind, and what was wrong."""
-    chunks = list(log_import.list_chunks("logs", [*log_folders.log_files(paths)]))
     found: dict[str, Counter[str]] = {}
-    for chunk in chunks:
+    for chunk in chunks_of(*paths):
         counted = found.setdefault(os.path.basename(chunk.file), Counter())
         for read in read_chunk(chunk):
             if read.what in ("chunk", "continued"):
@@ -174,7 +163,7 @@ def test_a_file_without_any_line_break(tmp_path: Path) -> None:
     records = " ".join(LINES[:2]) * 4000
     path = lay(tmp_path, "glued", records.encode())
     assert one(path) == {"records": 8000, "lines": 1}
-    (chunk,) = log_import.list_chunks("logs", [*log_folders.log_files(path)])
+    (chunk,) = chunks_of(path)
     places = [(r.number, r.piece) for r in read_chunk(chunk) if r.what == "record"]
     assert places == [(1, piece) for piece in range(8000)]
 
@@ -267,7 +256,7 @@ def test_entries_of_journald(tmp_path: Path) -> None:
     bare = [line.split("] ", 1)[1] if line.startswith("[2") else line for line in LINES]
     assert one(lay(tmp_path, "bare", entries(*bare))) == WHOLE
     path = lay(tmp_path, "level", entries(LINES[1].split(" TRACE ", 1)[1]))
-    (chunk,) = log_import.list_chunks("logs", [*log_folders.log_files(path)])
+    (chunk,) = chunks_of(path)
     (record,) = (dict(zip(NAMES, r.values, strict=True)) for r in read_chunk(chunk) if r.what == "record")
     assert (record["time_ms"], record["action"], record["leader"]) == (1456826400100.0, "initialize", 3)
     odd = entries(None, [], [300], [[]], 7, {"a": 1}, "another service", "\ud800")
@@ -328,8 +317,6 @@ def test_what_follows_a_packed_file(tmp_path: Path) -> None:
 )
 def test_what_is_no_log_is_reported(tmp_path: Path, text: bytes, logged: str) -> None:
     """Once for a file, and not once a line."""
-    import re
-
     path = lay(tmp_path, "state-change.log", text)
     assert re.search(logged, problem(path))
     assert not one(path).get("rejected")
@@ -372,7 +359,7 @@ def test_damaged_at_random(tmp_path: Path) -> None:
     good = lay(tmp_path, "good.log", TEXT)
     for number, (name, data) in zip(range(3000), mutations(8), strict=False):
         bad = lay(tmp_path, name, data)
-        chunks = list(log_import.list_chunks("logs", [*log_folders.log_files([bad, good])]))
+        chunks = chunks_of(bad, good)
         rows = pa.Table.from_pylist([chunk._asdict() for chunk in chunks], log_import.CHUNKS)
         reported = pa.Table.from_batches(
             list(log_import.parse_chunks(iter(rows.to_batches()))), log_import.PARSED
@@ -392,13 +379,13 @@ def test_chunks_of_damaged_files_change_nothing(tmp_path: Path, monkeypatch: pyt
     plain = (data for _, data in mutations(9) if len(data) > 20 and b"2016" in data and not data.startswith(b"{"))
     for number, data in zip(range(24), plain, strict=False):
         path = lay(tmp_path, "state-change.log", data)
-        chunks = list(log_import.list_chunks("logs", [*log_folders.log_files(path)]))
+        chunks = chunks_of(path)
         if len(chunks) != 1 or chunks[0].stop == log_chunks.WHOLE or chunks[0].problem:
             continue
         whole = [read for read in read_chunk(chunks[0]) if read.what in ("record", "rejected")]
         for size in (9, 64, 333):
             monkeypatch.setattr(log_import, "CHUNK", size)
-            pieces, first, found = list(log_import.list_chunks("logs", [*log_folders.log_files(path)])), 1, []
+            pieces, first, found = chunks_of(path), 1, []
             for piece in pieces:
                 found += list(read_chunk(piece._replace(first=first)))
                 assert found[-2].number >= 0
@@ -501,8 +488,7 @@ def test_files_that_change_before_they_are_read(prose: Prose, tmp_path: Path) ->
     """Gone, shorter, or a folder by now: told; longer: read as far as it was listed."""
     for name in ("gone", "shorter", "folder", "longer", "emptied"):
         lay(tmp_path, name, TEXT * 3)
-    files = [*log_folders.log_files([tmp_path / n for n in os.listdir(tmp_path)])]
-    chunks = {Path(c.file).name: c for c in log_import.list_chunks("logs", files)}
+    chunks = {Path(c.file).name: c for c in chunks_of(*tmp_path.iterdir())}
     (tmp_path / "gone").unlink()
     (tmp_path / "folder").unlink()
     (tmp_path / "folder").mkdir()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history_logs import OLD, STATE, lay
 from labs import until_quiet
 from prose import Prose
 
@@ -19,21 +20,6 @@ from kafka_ctl.history.schema import SCHEMA, spark_schema
 from kafka_ctl.history.session import spark
 from kafka_ctl.kafka_log.releases import release
 
-STATE = "(state.change.logger)"
-OLD = [  # Kafka 0.8 to 0.10
-    f"[2016-03-01 10:00:00,000] TRACE Controller 3 epoch 7 changed partition [page.views-eu,4] state from "
-    f"NonExistentPartition to NewPartition with assigned replicas 3,5 {STATE}",
-    f"[2016-03-01 10:00:00,100] TRACE Controller 3 epoch 7 changed partition [page.views-eu,4] from NewPartition to "
-    f"OnlinePartition with leader 3 {STATE}",
-    f"[2016-03-01 10:00:01,000] TRACE Controller 3 epoch 7 started leader election for partition [page.views-eu,4] "
-    f"{STATE}",
-    f"[2016-03-01 10:00:01,005] ERROR Controller 3 epoch 7 initiated state change for partition [page.views-eu,4] from "
-    f"OfflinePartition to OnlinePartition failed {STATE}",
-    "kafka.common.NoReplicaOnlineException: nobody is left",
-    "\tat kafka.controller.OfflinePartitionLeaderSelector.selectLeader(PartitionLeaderSelector.scala:75)",
-    "Caused by: java.lang.IllegalStateException: so it is",
-    "\t... 7 more",
-]
 NEW = [  # Kafka 2.6 and later
     f"[2023-05-01 00:00:00,000] INFO [Controller id=1 epoch=9] Changed partition a-b.c-0 from OfflinePartition to "
     f"OnlinePartition with state LeaderAndIsr(leader=2, leaderEpoch=5, isr=List(2, 3), zkVersion=8) {STATE}",
@@ -42,14 +28,6 @@ NEW = [  # Kafka 2.6 and later
     f"[2023-05-01 00:00:00,002] INFO [Broker id=2] Leader a-b.c-0 starts at leader epoch 5 from offset 10 with high "
     f"watermark 9 ISR [2,3] addingReplicas [] removingReplicas []. Previous leader epoch was 4. {STATE}",
 ]
-
-
-def lay(folder: Path, name: str, lines: list[str] | bytes) -> Path:
-    """Write a file of lines."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(lines if isinstance(lines, bytes) else "".join(f"{line}\n" for line in lines).encode())
-    return path
 
 
 def rows(logs: Any, *columns: str) -> list[tuple]:

@@ -6,23 +6,9 @@ import json
 from collections import Counter
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from history_plain import (
-    BUSY,
-    GONE,
-    NEW,
-    ONLINE,
-    Run,
-    dicts,
-    plain_departures,
-    plain_isr,
-    plain_lives,
-    plain_unavailability,
-    same,
-    wiped,
-)
-from history_plain_controllers import plain_deletions, plain_failovers, plain_reassignments
+from history_plain import BUSY, GONE, NEW, ONLINE, Run, dicts, frames, plain_lives, wiped
+from history_plain_controllers import PLAIN, equals_plain
 from labs import until_quiet
 from pyspark.sql import DataFrame
 
@@ -168,12 +154,13 @@ def lives() -> dict[str, tuple[Trace, Trace, Trace]]:
 
 @pytest.fixture(scope="module")
 def records(lives: dict[str, tuple[Trace, Trace, Trace]]) -> DataFrame:
-    tables = [
-        to_arrow(trace, f"{generation} {name}")
-        for generation, traces in lives.items()
-        for name, trace in zip(("both", "one", "two"), traces, strict=True)
-    ]
-    return spark().createDataFrame(pa.concat_tables(tables)).cache()
+    return frames(
+        {
+            f"{generation} {name}": trace
+            for generation, traces in lives.items()
+            for name, trace in zip(("both", "one", "two"), traces, strict=True)
+        }
+    )
 
 
 EVENTS = (
@@ -232,24 +219,9 @@ def test_two_lives_equal_the_plain_computation(
 ) -> None:
     """In every generation."""
     both = records.where("history LIKE '%both'").cache()
-    named = [(f"{generation} both", traces[0]) for generation, traces in lives.items()]
-    same(questions.unavailability(both), [row for name, trace in named for row in plain_unavailability(trace, name)])
-    for question, plain in (
-        (questions.failover_time, plain_failovers),
-        (questions.reassignments, plain_reassignments),
-        (questions.deletions, plain_deletions),
-        (questions.isr_states, plain_isr),
-    ):
-        same(question(both), [{"history": name, **row} for name, trace in named for row in plain(trace)])
-    found = questions.departures(both).select("history", "broker", "cause", "cause_seq", "began_ms")
-    same(
-        found,
-        [
-            {"history": name, "broker": b, "cause": d.cause, "cause_seq": d.seq, "began_ms": d.began}
-            for name, trace in named
-            for b, d in plain_departures(trace)
-        ],
-    )
+    named = {f"{generation} both": traces[0] for generation, traces in lives.items()}
+    for question in PLAIN:
+        equals_plain(question, both, named)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -290,7 +262,7 @@ def test_a_reassignment_of_2_4_is_followed_to_its_end() -> None:
     assert (done.replicas, done.tries, done.end_ms is not None) == ([2, 5], 3, True)
     assert (order.replicas, order.tries) == ([3, 2], 1)
     assert order.duration_ms < 1000 < 60_000 < done.duration_ms
-    same(questions.reassignments(trace), [{"history": "lab", **row} for row in plain_reassignments(trace)])
+    equals_plain("reassignments", trace, {"lab": trace})
 
 
 # The same from logs
@@ -341,15 +313,9 @@ def test_logs_give_the_answers_that_traces_give(
 def test_logs_equal_the_plain_computation(imported: DataFrame) -> None:
     """What is said of both lives in files of several brokers."""
     table = imported.toArrow()
-    named = [(generation, from_arrow(table, generation)) for generation in GENERATIONS]
-    same(questions.unavailability(imported), [r for name, trace in named for r in plain_unavailability(trace, name)])
-    for question, plain in (
-        (questions.failover_time, plain_failovers),
-        (questions.reassignments, plain_reassignments),
-        (questions.deletions, plain_deletions),
-        (questions.isr_states, plain_isr),
-    ):
-        same(question(imported), [{"history": name, **row} for name, trace in named for row in plain(trace)])
+    named = {generation: from_arrow(table, generation) for generation in GENERATIONS}
+    for question in PLAIN:
+        equals_plain(question, imported, named)
 
 
 # Live

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from history_plain import plain_departures, plain_unavailability
-from history_plain_controllers import plain_deletions, plain_failovers, plain_reassignments
+from history_plain_controllers import PLAIN, equals_plain
 from pyspark.sql import DataFrame
 
 from kafka_ctl.history import import_logs, questions
@@ -167,17 +165,7 @@ def test_deletions_in_logs(logs: DataFrame) -> None:
 def test_all_of_it_equals_the_plain_computation(logs: DataFrame) -> None:
     """For every log here."""
     table = logs.toArrow()
-    answers: dict[str, Any] = {
-        "failover_time": plain_failovers, "reassignments": plain_reassignments, "deletions": plain_deletions,
-        "unavailability": lambda trace: plain_unavailability(trace, trace.history),
-        "departures": lambda trace: [
-            {"broker": b, "cause": d.cause, "cause_seq": d.seq, "at_ms": d.at, "began_seq": d.began_seq,
-             "began_ms": d.began, "attempts": None, "remaining": None} for b, d in plain_departures(trace)
-        ],
-    }  # fmt: skip
-    for question, plain in answers.items():
-        found = [row.asDict() for row in getattr(questions, question)(logs).collect()]
-        expected = [{"history": name, **row} for name in LOGS for row in plain(from_arrow(table, name))]
-        reported = [sorted(repr(sorted(row.items())) for row in each) for each in (found, expected)]
-        assert reported[0] == reported[1], question
-        assert found
+    named = {name: from_arrow(table, name) for name in LOGS}
+    for question in PLAIN:
+        equals_plain(question, logs, named)
+    assert questions.departures(logs).where("attempts IS NOT NULL OR remaining IS NOT NULL").collect() == []

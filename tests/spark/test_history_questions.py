@@ -9,46 +9,26 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from history_plain import (
-    BUSY,
-    GONE,
-    NEW,
-    OFFLINE,
-    ONLINE,
-    Run,
-    dicts,
-    frames,
-    plain_departures,
-    plain_unavailability,
-    same,
-)
+from history_plain import GONE, NEW, OFFLINE, ONLINE, Run, dicts, same
+from history_plain_controllers import equals_plain
 from labs import until_quiet
 from prose import Prose
 from pyspark.sql import DataFrame
 
 from kafka_ctl import PARTITION, REPLICA, BadInput, Lab, Record, Trace, UnknownName
-from kafka_ctl.history import plots, questions, simulate
+from kafka_ctl.history import plots, questions
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import spark
 
-
-@pytest.fixture(scope="module")
-def clusters() -> list[Trace]:
-    return [simulate(seed, 12, workload=BUSY) for seed in range(6)]
-
-
-@pytest.fixture(scope="module")
-def simulated(clusters: list[Trace]) -> DataFrame:
-    return frames(clusters).cache()
+SEEDS = range(6)
 
 
 # Unavailability
 
 
-def test_unavailability_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+def test_unavailability_equals_the_plain_computation(clusters: dict[str, Trace], simulated: DataFrame) -> None:
     """Every interval, with its cause, on clusters to which everything happens."""
-    plain = [row for n, trace in enumerate(clusters) for row in plain_unavailability(trace, f"h{n}")]
-    same(questions.unavailability(simulated), plain)
+    plain = equals_plain("unavailability", simulated, clusters)
     assert {row["cause"] for row in plain} >= {"topic creation", "broker crash", "controller crash"}
 
 
@@ -156,22 +136,9 @@ def test_the_lesson_of_the_first_notebook() -> None:
 # Departures
 
 
-def test_departures_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+def test_departures_equal_the_plain_computation(clusters: dict[str, Trace], simulated: DataFrame) -> None:
     """Broker, cause and record of each."""
-    plain = [
-        {
-            "history": f"h{n}",
-            "broker": broker,
-            "cause": d.cause,
-            "cause_seq": d.seq,
-            "at_ms": d.at,
-            "began_seq": d.began_seq,
-            "began_ms": d.began,
-        }
-        for n, trace in enumerate(clusters)
-        for broker, d in plain_departures(trace)
-    ]
-    same(questions.departures(simulated).drop("attempts", "remaining"), plain)
+    equals_plain("departures", simulated, clusters)
 
 
 def test_a_shutdown_that_asks_again_is_one_departure() -> None:
@@ -192,10 +159,10 @@ def test_a_shutdown_that_asks_again_is_one_departure() -> None:
 # Transitions
 
 
-def test_transition_counts_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+def test_transition_counts_equal_the_plain_computation(clusters: dict[str, Trace], simulated: DataFrame) -> None:
     """Made and refused; every legal edge has its row, also when it was never taken."""
     made, refused = Counter[tuple](), Counter[tuple]()
-    for r in (r for trace in clusters for r in trace if r.kind in ("partition", "replica") and r.source):
+    for r in (r for trace in clusters.values() for r in trace if r.kind in ("partition", "replica") and r.source):
         (refused if r.error else made)[r.kind, r.source, r.target] += 1
     rows = [row.asDict() for row in questions.transition_counts(simulated).collect()]
     keys = [(row["machine"], row["source"], row["target"]) for row in rows]
@@ -228,10 +195,10 @@ def test_an_illegal_pair_is_shown() -> None:
 # Leaders
 
 
-def test_leader_churn_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+def test_leader_churn_equals_the_plain_computation(clusters: dict[str, Trace], simulated: DataFrame) -> None:
     """By partition."""
     plain = []
-    for n, trace in enumerate(clusters):
+    for name, trace in clusters.items():
         elections: dict[tuple, list[Record]] = defaultdict(list)
         for r in trace:
             if r.kind == "partition" and not r.error and r.leader is not None and r.leader >= 0:
@@ -242,7 +209,7 @@ def test_leader_churn_equals_the_plain_computation(clusters: list[Trace], simula
             replaced = [old for old, _ in moves]
             plain.append(
                 {
-                    "history": f"h{n}",
+                    "history": name,
                     "topic": topic,
                     "partition": partition,
                     "elections": len(leaders),

@@ -9,35 +9,27 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from history_plain import BUSY, Run, dicts, frames, plain_departures, plain_unavailability, same
+from history_plain import Run, dicts, plain_departures, plain_unavailability, same
 from labs import play, until_quiet
 from prose import Prose
 from pyspark.sql import DataFrame
 
 from kafka_ctl import BadInput, Lab, Trace, UnknownName
-from kafka_ctl.history import questions, simulate
+from kafka_ctl.history import questions
 from kafka_ctl.history.schema import to_arrow
 
-
-@pytest.fixture(scope="module")
-def clusters() -> list[Trace]:
-    return [simulate(seed, 12, workload=BUSY) for seed in range(30, 33)]
-
-
-@pytest.fixture(scope="module")
-def simulated(clusters: list[Trace]) -> DataFrame:
-    return frames(clusters).cache()
+SEEDS = range(30, 33)
 
 
 @pytest.mark.parametrize("by", [("cause",), ("history", "topic", "partition")])
 def test_summaries_equal_the_plain_computation(
-    by: tuple[str, ...], clusters: list[Trace], simulated: DataFrame
+    by: tuple[str, ...], clusters: dict[str, Trace], simulated: DataFrame
 ) -> None:
     """Counts, sums and percentiles of each group."""
     groups: dict[tuple, list[Any]] = defaultdict(list)
-    for n, trace in enumerate(clusters):
-        for row in plain_unavailability(trace, f"h{n}"):
-            groups[tuple(row[name] for name in by)].append(row["outage_ms"])
+    for name, trace in clusters.items():
+        for row in plain_unavailability(trace):
+            groups[tuple({"history": name, **row}[column] for column in by)].append(row["outage_ms"])
     plain = []
     for key, outages in groups.items():
         over = sorted(ms for ms in outages if ms is not None)
@@ -62,13 +54,13 @@ def test_columns_that_cannot_be_grouped_by(prose: Prose) -> None:
         questions.unavailability_by(Trace(), "outage_ms")
 
 
-def test_broker_churn_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+def test_broker_churn_equals_the_plain_computation(clusters: dict[str, Trace], simulated: DataFrame) -> None:
     """Departures, gaps and leaderships of every broker that left."""
     plain = []
-    for n, trace in enumerate(clusters):
+    for name, trace in clusters.items():
         left: dict[int, list[float]] = defaultdict(list)
-        for broker, d in sorted(plain_departures(trace), key=lambda each: each[1].seq):
-            left[broker].append(d.at)
+        for d in sorted(plain_departures(trace), key=lambda each: each.cause_seq):
+            left[d.broker].append(d.at_ms)
         leads: dict[tuple, list[int]] = defaultdict(list)
         for r in trace:
             if r.kind == "partition" and not r.error and r.leader is not None and r.leader >= 0:
@@ -78,7 +70,7 @@ def test_broker_churn_equals_the_plain_computation(clusters: list[Trace], simula
             gaps = [b - a for a, b in pairwise(times)]
             plain.append(
                 {
-                    "history": f"h{n}",
+                    "history": name,
                     "broker": broker,
                     "departures": len(times),
                     "flaps": sum(gap <= 3_600_000 for gap in gaps),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import pytest
 from labs import until_quiet
@@ -56,37 +58,21 @@ def test_some_clusters_are_luckier() -> None:
     assert plan(3, 1, workload)[:2] == plan(3, 1, Workload(brokers=(4, 4)))[:2]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"per_day": {"meteor": 1.0}},
-        {"config": 3},
-        {"brokers": (0, 3)},
-        {"topics": (5, 2)},
-        {"rate": -1.0},
-        {"partitions": {}},
-        {"replication": {0: 1.0}},
-        {"racks": 0},
-        {"racks": 1.5},
-        {"spread": 0.5},
-        {"unclean": 1.5},
-        {"unclean": True},
-        {"brokers": 3},
-        {"brokers": (1, 2, 3)},
-        {"brokers": (True, 3)},
-        {"topics": ("a", "b")},
-        {"partitions": [1, 2]},
-        {"partitions": {"a": 1}},
-        {"partitions": {1.5: 1}},
-        {"replication": {1: "a"}},
-        {"replication": {1: float("inf")}},
-        {"replication": {1: 1e300}},
-        {"per_day": ["crash"]},
-        {"per_day": None},
-        {"rate": "x"},
-    ],
-    ids=source,
-)
+WRONG: dict[str, list[Any]] = {
+    "per_day": [{"meteor": 1.0}, {"crash": math.nan}, ["crash"], None],
+    "config": [3],
+    "brokers": [(0, 3), 3, (1, 2, 3), (True, 3), ("3", 4)],
+    "topics": [(5, 2), ("a", "b")],
+    "rate": [-1.0, "x", "2", math.nan],
+    "partitions": [{}, [1, 2], {"a": 1}, {1.5: 1}],
+    "replication": [{0: 1.0}, {1: "a"}, {1: math.inf}, {1: 1e300}],
+    "racks": [0, 1.5],
+    "spread": [0.5, math.inf],
+    "unclean": [1.5, True],
+}
+
+
+@pytest.mark.parametrize("wrong", [{name: value} for name, values in WRONG.items() for value in values], ids=source)
 def test_a_workload_that_cannot_be(prose: Prose, wrong: dict) -> None:
     """One clear error."""
     with prose.refused(BadInput):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import signal
 import subprocess
@@ -44,10 +45,6 @@ def few_tasks() -> Iterator[None]:
     spark().conf.unset("spark.sql.shuffle.partitions")
 
 
-def read(out: Path) -> DataFrame:
-    return spark().read.parquet(str(out))
-
-
 def rows(answer: DataFrame, *columns: str) -> list[tuple]:
     return sorted(tuple(row) for row in answer.select(*columns).collect())
 
@@ -56,7 +53,7 @@ def run(changes: DataFrame, out: Path) -> DataFrame:
     """All that is there now, in a query that ends with it."""
     query = live.keep(changes, out, once=True)
     assert query.awaitTermination(300)
-    return read(out)
+    return spark().read.parquet(str(out))
 
 
 # What is known at each record, without Spark
@@ -104,8 +101,6 @@ def test_a_resignation_counts_if_it_is_the_controllers() -> None:
 @pytest.mark.parametrize("fold", [Leaders, UnderReplicated, Imbalance, Controllers])
 def test_what_is_remembered_is_enough(fold: type, trace: Trace) -> None:
     """Cut anywhere and carried on through JSON, the rows are the same."""
-    import json
-
     whole = [*fold().rows(trace)]
     assert whole
     cut = len(trace) // 2
@@ -353,9 +348,7 @@ def test_logs_of_two_brokers_as_a_stream(trace: Trace, tmp_path: Path) -> None:
                 (place / f"{name}.log").rename(place / f"{name}.log.1")
             (place / f"{name}.log").write_bytes(text[cut:] if half else text[:cut])
         reported = run(live.leaders(live.logs(spark(), folder)), tmp_path / "out")
-    expected = {}
-    for row in Leaders().rows(trace):
-        expected[row[:2]] = row[4:6]
+    expected = {row[:2]: row[4:6] for row in Leaders().rows(trace)}
     now = rows(live.latest(reported), "topic", "partition", "state", "leader")
     assert now == sorted((*key, *value) for key, value in expected.items())
     assert reported.count() == len([*Leaders().rows(trace)])
@@ -366,10 +359,8 @@ def test_live_answers_follow_a_watched_trace(tmp_path: Path) -> None:
 
     def answered(question: Callable[[DataFrame], DataFrame]) -> list[Row]:
         live.grow(watch.trace, tmp_path / "records")
-        out = tmp_path / question.__name__
-        query = live.keep(question(live.traces(spark(), tmp_path / "records")), out, once=True)
-        assert query.awaitTermination(300)
-        return live.latest(spark().read.parquet(str(out))).collect()
+        changes = question(live.traces(spark(), tmp_path / "records"))
+        return live.latest(run(changes, tmp_path / question.__name__)).collect()
 
     with Lab(brokers=3, generation="2.4", seed=1) as lab:
         lab.create_topic("t", assignment={0: [1, 2], 1: [2, 3], 2: [3, 1]})

@@ -10,13 +10,19 @@ from kafka_ctl.lab.metrics import STATES, Timer, listener_metrics, queue_metrics
 from kafka_ctl.trace import Record
 
 
+def two_topics_made(generation: str) -> Lab:
+    """A lab whose controller works on a large topic, while a second one waits in its queue."""
+    lab = Lab(brokers=3, generation=generation, seed=7)
+    lab.create_topic("orders", partitions=300, replication_factor=3)
+    lab.create_topic("events", partitions=3, replication_factor=3)
+    lab.run_until(lambda lab: lab.metrics(lab.controller.id)["EventQueueSize"] > 0, limit=10)
+    return lab
+
+
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_events_wait_while_another_is_worked_on(generation: str) -> None:
-    with Lab(brokers=3, generation=generation, seed=7) as lab:
+    with two_topics_made(generation) as lab:
         assert lab.controller is not None
-        lab.create_topic("orders", partitions=300, replication_factor=3)
-        lab.create_topic("events", partitions=3, replication_factor=3)
-        lab.run_until(lambda lab: lab.metrics(lab.controller.id)["EventQueueSize"] > 0, limit=10)
         busy = lab.metrics(lab.controller.id)
         assert busy["ControllerState"] == STATES.index("TopicChange")
         assert busy["EventQueueSize"] == 1
@@ -72,12 +78,9 @@ def test_figures_and_refusals() -> None:
 
 def test_a_new_process_begins_anew() -> None:
     """What waited in the queue of a process that died waits no more, and its timers are gone."""
-    with Lab(brokers=3, seed=7) as lab:
+    with two_topics_made("2.0") as lab:
         assert lab.controller is not None
         first = lab.controller.id
-        lab.create_topic("orders", partitions=300, replication_factor=3)
-        lab.create_topic("events", partitions=3, replication_factor=3)
-        lab.run_until(lambda lab: lab.metrics(first)["EventQueueSize"] > 0, limit=10)
         lab.kill(first)
         down = lab.metrics(first)
         assert (down["ControllerState"], down["EventQueueSize"], down["ActiveControllerCount"]) == (0, 0, 0)

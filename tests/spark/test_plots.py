@@ -11,25 +11,17 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from history_plain import BUSY, GONE, frames
+from history_plain import GONE
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from pyspark.sql import DataFrame
 
 from kafka_ctl import Trace
-from kafka_ctl.history import plots, questions, simulate
+from kafka_ctl.history import plots, questions
 from kafka_ctl.history.plots.picture import LOOKS, Picture, readable, times
 from kafka_ctl.history.questions.frames import in_words
 
-
-@pytest.fixture(scope="module")
-def clusters() -> list[Trace]:
-    return [simulate(seed, 8, workload=BUSY) for seed in (3, 4)]
-
-
-@pytest.fixture(scope="module")
-def records(clusters: list[Trace]) -> DataFrame:
-    return frames(clusters).cache()
+SEEDS, HOURS = (3, 4), 8
 
 
 ASKED: dict[str, tuple[str, Callable[[DataFrame], Picture]]] = {
@@ -63,19 +55,24 @@ def shown(picture: Picture) -> str:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_a_picture_says_what_it_shows(name: str, clusters: list[Trace], records: DataFrame) -> None:
+def test_a_picture_says_what_it_shows(name: str, clusters: dict[str, Trace], simulated: DataFrame) -> None:
     """Numbers that plain Python counts as well."""
     question, plot = ASKED[name]
-    asked: list[Any] = [records, records] if question == "compare" else [records]
+    asked: list[Any] = [simulated, simulated] if question == "compare" else [simulated]
     answer = getattr(questions, question)(*asked).cache()
     alt = shown(plot(answer))
-    moves = [r for trace in clusters for r in trace if r.kind in ("partition", "replica") and not r.error and r.source]
+    moves = [
+        r
+        for trace in clusters.values()
+        for r in trace
+        if r.kind in ("partition", "replica") and not r.error and r.source
+    ]
     facts = {
         "machines": [f"{len(moves)} made"],
         "churn": [f"Of {answer.count()} partitions"],
         "departures": sorted({row.cause for row in answer.select("cause").collect()}) if name == "departures" else [],
         "durations": [f"of {answer.count()} done" if answer.count() else "the answer has no rows"],
-        "imbalance": ["Who does not lead what it should: h0"],
+        "imbalance": ["Who does not lead what it should: h3"],
         "compare": ["Medians: all "],
     }
     assert [fact for fact in facts.get(name, ()) if fact not in alt] == []
@@ -84,25 +81,25 @@ def test_a_picture_says_what_it_shows(name: str, clusters: list[Trace], records:
     assert not empty.axes, "a sentence, no frame"
 
 
-def test_the_same_answer_gives_the_same_bytes(records: DataFrame) -> None:
-    answer = questions.transition_counts(records).cache()
+def test_the_same_answer_gives_the_same_bytes(simulated: DataFrame) -> None:
+    answer = questions.transition_counts(simulated).cache()
     assert plots.transition_counts(answer).html() == plots.transition_counts(answer).html()
 
 
-def test_minutes_are_weighed(records: DataFrame) -> None:
+def test_minutes_are_weighed(simulated: DataFrame) -> None:
     """Nine short intervals and a long one: nine tenths of the number, almost none of the time."""
     rows = [("broker crash", 1000.0)] * 9 + [("broker crash", 591_000.0), ("topic creation", 5.0), ("pause", None)]
-    answer = records.sparkSession.createDataFrame(rows, "cause string, outage_ms double")
+    answer = simulated.sparkSession.createDataFrame(rows, "cause string, outage_ms double")
     picture = plots.outages_by_weight(answer)
     assert "10 intervals, 10.0 min in all." in picture.alt and "in them are 2%" in picture.alt
     (axes,) = picture.axes
     assert [[round(y, 1) for y in line.get_ydata()] for line in axes.get_lines()] == [[90, 100], [1.5, 100]]
 
 
-def test_curves_that_lie_on_each_other_are_named_apart(records: DataFrame) -> None:
+def test_curves_that_lie_on_each_other_are_named_apart(simulated: DataFrame) -> None:
     """Each name is at its curve, within the picture, and covers no other name."""
     rows = [(float(ms),) for ms in (40, 900, 7000)]
-    answer = records.sparkSession.createDataFrame(rows, "duration_ms double").cache()
+    answer = simulated.sparkSession.createDataFrame(rows, "duration_ms double").cache()
     picture = plots.durations(one=answer, same=answer, again=answer, another=answer.limit(1))
     (axes,) = picture.axes
     assert len({(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}) == 4
@@ -116,9 +113,9 @@ def test_curves_that_lie_on_each_other_are_named_apart(records: DataFrame) -> No
     assert all(box.x0 > 0 and box.x1 < picture.bbox.x1 for box in boxes)
 
 
-def test_an_answer_in_words_has_units(records: DataFrame) -> None:
+def test_an_answer_in_words_has_units(simulated: DataFrame) -> None:
     """Durations in the unit that suits them, moments without exponents; whatever else there is stays."""
-    answer = questions.unavailability(records)
+    answer = questions.unavailability(simulated)
     made = in_words(answer)
     assert made.columns == answer.columns
     rows = made.collect()
@@ -141,20 +138,20 @@ def test_what_must_not_be_is_named() -> None:
         assert axes.get_ylim() == (len(states) - 0.5, -0.5)
 
 
-def test_rolling_restarts_lie_where_they_were(records: DataFrame) -> None:
+def test_rolling_restarts_lie_where_they_were(simulated: DataFrame) -> None:
     """Each bar has the colour of a controlled shutdown, and its text begins at its end."""
     columns = "history string, start_ms double, end_ms double, duration_ms double, brokers array<int>, moved long"
     rows = [("h0", 3.6e6, 1.08e7, 7.2e6, [1, 2], 9, 0), ("h1", 0.0, 3.6e6, 3.6e6, [3], 5, 4)]
-    (axes,) = plots.rolling_restarts(records.sparkSession.createDataFrame(rows, f"{columns}, leaderless long")).axes
+    (axes,) = plots.rolling_restarts(simulated.sparkSession.createDataFrame(rows, f"{columns}, leaderless long")).axes
     bars = [(bar.get_x(), bar.get_width(), to_hex(bar.get_facecolor()).upper()) for bar in axes.patches]
     assert bars == [(0, 1, LOOKS["controlled shutdown"][0]), (1, 2, LOOKS["controlled shutdown"][0])]
     texts = [(text.get_position(), text.get_text()) for text in axes.texts]
     assert texts == [((1, 0), " 3: 5 moved, 4 without leader"), ((3, 1), " 1 2: 9 moved")]
 
 
-def test_departures_have_an_axis_of_durations_and_no_frame(records: DataFrame) -> None:
+def test_departures_have_an_axis_of_durations_and_no_frame(simulated: DataFrame) -> None:
     rows = [("controlled shutdown", 2, 5.0), ("broker crash", 3, 9000.0), ("broker crash", 0, 0.0)]
-    answer = records.sparkSession.createDataFrame(rows, "cause string, leaderless long, outage_ms double")
+    answer = simulated.sparkSession.createDataFrame(rows, "cause string, leaderless long, outage_ms double")
     often, long = plots.shutdown_vs_failure(answer).axes
     assert [label.get_text() for label in long.get_xticklabels()] == ["10 ms", "1 s"]
     for axes in (often, long):

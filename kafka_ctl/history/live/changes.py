@@ -8,6 +8,7 @@ any sink of Structured Streaming, in append mode.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,8 @@ from kafka_ctl.trace.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pyspark.sql.streaming.state import GroupState
-import os
-
-if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
-
+    from pyspark.sql.streaming.state import GroupState
 
 CARRIED = [name for name in Record._fields if name not in ("path", "detail", "cause")]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 
@@ -15,21 +15,14 @@ from kafka_ctl.history.plots.picture import (
     Picture,
     curve,
     legend,
-    names,
+    named_shares,
     nothing,
-    per_cent,
     picture,
     quantiles,
     readable,
-    times,
 )
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.patches import Rectangle
-
 
 STAGES = {
     "taking_over_ms": "taking over",
@@ -111,9 +104,7 @@ def durations(**answers: DataFrame) -> Picture:
         texts.append(f"{name}: {row.done} of {row['all']} done, half of these within {half}")
     if not axes.lines:
         return nothing(title)
-    times(axes)
-    per_cent(axes)
-    names(axes)
+    named_shares(axes)
     figure.alt = f"{title}. {'; '.join(texts)}."
     return figure
 
@@ -160,7 +151,8 @@ def _grid(axes: Axes, name: str, states: list[str], rows: dict[tuple[str, str], 
                 text, colour, hatch = f"{row.made:,}", ILLEGAL, "//"
             text += f"\n({row.refused:,} refused)" if row is not None and row.refused else ""
             edge = "black" if text != "·" else "#dddddd"
-            axes.add_patch(_cell(x, y, colour, edge, hatch))
+            corner = (x - 0.46, y - 0.44)
+            axes.add_patch(Rectangle(corner, 0.92, 0.88, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.8))
             axes.text(x, y, text, ha="center", va="center", fontsize=9)
     axes.set_xlim(-0.5, len(states) - 0.5)
     axes.set_ylim(len(states) - 0.5, -0.5)
@@ -170,9 +162,3 @@ def _grid(axes: Axes, name: str, states: list[str], rows: dict[tuple[str, str], 
     axes.set_ylabel(f"{name}: from")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-
-
-def _cell(x: int, y: int, colour: str, edge: str, hatch: str | None) -> Rectangle:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.8)

@@ -12,13 +12,12 @@ from kafka_ctl.history.plots.picture import (
     clock,
     curve,
     legend,
-    names,
+    named_shares,
     nothing,
     per_cent,
     picture,
     quantiles,
     readable,
-    times,
 )
 
 GROUPS = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 10**9))
@@ -54,7 +53,7 @@ def leader_churn(answer: DataFrame) -> Picture:
     back = sum(r.r for r in rows)
     figure.alt = (
         f"{title}. Of {total} partitions {never} kept theirs; {changes} changes in all, {back} of them back to the "
-        f"leader before; the most for one partition is {max((r.changes for r in rows), default=0)}."
+        f"leader before; the most for one partition is {max(r.changes for r in rows)}."
     )
     return figure
 
@@ -72,9 +71,7 @@ def isr_churn(answer: DataFrame) -> Picture:
     figure, axes = picture(title, "time altogether", "partitions")
     for (name, label), look in zip(columns.items(), ((SERIES[1], "-"), (SERIES[5], "--")), strict=True):
         curve(axes, row[name], 1, label, look)
-    times(axes)
-    per_cent(axes)
-    names(axes)
+    named_shares(axes)
     shares = {
         label: (readable(v[STEPS // 2]), readable(v[STEPS * 9 // 10])) for n, label in columns.items() if (v := row[n])
     }
@@ -97,7 +94,7 @@ def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
         return nothing(title)
     figure, axes = picture(title, "", "preferred partitions led by others")
     begin, unit = clock(axes, (row.at_ms for row in rows))
-    end = max((row.at_ms for row in rows), default=0.0)
+    end = max(row.at_ms for row in rows)
     brokers = sorted({row.broker for row in rows})
     for n, broker in enumerate(brokers):
         mine = [row for row in rows if row.broker == broker]
@@ -111,7 +108,9 @@ def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
     axes.axhline(10, color="black", linestyle=":", linewidth=1)
     per_cent(axes)
     legend(axes, "broker")
-    worst = max(rows, key=lambda row: (row.share, row.led_elsewhere), default=None)
-    alone = f"; the most was {worst.led_elsewhere} of the {worst.preferred} of broker {worst.broker}" if worst else ""
-    figure.alt = f"{title}. {len(brokers)} brokers, {len(rows)} moments at which it changed{alone}."
+    worst = max(rows, key=lambda row: (row.share, row.led_elsewhere))
+    figure.alt = (
+        f"{title}. {len(brokers)} brokers, {len(rows)} moments at which it changed; the most was "
+        f"{worst.led_elsewhere} of the {worst.preferred} of broker {worst.broker}."
+    )
     return figure

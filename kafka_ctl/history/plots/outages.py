@@ -19,9 +19,8 @@ from kafka_ctl.history.plots.picture import (
     clock,
     curve,
     legend,
-    names,
+    named_shares,
     nothing,
-    per_cent,
     picture,
     quantiles,
     readable,
@@ -55,9 +54,7 @@ def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Pi
     for row in curves:
         label = f"{row.cause} ({row.intervals:,})"
         curve(axes, row.after_ms, row.over / row.intervals, label, LOOKS.get(row.cause, OTHERS))
-    times(axes)
-    per_cent(axes)
-    names(axes)
+    named_shares(axes)
     texts = (
         f"{r.cause} {readable(r.after_ms and r.after_ms[STEPS // 2])} ({r.over} of {r.intervals} over)" for r in curves
     )
@@ -84,9 +81,7 @@ def outages_by_weight(answer: DataFrame) -> Picture:
         up_to = list(accumulate(row[place] for row in found))
         shares = [100 * each / up_to[-1] for each in up_to]
         axes.step(after, shares, where="post", label=label, color=look[0], linestyle=look[1], linewidth=2)
-    times(axes)
-    per_cent(axes)
-    names(axes)
+    named_shares(axes)
     number, total = sum(row[1] for row in found), sum(row[2] for row in found)
     brief = [row for row in found if row[3] <= 10_000]
     many, little = sum(row[1] for row in brief) / number, sum(row[2] for row in brief) / total

@@ -91,8 +91,8 @@ def picture(title: str, x: str, y: str, height: float = 4.5) -> tuple[Picture, A
 def nothing(title: str) -> Picture:
     """A sentence instead of an empty frame."""
     figure = Picture(figsize=(WIDTH, 0.7))
-    figure.text(0.01, 0.5, f"{title}: there is nothing to show, the answer has no rows.", va="center")
     figure.alt = f"{title}: there is nothing to show, the answer has no rows."
+    figure.text(0.01, 0.5, figure.alt, va="center")
     return figure
 
 
@@ -113,8 +113,10 @@ def per_cent(axes: Axes) -> None:
     axes.set_yticks(range(0, 101, 25), [f"{share}%" for share in range(0, 101, 25)])
 
 
-def names(axes: Axes) -> None:
-    """The name of each line on it, each at a height of its own: lines on each other keep their names."""
+def named_shares(axes: Axes) -> None:
+    """Shares over durations: each line has its name on it, at a height of its own, also lines on each other."""
+    times(axes)
+    per_cent(axes)
     named = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     low, high = axes.get_ylim()
     for number, line in enumerate(named, 1):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, cast, overload
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from kafka_ctl.history.layout import HIGH_VOLUME
 from kafka_ctl.history.lives import ACTIONS, beginnings
 from kafka_ctl.history.schema import SCHEMA, to_arrow
 from kafka_ctl.history.session import spark
-from kafka_ctl.trace.record import Recorder
+from kafka_ctl.trace.record import Record, Recorder
 
 Records: TypeAlias = Any
 """The possible sources: a Spark DataFrame (`load`), `ImportedLogs` (`import_logs`), an Arrow table, a lab's `Trace`."""
@@ -28,17 +29,56 @@ MOST = 1_000_000_000
 
 def frame(records: Records) -> DataFrame:
     """Records as a DataFrame of the trace schema, with their `life`. Raises BadInput if they are something else."""
-    if isinstance(
-        imported := getattr(records, "records", None), DataFrame
-    ):  # `ImportedLogs`; log readers are not imported here
+    # `ImportedLogs`; log readers are not imported here
+    if isinstance(imported := getattr(records, "records", None), DataFrame):
         records = imported
     if isinstance(records, Recorder):
         records = to_arrow(records)
     if isinstance(records, pa.Table):
-        return spark().createDataFrame(with_life(records))
+        announced = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
+        return _with_life(spark().createDataFrame(records), records.filter(announced).select(_COLUMNS).to_pylist())
     if missing := [name for name in SCHEMA.names if name not in getattr(records, "columns", ())]:
         raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
-    return with_life(records)
+    given: DataFrame = records
+    if "life" in given.columns:
+        return given
+    if given not in _known:
+        elections = []
+        if "section" not in given.columns:
+            logged = given.where((fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS))
+            elections = [row.asDict() for row in logged.select(*_COLUMNS).collect()]
+        _known[given] = _with_life(given, elections)
+    return _known[given]
+
+
+_COLUMNS = ("history", "seq", "time_ms", "actor", "kind", "action", "controller_epoch", "detail")
+_known: WeakKeyDictionary[DataFrame, DataFrame] = WeakKeyDictionary()
+"""DataFrames with their lives, so that the elections of each are collected once."""
+
+
+def _with_life(records: DataFrame, elections: Iterable[dict[str, Any]]) -> DataFrame:
+    """The records with one more column, `life`: 0 in the first life of their cluster, 1 in the next.
+
+    `elections` has the `_COLUMNS` of the records that announce a controller; none for a generated dataset (its records
+    have a `section`), as nothing in a workload wipes ZooKeeper.
+    """
+    histories: dict[str, list[Record]] = {}
+    for row in sorted(elections, key=itemgetter("seq")):
+        histories.setdefault(row.pop("history"), []).append(Record(**row))
+    lives: list[tuple[str, list[int]]] = []
+    for history, messages in histories.items():
+        if not beginnings(messages):
+            continue
+        before = (fn.col("history") == history) & (fn.col("seq") < messages[0].seq) & (fn.col("controller_epoch") > 0)
+        lowest = records.where(before).agg(fn.min("controller_epoch")).collect()[0][0]
+        if found := beginnings(messages, lowest or math.inf):
+            lives.append((history, found))
+    none = fn.lit(0).cast("bigint")
+    if not lives:
+        return records.select("*", none.alias("life"))
+    table = records.sparkSession.createDataFrame(lives, "history string, begins array<bigint>")
+    life = fn.coalesce(fn.size(fn.filter("begins", lambda begin: begin <= fn.col("seq"))).cast("bigint"), none)
+    return records.join(fn.broadcast(table), "history", "left").select(*records.columns, life.alias("life"))
 
 
 PARTS = {
@@ -95,89 +135,6 @@ def number(name: str, value: object, unit: str) -> float:
 def milliseconds(name: str, minutes: object) -> float:
     """An argument of a question that counts minutes. Raises BadInput for anything else."""
     return number(name, minutes, "minutes") * 60_000.0
-
-
-_COLUMNS = ("history", "seq", "time_ms", "actor", "action", "controller_epoch", "detail")
-_known: WeakKeyDictionary[DataFrame, DataFrame] = WeakKeyDictionary()
-
-
-@overload
-def with_life(records: DataFrame) -> DataFrame: ...
-@overload
-def with_life(records: pa.Table) -> pa.Table: ...
-def with_life(records: DataFrame | pa.Table) -> DataFrame | pa.Table:
-    """The records with one more column, `life`: 0 in the first life of their cluster, 1 in the next.
-
-    Of a DataFrame the elections are collected once. A generated dataset (its records have a `section`) is not
-    searched: nothing in a workload wipes ZooKeeper.
-    """
-    if isinstance(records, pa.Table):
-        return _in_arrow(records)
-    if "life" not in records.columns and records not in _known:
-        _known[records] = _in_spark(records)
-    return _known.get(records, records)
-
-
-def _by_history(elections: Iterable[_Row], lowest: Callable[[str, int], int | None]) -> dict[str, list[int]]:
-    """The beginnings of later lives, of histories that have any; `lowest` is the lowest epoch before a `seq`, or none.
-
-    That is asked only of histories in which an epoch falls.
-    """
-    histories: dict[str, list[_Row]] = {}
-    for record in sorted(elections, key=lambda record: record.seq):
-        histories.setdefault(record.history, []).append(record)
-    fallen = {history: messages for history, messages in histories.items() if beginnings(messages)}
-    named = {history: lowest(history, messages[0].seq) or math.inf for history, messages in fallen.items()}
-    return {history: found for history in fallen if (found := beginnings(fallen[history], named[history]))}
-
-
-def _in_arrow(records: pa.Table) -> pa.Table:
-    def lowest(history: str, seq: int) -> int | None:
-        before = pc.and_(pc.equal(records["history"], history), pc.less(records["seq"], seq))
-        epochs = records.filter(pc.and_(before, pc.greater(records["controller_epoch"], 0)))["controller_epoch"]
-        return cast(int | None, pc.min(epochs).as_py())
-
-    logged = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
-    elections = records.filter(logged).select(_COLUMNS).to_pylist()
-    lives = pa.repeat(pa.scalar(0, pa.int64()), len(records))
-    for history, begins in _by_history([_Row(row) for row in elections], lowest).items():
-        for seq in begins:
-            later = pc.and_(pc.equal(records["history"], history), pc.greater_equal(records["seq"], seq))
-            lives = pc.add(lives, pc.cast(later, pa.int64()))
-    return records.append_column("life", lives)
-
-
-class _Row:
-    """A row whose columns are attributes."""
-
-    history: str
-    seq: int
-    time_ms: float
-    actor: str
-    action: str
-    controller_epoch: int | None
-    detail: str | None
-
-    def __init__(self, columns: dict[str, object]) -> None:
-        self.__dict__ |= columns
-
-
-def _in_spark(records: DataFrame) -> DataFrame:
-    def lowest(history: str, seq: int) -> int | None:
-        before = (fn.col("history") == history) & (fn.col("seq") < seq) & (fn.col("controller_epoch") > 0)
-        return cast(int | None, records.where(before).agg(fn.min("controller_epoch")).collect()[0][0])
-
-    none = fn.lit(0).cast("bigint")
-    lives: list[tuple[str, list[int]]] = []
-    if "section" not in records.columns:
-        logged = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
-        rows = [_Row(row.asDict()) for row in records.where(logged).select(*_COLUMNS).collect()]
-        lives = [*_by_history(rows, lowest).items()]
-    if not lives:
-        return records.select("*", none.alias("life"))
-    table = records.sparkSession.createDataFrame(lives, "history string, begins array<bigint>")
-    life = fn.coalesce(fn.size(fn.filter("begins", lambda begin: begin <= fn.col("seq"))).cast("bigint"), none)
-    return records.join(fn.broadcast(table), "history", "left").select(*records.columns, life.alias("life"))
 
 
 DURATIONS = frozenset(
