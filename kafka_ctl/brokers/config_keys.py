@@ -204,6 +204,11 @@ def _java(value: object) -> object:
     return f"{'-' * negative}{mantissa}E{int(exponent) + len(others)}"
 
 
+def as_text(config: Mapping[str, object]) -> dict[str, str]:
+    """Settings as Kafka stores them."""
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in config.items()}
+
+
 def checked_topic(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
     """A topic's settings as Kafka stores them. Raises UnknownName for another key, ApiException for a wrong value."""
     return _checked(config, keys(TOPIC, generation.name), generation, "topic configuration key")
@@ -223,6 +228,6 @@ def _checked(
     for key in config:
         if key not in known:
             raise UnknownName(what, key, known)
-    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in config.items()}
+    texts = as_text(config)
     check_values(texts, known, generation)
     return texts

@@ -88,7 +88,7 @@ class BrokerSettings(NamedTuple):
 def static(service: Service) -> dict[str, str]:
     """The file of a lab's broker: its id, its listener, and the settings that its lab was given."""
     broker, known = service.broker, keys(config_keys.BROKER, service.broker.generation.name)
-    given = as_text({key: value for key, value in broker.config.items() if key in known}, known)
+    given = as_text({key: value for key, value in broker.config.items() if key in known})
     other = {key: value for key, value in given.items() if known[key].default != value}
     rack = {} if broker.rack is None else {"broker.rack": broker.rack}
     places = {"zookeeper.connect": service.shared.world.address or "memory", "log.dirs": ",".join(PATHS)}
