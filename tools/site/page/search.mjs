@@ -10,8 +10,9 @@ function show() {
   if (!index.documentCount) return void (count.textContent = "The index is loading.");
   const whole = asked.value.trim().toLowerCase(), has = (text) => text.toLowerCase().includes(whole);
   const boostDocument = (id, term, { heading, text }) => has(heading) ? 100 : has(text) ? 10 : 1;
-  const results = index.search(whole, { boostDocument }), matches = (term) => index.search(term).length;
-  const wanted = [whole, ...(results[0]?.queryTerms ?? []).sort((one, other) => matches(one) - matches(other))];   // the rarest first
+  const results = index.search(whole, { boostDocument });
+  const sections = new Map((results[0]?.queryTerms ?? []).map((term) => [term, index.search(term).length]));
+  const wanted = [whole, ...[...sections.keys()].sort((one, other) => sections.get(one) - sections.get(other))];   // the rarest first
   count.textContent = whole && counted(results.length);
   found.replaceChildren(...results.slice(0, SHOWN).map(({ address, page, heading, text }) => {
     const row = document.createElement("li"), link = document.createElement("a"), more = document.createElement("p");
