@@ -9,6 +9,6 @@ from collections.abc import Callable
 def eventually(holds: Callable[[], object], seconds: float = 60) -> bool:
     """Whether a condition comes to hold within so many seconds."""
     end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
+    while not (held := bool(holds())) and time.monotonic() < end:
         time.sleep(0.02)
-    return bool(holds())
+    return held

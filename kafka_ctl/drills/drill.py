@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
 
-from kafka_ctl.display import Countdown, Rows, Table, table
+from kafka_ctl.display import Countdown, Shown, Table, table
 from kafka_ctl.drills.scenario import Outcome, Question, Scenario, baseline, numbered, play, scenarios
 from kafka_ctl.errors import BadInput, UnknownName, check_not_in_browser, short
 from kafka_ctl.explore.workers import cores, processes
@@ -62,7 +62,7 @@ class Sample(NamedTuple):
     of: int
 
 
-class Drill(Rows[Outcome]):
+class Drill(Shown, Sequence[Outcome]):
     """The outcomes of a drill, the worst first, shown as a table.
 
     `lab(0)` is a lab that has played the worst scenario, `story(0)` its story, `link(0)` its address in the browser.
@@ -76,13 +76,23 @@ class Drill(Rows[Outcome]):
         origin: object = None,
         baselines: Sequence[str] = (),
     ) -> None:
-        super().__init__(sorted(outcomes, key=lambda outcome: outcome.rank, reverse=True))
         self._stories, self.origin, self._baselines = stories, origin, baselines
+        self.outcomes = sorted(outcomes, key=lambda outcome: outcome.rank, reverse=True)
         self.samples = tuple(samples)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    @overload
+    def __getitem__(self, index: int, /) -> Outcome: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Sequence[Outcome]: ...
+    def __getitem__(self, index: int | slice, /) -> Outcome | Sequence[Outcome]:
+        return self.outcomes[index]
 
     def story(self, row: int = 0) -> str:
         """The cluster and the commands of one row as a story, which `kafka-ctl run` and `Lab.replay` play."""
-        outcome = self[validate.integer("a row", row, 0, len(self) - 1)]
+        outcome = self.outcomes[validate.integer("a row", row, 0, len(self) - 1)]
         return self._stories[outcome.unclean] + "\n".join(outcome.scenario.commands) + "\n"
 
     def lab(self, row: int = 0) -> Lab:
@@ -101,7 +111,7 @@ class Drill(Rows[Outcome]):
         with needed_for("a plot"):
             from kafka_ctl.history.plots.picture import SERIES, legend, picture
 
-        rows = self[:MOST_DRAWN]
+        rows = self.outcomes[:MOST_DRAWN]
         title = "What each scenario does to the partitions"
         figure, axes = picture(title, "partitions", "", max(2.5, 0.6 + 0.32 * len(rows)))
         both = len({row.unclean for row in rows}) > 1
@@ -127,7 +137,7 @@ class Drill(Rows[Outcome]):
 
     def table(self) -> Table:
         """A row for each outcome; times in seconds of the lab's clock."""
-        return table(HEAD, (_cells(outcome) for outcome in self), len(self))
+        return table(HEAD, (_cells(outcome) for outcome in self.outcomes), len(self))
 
     @property
     def summary(self) -> str:
@@ -136,7 +146,7 @@ class Drill(Rows[Outcome]):
         Of a real cluster also which releases fit, and what differs from them.
         """
         drawn = [
-            (sample, [o for o in self if o.unclean == on and o.scenario in sample.scenarios])
+            (sample, [o for o in self.outcomes if o.unclean == on and o.scenario in sample.scenarios])
             for sample in self.samples
             for on in sorted(self._stories)
         ]
@@ -247,6 +257,7 @@ def open_cluster(
 
 
 def _bases(lab: Lab, unclean: bool | str | None) -> Iterator[Lab]:
+    """The lab, or copies of it, for each wanted setting."""
     if unclean not in (None, True, False, BOTH):
         raise UnknownName("value of unclean", unclean, ("True", "False", BOTH))
     now = bool(lab.config[UNCLEAN])

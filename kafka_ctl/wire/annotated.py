@@ -264,7 +264,10 @@ class Parts:
         begin, end = self.at, self.at + len(raw)
         for at, batch in batches.split(raw):
             inner = Parts(batch, 0, self.start + begin + at, self.found)
-            inner._batch(path) if batches.magic_of(batch) >= batches.MAGIC else inner._message(path)
+            if batches.magic_of(batch) >= batches.MAGIC:
+                inner._batch(path)
+            else:
+                inner._message(path)
             self.at = begin + at + len(batch)
         if self.at < end:
             self.add(end, f"{path}rest", "bytes", Remark("a batch that is cut short"))

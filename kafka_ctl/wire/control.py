@@ -157,7 +157,7 @@ def read_request(name: str, message: Message) -> Sent:
         return ControlledShutdownRequest(message["broker_id"], epoch)
     controller = message["controller_id"], message["controller_epoch"]
     if name == "StopReplica":
-        plain = tuple(_placed(one) for one in message.get("ungrouped_partitions", ()))
+        plain = tuple(dict.fromkeys(map(_placed, message.get("ungrouped_partitions", ()))))
         listed = plain + named(message.get("topics", ()), of="partition_indexes")
         return StopReplicaRequest(*controller, listed, message["delete_partitions"], epoch)
     states = {_placed(one): _read_state(one) for one in message.get("ungrouped_partition_states", ())}

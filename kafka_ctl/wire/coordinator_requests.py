@@ -67,7 +67,8 @@ def _check_group(service: Service, request: Message) -> None:
 def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) -> Handler:
     """Answer as a coordinator; what it refuses is an error for the whole request, and nothing has a number.
 
-    Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, joinError: of JoinGroup it echoes the member's id.
+    JoinGroup alone has a `member_id` in its answer: the one that was sent.
+    Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, joinError
     """
 
     @functools.wraps(answer)

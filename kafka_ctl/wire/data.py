@@ -266,7 +266,8 @@ def _offset_of(log: Log | None, value: int) -> int | None:
 async def write_txn_markers(service: Service, version: int, request: Message) -> Message:
     """End transactions, as a coordinator decided: a control batch goes into each of their partitions.
 
-    The offsets of groups that belong to one count then, or never.
+    The offsets of groups that belong to one count when the markers are appended, or never.
+    Kafka 2.0.1: server/KafkaApis.scala, handleWriteTxnMarkersRequest
     """
     markers = []
     for given in request["markers"]:

@@ -319,7 +319,7 @@ class Groups:
             group.timer.cancel()
         group.gathers = False
         for id in [id for id, m in group.members.items() if not _waits(m.joined) and m.instance is None]:
-            del group.members[id]
+            self._stop_expiry(group.members.pop(id))
         joined = [id for id, member in group.members.items() if _waits(member.joined)]
         if group.members and not joined:
             group.timer = asyncio.get_running_loop().call_later(group.rebalance_timeout, self._complete, group)
@@ -379,9 +379,12 @@ class Groups:
 
     def _heard(self, group: Group, member: Member) -> None:
         """Restart the session timeout."""
+        self._stop_expiry(member)
+        member.expiry = asyncio.get_running_loop().call_later(member.session, self._expire, group, member)
+
+    def _stop_expiry(self, member: Member) -> None:
         if member.expiry is not None:
             member.expiry.cancel()
-        member.expiry = asyncio.get_running_loop().call_later(member.session, self._expire, group, member)
 
     def _expire(self, group: Group, member: Member) -> None:
         """Remove a member, unless it waits for an answer: with that its next session timeout begins.
@@ -415,6 +418,7 @@ class Groups:
     def _remove(self, group: Group, member: Member) -> None:
         if group.members.get(member.id) is not member:
             return
+        self._stop_expiry(member)
         del group.members[member.id]
         for waiting in (member.joined, member.synced):
             _refuse(waiting, "UNKNOWN_MEMBER_ID")

@@ -41,7 +41,7 @@ async def api_versions(service: Service, version: int, request: Message) -> Mess
 async def metadata(service: Service, version: int, request: Message) -> Message:
     """The brokers that are alive, and who leads the partitions of some topics or of all."""
     broker = service.broker
-    known, asked, racks = topics_of(service), request["topics"], _racks(service)
+    known, asked = topics_of(service), request["topics"]
     every = asked is None or (version == 0 and not asked)
     names = sorted(known) if every else dict.fromkeys(topic["name"] for topic in asked or ())
     found = []
@@ -56,6 +56,7 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
             creates = version < 4 or request["allow_auto_topic_creation"]
             error = await _auto_create(service, name) if creates else "UNKNOWN_TOPIC_OR_PARTITION"
             found.append({"name": name, "error_code": number_of(error)})
+    racks = _racks(service)
     return {
         "brokers": [endpoint(service, id) | {"node_id": id, "rack": racks.get(id)} for id in broker.live_brokers],
         "cluster_id": broker.world.cluster_id,

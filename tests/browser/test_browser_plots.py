@@ -14,10 +14,10 @@ pytestmark = browser.needs_chromium
 CELL = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}]
-from kafka_ctl.history.plots.picture import curve, names, per_cent, picture, times
+from kafka_ctl.history.plots.picture import curve, named_shares, picture
 figure, axes = picture("How long partitions had no leader", "duration", "share of them")
 curve(axes, range(1, 400), 1, "broker crash", ("#D55E00", "-"))
-times(axes), per_cent(axes), names(axes)
+named_shares(axes)
 figure.alt = "Half of them took 200 ms."
 figure
 """

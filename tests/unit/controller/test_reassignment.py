@@ -411,6 +411,8 @@ def test_a_move_of_a_partition_that_never_had_a_leader_fails_and_so_does_its_end
         with pytest.raises(ApiException, match="key not found: late-0") as refusal:
             lab.cancel_reassignment([("late", 0)])
         assert refusal.value.code == "UNKNOWN_SERVER_ERROR"
+        with pytest.raises(ApiException, match="late-0: NO_REASSIGNMENT_IN_PROGRESS"):
+            lab.cancel_reassignment([("late", 0), ("late", 0)])  # named twice, it is one
         until_quiet(lab.start, 3)
         assert lab.partition("late", 0).leader == 3
 

@@ -181,6 +181,22 @@ async def test_who_is_silent_is_given_up(groups: Groups) -> None:
 
 
 @on_a_loop
+async def test_a_member_that_is_gone_has_no_session_timeout(groups: Groups) -> None:
+    """Neither one that leaves, nor one that does not join again in time: a quiet lab waits for nothing."""
+    _, left = await groups.join(asking(session=30), "c", False)
+    going = groups.groups["g"].members[left]
+    groups.leave("g", left)
+    _, first = await groups.join(asking(session=1), "c", False)
+    late = groups.groups["g"].members[first]
+    late.session = 30
+    await groups.sync("g", first, groups.groups["g"].generation, {first: b""})
+    await groups.join(asking(session=1), "c", False)  # after the rebalance timeout, a second
+    assert first not in groups.groups["g"].members
+    for member in (going, late):
+        assert member.expiry is not None and member.expiry.cancelled()
+
+
+@on_a_loop
 async def test_the_session_of_a_member_that_waits_for_its_assignment_does_not_end(groups: Groups) -> None:
     """It begins again with the assignment, or when the group rebalances; only the silent leader is given up.
 
