@@ -117,7 +117,7 @@ class DynamicConfigs:
                     await self._read(kind, name, is_new=False)
 
     async def _read_changes(self) -> None:
-        """Kafka only logs what goes wrong, and waits for the next change."""
+        """Read the changes; after an error, which Kafka logs, wait for the next one."""
         async with self._lock:
             with suppress(ZooKeeperError):
                 names, now = sorted(await self.process.zk.read_children(CHANGES)), self.process.clock.wall()

@@ -346,7 +346,7 @@ class LeaderRole:
             self._joining.discard((tp, follower))
 
     def look_for_late_followers(self) -> None:
-        """From now on look for followers that lag, until `end`."""
+        """Look for followers that lag, until `end`."""
         self._shrinker = self.process.spawn(self.shrink_isrs())
 
     def end(self) -> None:

@@ -79,7 +79,7 @@ class Peers(Network, Protocol):
         """Wait until a broker may be late, and return that time; the present one if one may be late already."""
 
     def wake_leaders(self) -> None:
-        """From now on a broker may be late: the leaders that wait for that look again."""
+        """Have the leaders look again that wait for a time at which a broker may be late."""
 
     def lag(self, follower: int, leader: int, tp: TopicPartition) -> FollowerLag:
         """Lateness of a follower in a partition of this leader."""
@@ -88,7 +88,7 @@ class Peers(Network, Protocol):
         """The process of a broker pauses."""
 
     def unreachable_since(self, follower: int, leader: int) -> float:
-        """Since when two brokers cannot reach each other, in seconds; infinity if they can."""
+        """The time in seconds at which two brokers lost each other; infinity if they reach each other."""
 
 
 class Listeners(Protocol):
@@ -98,10 +98,10 @@ class Listeners(Protocol):
         """The port of a broker, the same for all its life."""
 
     async def open(self, broker: BrokerProcess) -> None:
-        """From now on the broker answers."""
+        """Let the broker answer."""
 
     def close(self, broker: BrokerProcess) -> None:
-        """From now on it does not, and its connections are gone."""
+        """Let it answer no more, and end its connections."""
 
 
 class World(Protocol):

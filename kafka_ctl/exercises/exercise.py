@@ -131,7 +131,7 @@ def source_of(function: Callable[..., object]) -> str:
         whole = (ast.FunctionDef, ast.Import, ast.ImportFrom)
         kept = [node for node in ast.parse(text).body if isinstance(node, whole) or _sets_constant(node)]
         kept.sort(key=lambda node: getattr(node, "name", "") == name)
-        code = "\n\n".join(filter(None, (ast.get_source_segment(text, node) for node in kept)))
+        code = "\n\n".join("".join(lines[node.lineno - 1 : node.end_lineno]).rstrip() for node in kept)
         return code if len(code) <= LONGEST and getattr(kept[-1], "name", "") == name else ""
     return ""
 

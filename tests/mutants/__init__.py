@@ -1,4 +1,4 @@
-"""Seeded defects: one for each invariant, to prove that its check can fail.
+"""Seeded defects: at least one for each invariant, to prove that its check can fail.
 
 A check that was never seen failing proves nothing. Each mutant replaces one function, of a broker (`brokers.py`) or a
 controller (`controllers.py`), by one that is wrong in one way; while it is switched on, somebody who watches the
