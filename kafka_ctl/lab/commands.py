@@ -329,7 +329,7 @@ class Commands(RecordedRun):
 
         async def ask() -> None:
             refused.update(await self._alter(targets))
-            refusals()  # where several tools are at work, nobody waits for the answer
+            refusals()  # in `at_once`, this error is the result of the tool
 
         self._ask(ask, name, partitions=",".join(map(str, targets)))
         return refusals()

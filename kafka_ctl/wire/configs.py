@@ -207,13 +207,13 @@ def _entry(shown: Setting, sources: Sequence[Setting], read_only: bool = False, 
 async def alter_configs(service: Service, version: int, request: Message) -> Message:
     """Give topics or this broker other settings, instead of all that they had."""
 
-    async def alter(kind: int, name: str, configs: Sequence[Message]) -> Message:
+    async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
         wanted = {one["name"]: one["value"] for one in configs}
         if kind == LOGGER:
             _refuse("AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER")
         if None in wanted.values():
             _refuse("", "UNKNOWN_SERVER_ERROR")  # a NullPointerException of java.util.Properties
-        return await _altered(service, kind, name, wanted, request["validate_only"])
+        await _altered(service, kind, name, wanted, request["validate_only"])
 
     return {"responses": await _each(service, request, "configs", alter)}
 
@@ -221,22 +221,23 @@ async def alter_configs(service: Service, version: int, request: Message) -> Mes
 async def incremental_alter_configs(service: Service, version: int, request: Message) -> Message:
     """Set, remove, or lengthen and shorten the lists of single settings (KIP-339)."""
 
-    async def alter(kind: int, name: str, configs: Sequence[Message]) -> Message:
+    async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
         twice = [key for key, number in Counter(one["name"] for one in configs).items() if number > 1]
         if twice:
             _refuse(f"Error due to duplicate config keys : {','.join(twice)}")
         if kind == LOGGER:
-            return _alter_loggers(service, name, configs, request["validate_only"])
+            _alter_loggers(service, name, configs, request["validate_only"])
+            return
         own = await read_config(KafkaZkClient(service.broker.zk), *await _place(service, kind, name))
         scope = config_keys.TOPIC if kind == TOPIC else config_keys.BROKER
         wanted = _changed(own, configs, keys(scope, service.broker.generation.name))
-        return await _altered(service, kind, name, wanted, request["validate_only"])
+        await _altered(service, kind, name, wanted, request["validate_only"])
 
     return {"responses": await _each(service, request, "configs", alter)}
 
 
 async def _each(
-    service: Service, request: Message, part: str, work: Callable[[int, str, T], Awaitable[Message]]
+    service: Service, request: Message, part: str, work: Callable[[int, str, T], Awaitable[Message | None]]
 ) -> list[Message]:
     """The answer for every resource of a request, given its `part` of that; what Kafka refuses is its error."""
     answers = []
@@ -244,7 +245,7 @@ async def _each(
     for (number, name), given in asked.items():
         kind, code, text = _kind(service, number), None, ""
         try:
-            found = await work(kind, name, given)
+            found = await work(kind, name, given) or {}
         except KafkaCtlError as refused:
             found, text = {"configs": []}, str(refused)
             code = refused.code if isinstance(refused, ApiException) else "UNKNOWN_SERVER_ERROR"
@@ -253,7 +254,7 @@ async def _each(
     return answers
 
 
-async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> Message:
+async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, str], only: bool) -> None:
     """Check the settings of a topic or broker as a whole, and write them unless only their check was asked for."""
     place = await _place(service, kind, name)
     if kind == TOPIC:
@@ -272,7 +273,6 @@ async def _altered(service: Service, kind: int, name: str, wanted: Mapping[str, 
         _refuse_values(kind, name, refused)
     if not only:
         await _write(service, place, wanted)
-    return {}
 
 
 async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
@@ -345,7 +345,7 @@ def _changed(own: Mapping[str, str], changes: Sequence[Message], known: Mapping[
     return wanted
 
 
-def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> Message:
+def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only: bool) -> None:
     """Other levels for loggers of this process. Kafka 2.4.1: server/AdminManager.scala, validateLogLevelConfigs"""
     _check_broker(service, name)
     changes = [(one["name"], one["config_operation"], one["value"]) for one in configs]
@@ -362,7 +362,6 @@ def _alter_loggers(service: Service, name: str, configs: Sequence[Message], only
             _refuse_values(LOGGER, name, f"{text}Valid log levels are {', '.join(LEVELS)}")
     for logger, operation, level in () if only else changes:
         service.loggers[logger] = level if operation == SET else service.loggers[ROOT_LOGGER]
-    return {}
 
 
 def _refuse_values(kind: int, name: str, text: object) -> NoReturn:

@@ -49,7 +49,7 @@ from kafka_ctl.zookeeper.store import (
 class Inbox:
     """Answers and fired watches in order: a watch is held until the write that may have fired it is answered."""
 
-    def __init__(self, store: Books) -> None:
+    def __init__(self, store: SessionRegistry) -> None:
         self.store = store
         self._waiting: deque[tuple[WatchedEvent | None, int, Callable[[], None]]] = deque()
         self._armed: dict[tuple[str, str], int] = {}
@@ -103,7 +103,9 @@ class _Call:
 class RemoteSession(Session):
     """A session on a real server. Use timeouts of one second and more: kazoo pings no faster."""
 
-    def __init__(self, store: Books, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> None:
+    def __init__(
+        self, store: SessionRegistry, actor: str, timeout: float, watcher: Watcher, listener: StateListener
+    ) -> None:
         self.store, self.actor, self.timeout = store, actor, timeout
         self.watcher, self.listener = watcher, listener
         self.id = 0
@@ -206,7 +208,7 @@ class RemoteSession(Session):
         return self.ended or self.state == EXPIRED
 
     def _leave(self) -> None:
-        """Drop out of the store's books."""
+        """Leave the sessions of the store."""
         self.store.sessions.discard(self)
         for path in [path for path, owner in self.store.ephemerals.items() if owner == self.id]:
             del self.store.ephemerals[path]
@@ -372,8 +374,8 @@ def touched(op: Op | Check) -> Iterator[Key]:
             yield "children", parent_of(op.path)
 
 
-class Books:
-    """The books of a store: its sessions, the znodes that they made, and the records of what they did.
+class SessionRegistry:
+    """The sessions of a store, the znodes that they made, and the records of what they did.
 
     A session reports here. `chroot` is where the paths of the lab begin. Without a `trace` nothing is recorded.
     """
@@ -437,7 +439,7 @@ class Books:
             self._flying.update(touched(op))
 
     def answered(self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
-        """Record and book an answer; None means that the connection broke first."""
+        """Record an answer and note what it changed; None means that the connection broke first."""
         if session.private:
             return
         if self.trace is not None:
@@ -457,11 +459,11 @@ class Books:
             return
         for part in parts:
             if part.error is None:
-                self._book(part, session.id, zxid)
+                self._note(part, session.id, zxid)
             if self.trace is not None and not isinstance(part.op, (Check, Multi)):
                 self._record(self.trace, session.actor, part, zxid, cause)
 
-    def _book(self, done: Result, session: int, zxid: int) -> None:
+    def _note(self, done: Result, session: int, zxid: int) -> None:
         """Note what a session has made, written or deleted."""
         op = done.op
         if isinstance(op, Create):

@@ -13,7 +13,7 @@ from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.ports import RealTime
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
-from kafka_ctl.zookeeper.real.session import Books, RemoteSession
+from kafka_ctl.zookeeper.real.session import RemoteSession, SessionRegistry
 from kafka_ctl.zookeeper.store import (
     Children,
     Create,
@@ -35,7 +35,7 @@ WINDOW = 100
 """Operations in flight when the store reads or clears a whole tree."""
 
 
-class RemoteStore(Books, Store):
+class RemoteStore(SessionRegistry, Store):
     """Any ZooKeeper from 3.4 on.
 
     `address` is `host:port`, several of them with commas, and a chroot if everything is to be below one:
