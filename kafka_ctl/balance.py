@@ -1,8 +1,7 @@
 """The automatic rebalance: the leaderships that it gives back, as pure functions.
 
-Partitions are grouped by the broker they *prefer*, the first of their assignment. A group of which more than a
-percentage is led by other brokers is looked at, and all its misplaced partitions are to be elected, but for those that
-are left out:
+Partitions are grouped by the broker they *prefer*, the first of their assignment. If other brokers lead more than a
+percentage of a group, the check elects all misplaced partitions of the group but these:
 
     deleting      the topic is to be deleted
     moving        a reassignment is running, of whatever partition

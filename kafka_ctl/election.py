@@ -49,7 +49,7 @@ class Strategy(StrEnum):
 
 
 class Election(NamedTuple):
-    """The leader and the ISR it starts with; `unclean` if it was not in sync, and messages may be lost."""
+    """The leader and its first ISR; `unclean` if the leader was not in sync, so that records may be lost."""
 
     leader: int
     isr: tuple[int, ...]

@@ -70,7 +70,7 @@ def raised(error: BaseException) -> str:
 
 
 def no_command(asked: str, known: Iterable[str], program: str) -> str:
-    """The sentence for a command that there is not: those that are spelled nearly so, and how to list all."""
+    """The sentence for an unknown command: similar commands, and how to list all."""
     import difflib  # here: few programs misspell a name, and all load this module
 
     near = difflib.get_close_matches(asked[:100], [*known], 3, cutoff=0.5)

@@ -98,7 +98,7 @@ def _field(ticket: str, *values: bool, doc: str) -> Any:
 
 
 def _bug(ticket: str, fix: str, fixed: str, doc: str) -> Any:
-    """A bug: its ticket, the name of its fix, the release that has it, what is so since then.
+    """A bug: its ticket, the name of its fix, the release with the fix, and the behaviour since that release.
 
     Where the fix came between two generations, the older one did not have the code with the bug.
     """
@@ -378,9 +378,9 @@ class Log(Area):
 
 
 class Bugs(Area):
-    """Bugs of other times: the fix is older than all generations, or younger, so that they agree.
+    """Bugs that every generation has, or none: the fix is younger than all of them, or older.
 
-    A reader may skip every line that asks for one. What switches a bug is the name of its fix.
+    A reader may skip every line that asks for a bug. A story switches a bug by the name of its fix.
     """
 
     obeys_old_controllers: bool = _bug("KAFKA-532", fix="checks_controller_epoch", fixed="0.8.0",

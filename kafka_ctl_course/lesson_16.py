@@ -20,10 +20,11 @@ Outcome = tuple[tuple[tuple[str, int], ...], float]
 TITLE = "Locks, event queue, pipelining"
 CONFIG = '"auto.leader.rebalance.enable":false'
 OPENING = opening(4)
+WINDOW = "zookeeper.max.in.flight.requests"
 KILLED = "create_topic orders partitions={} replication_factor=3\nsettle\nkill 1\nsettle\n"
 STORIES = {
     "a broker that leads 30 partitions dies": OPENING + KILLED.format(120),
-    "a window of three": OPENING.replace(CONFIG, f'{CONFIG},"zookeeper.max.in.flight.requests":3') + KILLED.format(24),
+    "a window of three": OPENING.replace(CONFIG, f'{CONFIG},"{WINDOW}":3') + KILLED.format(24),
     "Kafka 0.10, one at a time": OPENING.replace("2.0", "0.10") + KILLED.format(12),
 }
 
@@ -40,15 +41,17 @@ def round_trips(lab: Lab) -> int:
 
 def predict_wrong(answer: int, truth: int) -> str | None:
     """The mistakes of exercise 1."""
-    if answer == 62:
+    if answer == 64:
         return "That many are needed one by one, in 0.10. How many operations share a round trip here?"
     if answer in (60, 90, 120, 213, 214):
-        return "That is a number of operations; those of one phase share round trips, ten at a time."
-    if answer in (2, 3, 4):
-        return "A window of ten: thirty reads need three round trips, thirty writes three more. And what comes before?"
-    if answer == 6:
-        return "Three to read, three to write. How does the controller find out who has gone?"
-    if answer == 7:
+        return "That is a number of operations; those of one phase share round trips, five at a time."
+    if answer in (2, 5, 6, 7):
+        return "A window of five: thirty reads need six round trips, thirty writes six more. And what comes before?"
+    if answer == 8:
+        return "That is a window of ten."
+    if answer == 12:
+        return "Six to read, six to write. How does the controller find out who has gone?"
+    if answer == 13:
         return "The list of brokers has ids only: what does the controller read next?"
     if answer == 1:
         return "The reads have to be answered before anything is decided, and decided before anything is written."
@@ -127,13 +130,13 @@ EXERCISES: tuple[Exercise, ...] = (
         hints=(
             "Write down the phases: what has to be known before the next can begin?",
             "Which operations of one phase can share a round trip, and how many of them?",
-            "Thirty by ten, twice. And what does the controller read before it knows who has gone?",
+            "Thirty by five, twice. And what does the controller read before it knows who has gone?",
         ),
-        story=OPENING + KILLED.format(120),
+        story=OPENING.replace(CONFIG, f'{CONFIG},"{WINDOW}":5') + KILLED.format(120),
         ask=round_trips,
         example=77,
         wrong=(predict_wrong,),
-        why="Two to learn who has gone, three to read thirty states, three to write them: 1.6 ms.",
+        why="Two to learn who has gone, six to read thirty states, six to write them: 2.8 ms.",
     ),
     Implement(
         name="16.2",
@@ -166,7 +169,7 @@ EXERCISES: tuple[Exercise, ...] = (
         occasion="retry",
         given='''
 def next_round(asked, refused):
-    """The partitions to elect again: `asked` were in this round, of `refused` the write met another version."""
+    """The partitions to elect again: `asked` are all of this round, `refused` those whose write met another version."""
     return asked
 ''',
         stories={

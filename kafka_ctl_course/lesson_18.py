@@ -55,7 +55,7 @@ def decode_wrong(answer: Header, truth: Header) -> str | None:
     if 16 in answer:
         return "16 is the length: so many bytes follow it."
     if 33554432 in answer or 704643072 in answer:
-        return "You read the bytes from right to left. On the network the largest comes first."
+        return "You read the bytes from right to left. On the network the most significant comes first."
     if str(api).isdigit():
         return f"{api} is a key; the name of the API is asked for."
     if api != truth[0]:
@@ -254,7 +254,7 @@ def frame(api_key, version, correlation_id, client_id, body):
     return ... + payload
 ''',
         hints=(
-            "`(16).to_bytes(4, 'big')` are four bytes, the largest first.",
+            "`(16).to_bytes(4, 'big')` are four bytes, the most significant first.",
             "What counts towards the length? Everything behind it.",
             "A text is its length in two bytes and then its bytes; none at all has length -1.",
         ),

@@ -242,7 +242,7 @@ EXERCISES: tuple[Exercise, ...] = (
         title="Time without a leader",
         core=True,
         given="""
-def without_leader(changes, end):
+def time_without_leader(changes, end):
     \"\"\"The time without a leader in all, and its longest interval; `changes` are pairs (ms, leader).\"\"\"
     spans, since = [0], None
     for at, leader in changes:

@@ -119,6 +119,8 @@ class Broker(BrokerProcess):
             else:
                 self.record("stopped", error=type(error).__name__)
             self.disk.close()  # Kafka shuts down as usual
+            if isinstance(error, IdentityError) and self.zk.session is not None:
+                await self.zk.session.close()
             self.kill()
             if isinstance(error, Unavailable):
                 raise

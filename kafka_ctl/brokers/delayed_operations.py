@@ -186,7 +186,7 @@ class DelayedFetch(DelayedOperation):
         self.passes_on_high_watermark = passes_on_high_watermark and replica >= 0
 
     def try_complete(self) -> bool:
-        """Enough bytes, or a partition that would be answered with an error, is on another segment, or has news.
+        """Complete the fetch on enough bytes, or a partition with an error, another segment or a new high watermark.
 
         Kafka 2.0.1: server/DelayedFetch.scala, tryComplete
         Kafka 2.4.1: server/DelayedFetch.scala, tryComplete

@@ -1,8 +1,8 @@
 """Messages between a follower and its leader, as values: the network carries them like any request.
 
 A fetch of one partition tells the leader that the follower has everything below its offset. A fetch that finds nothing
-waits at the leader, and most that would find nothing are not sent at all. What these would show the follower is a
-`FetchResult`, what they would show the leader a `FollowerLag`; one that finds something is prompted by a `NextFetch`.
+waits at the leader, and most that would find nothing are not sent at all. A follower learns from a `FetchResult` what a
+fetch would find. A leader learns from a `FollowerLag` how late a follower is. A `NextFetch` asks for the next fetch.
 Kafka 2.0.1: common/requests/FetchRequest.java, FetchResponse.java, OffsetsForLeaderEpochRequest.java
 """
 

@@ -211,7 +211,7 @@ class FollowedPartition:
                 return
 
     async def _fetch(self, log: Log, leader: int) -> bool:
-        """One fetch and what it brings; whether our log ends where the leader's does."""
+        """Fetch once and apply the answer; True if our log ends where the leader's does."""
         answer = self.process.network.fetch(leader, self.request(log.end))
         if answer is None:
             await self._back_off()

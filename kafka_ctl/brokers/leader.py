@@ -78,7 +78,7 @@ class LeaderRole:
         self._shrinker: asyncio.Task | None = None
         self._propagator: asyncio.Task | None = None
         self._joining: set[tuple[TopicPartition, int]] = set()
-        """Followers that are about to enter an ISR: who fetches meanwhile need not ask again."""
+        """Followers that are about to enter an ISR: their fetches cause no second expansion."""
         self._writing: dict[TopicPartition, asyncio.Lock] = {}
 
     def begin(self) -> None:
@@ -439,7 +439,7 @@ class LeaderRole:
         return lock is not None and lock.locked()
 
     async def isr_written(self, partitions: Iterable[TopicPartition]) -> None:
-        """Wait until no new ISR of these is on its way to ZooKeeper: who writes one holds the lock of the partition.
+        """Wait until no new ISR of these is being written: the writer holds the lock of the partition.
 
         Kafka 2.0.1: cluster/Partition.scala, leaderIsrUpdateLock, in makeLeader, makeFollower and delete
         """

@@ -186,7 +186,7 @@ class BrokerProcess:
         self.offline: set[TopicPartition] = set()
         """Partitions whose copy cannot be used since a log directory failed."""
         self.deletions, self.has_deleted = 0, False
-        """Copies whose deletion is to be paid for, and whether one was before."""
+        """Copies whose deletion takes time at the next request; True if this process has deleted a copy before."""
         self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
         """The metadata cache: who leads, and the ISR, of every partition of the cluster."""
         self.assigned: dict[TopicPartition, PartitionState] = {}
@@ -196,10 +196,10 @@ class BrokerProcess:
         """The controller that sent the live brokers."""
         self.metadata_updated = asyncio.Event()
         self.quotas = ReplicationQuotas(*(ReplicationQuota(self.clock.now) for _ in range(3)))
-        """The most bytes a second that it sends to throttled replicas, fetches as one, and copies between its disks."""
+        """Bounds in bytes a second: sent to throttled replicas, fetched as one, copied between log directories."""
 
     def end_pause(self) -> bool:
-        """Let the tasks of this process go on; whether they were paused."""
+        """Let the tasks of this process go on; True if they were paused."""
         if self.paused_since == math.inf:
             return False
         self.paused_since = math.inf
@@ -227,7 +227,7 @@ class BrokerProcess:
         return self.network.unreachable_since(other, self.id) == math.inf
 
     async def metadata_shows(self, holds: Callable[[], bool], seconds: float) -> bool:
-        """Wait until what this broker's metadata says holds, for at most so many seconds; whether it does."""
+        """Wait until what this broker's metadata says holds, for at most so many seconds; True if it does."""
         if seconds <= 0:
             return holds()
         try:
@@ -253,7 +253,7 @@ class BrokerProcess:
     def record_offset(
         self, action: str, tp: TopicPartition, entries: Sequence[Entry], offset: int, by: str | None = None
     ) -> int:
-        """Record what happens to a log: the first offset, the records, their bytes, and `by` what they are dropped."""
+        """Record a change of a log: the first offset, the records, their bytes, and the reason `by`."""
         state = self.hosted[tp].state
         values = details.runs([entry.value for entry in entries], [entry.leader_epoch for entry in entries])
         detail = details.write(offset=offset, records=values or None, bytes=bytes_of(entries) or None, by=by)

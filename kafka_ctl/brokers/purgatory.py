@@ -161,7 +161,7 @@ class Purgatory:
         return self.timer.size
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """Complete an operation, or let it wait for an event of any of these keys; whether this call completed it.
+        """Complete an operation, or let it wait for an event of any of these keys; True if this call completed it.
 
         Without the second try an event after the first one, and before the last key is watched, would be lost.
         """

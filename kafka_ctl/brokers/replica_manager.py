@@ -241,7 +241,7 @@ class ReplicaManager:
     def fail_log_dir(self) -> None:
         """A log directory fails: its copies are gone, and the controller learns of it through ZooKeeper.
 
-        A broker that has none left halts, and so does one that does not know of several (KAFKA-4763).
+        A broker with no working log directory halts. Before KAFKA-4763 it halts at the first failure.
         Kafka 2.0.1: server/ReplicaManager.scala, handleLogDirFailure
         """
         process, lost = self.process, self.process.disk.fail()

@@ -1,8 +1,8 @@
 """Quotas of throttled replicas: the bytes a second that a broker may send to them, or fetch as one (KIP-73).
 
 A broker has one quota for what it sends as leader and one for what it fetches as follower. All bytes of throttled
-partitions count; while their rate is above the bound, those of them stand still whose replica is not in sync. A third
-quota is for copies between its log directories, of any partition (KIP-113).
+partitions count. While their rate is above the bound, throttled partitions whose replica is not in sync are not sent or
+fetched. A third quota is for copies between its log directories, of any partition (KIP-113).
 Kafka 2.0.1: server/ReplicationQuotaManager.scala, ReplicationQuotaManager; clients
 common/metrics/stats/SimpleRate.java, SampledStat.java
 """

@@ -55,7 +55,7 @@ Examples:
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story with the bug fixed
   kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
-  kafka-ctl drill described.txt "any two" which two brokers of a cluster may not die together
+  kafka-ctl drill described.txt "any two" which pairs of brokers a cluster cannot lose at once
   kafka-ctl on-call today                 an incident to solve, another one every day
   kafka-ctl incident /var/log/kafka -o report.html
                                           what happened last night, with the player at each finding
@@ -99,7 +99,7 @@ FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
 """Settings of a command whose arguments, `--help` included, another program reads."""
 LOGS = ("state-change", "controller")
 VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
-ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
+ZOOKEEPER = "`memory`, `embedded` (a real ZooKeeper, started for this run), or the host:port/chroot of a ZooKeeper."
 JOIN = "Let the brokers of the lab join the real Kafka cluster at this chroot; they change its znodes."
 
 
@@ -148,7 +148,9 @@ def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
 @click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
 @click.option("--join", is_flag=True, help=JOIN)
 @click.option("--all", "everything", is_flag=True, help="Print reads, answers and cached metadata, too.")
-@click.option("--log", type=click.Choice(LOGS), help="Print the lines that Kafka writes to this log instead.")
+@click.option(
+    "--log", type=click.Choice(LOGS), help="Instead of the trace, print the lines that Kafka writes to this log."
+)
 @click.option("--broker", type=Whole(0, INT32), help="With --log: only the lines of this broker's process.")
 def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | None, broker: int | None) -> None:
     """Run the story in the file STORY and print its trace, one record a line.
@@ -185,7 +187,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
     "--step",
     type=Whole(0, INT64),
     metavar="N",
-    help="Only this step, as .svg or .png: the number of the player.",
+    help="Only the step with this number in the player, as .svg or .png.",
 )
 def render(story: str, output: str, views: tuple[str, ...], step: int | None) -> None:
     """Draw the story in the file STORY as a film, or one step of it, into one file that needs no other file."""
@@ -225,7 +227,11 @@ def incident(logs: tuple[str, ...], output: str, begin: str | None, end: str | N
 @app.command()
 @click.argument("name", required=False)
 @click.option("--story", is_flag=True, help="Only print its story, which you can change and run.")
-@click.option("--check", is_flag=True, help="Only test that each exhibit shows its bug, and not with the bug fixed.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Only test that each exhibit shows its bug, and that its story with the bug fixed does not.",
+)
 def museum(name: str | None, story: bool, check: bool) -> int:
     """Show the famous bug NAME (its ticket, or its number in the list) and the same story with the bug fixed.
 
@@ -399,7 +405,7 @@ def exercises(reset: bool) -> int:
 
 
 @app.command()
-@click.option("--check", is_flag=True, help="Change nothing; exit status 1 when the reference is stale.")
+@click.option("--check", is_flag=True, help="Change nothing; exit status 1 when a page is stale.")
 def docs(check: bool) -> int:
     """Regenerate pages of docs/: commands and the lab, generations, invariants, famous bugs, the trace."""
     reference = import_from_checkout("tools.reference")
@@ -427,8 +433,8 @@ SITE = ROOT / "build" / "site" / "public"
 def site(out: Path, serve: bool, port: int | None) -> None:
     """Build a static site: a living cluster, JupyterLab with every lesson that can run in a browser, the documentation.
 
-    What it is made of is downloaded with pip and npm once, and kept in build/site. The finished folder asks for
-    nothing outside itself; any static host can serve it (docs/browser.md). Without --out it is build/site/public.
+    Its parts are downloaded once, with pip and npm, and kept in build/site. The finished folder requests nothing from
+    outside; any static host can serve it (docs/browser.md). Without --out it is build/site/public.
 
     \b
     kafka-ctl site --serve

@@ -151,7 +151,7 @@ def _controller_failure(lab: Lab, narrator: Narrator) -> None:
     patience = lab.config["zookeeper.session.timeout.ms"] / 1000
     narrator.act(
         f"The controller, broker {view.id}, dies",
-        f"It had no time to say anything: ZooKeeper waits {patience:g} s before it gives the session up.",
+        f"Its session stays open: ZooKeeper waits {patience:g} s before it expires the session.",
         "Then the others race again, and the winner reads everything from ZooKeeper.",
         "Its epoch is one higher, so that brokers can refuse what the old controller might still say.",
     )
@@ -191,14 +191,14 @@ def _two_ways_to_leave(lab: Lab, narrator: Narrator) -> None:
     left = outages(lab.trace, leaving, led, before)
     table = Table(title=f"Milliseconds without a leader after broker {leaving} left", title_justify="left")
     table.add_column("partition it led")
-    table.add_column("hard failure", justify="right", style="red")
+    table.add_column("kill", justify="right", style="red")
     table.add_column("controlled shutdown", justify="right", style="green")
     for tp in led:
         table.add_row(str(tp), f"{killed[tp]:,.1f}", f"{left[tp]:,.1f}")
     narrator.console.print(table)
     narrator.conclude(
-        f"Killed, it left its partitions without a leader for up to {max(killed.values()):,.1f} ms; "
-        f"in good order for {max(left.values()):,.1f} ms."
+        f"The kill left partitions without a leader for up to {max(killed.values()):,.1f} ms; "
+        f"the controlled shutdown for up to {max(left.values()):,.1f} ms."
     )
 
 

@@ -65,7 +65,7 @@ def drill(
     plot: str | None,
     auth: tuple[str, str] | None,
 ) -> None:
-    """Play what could happen to CLUSTER, and print what became of it, the worst first.
+    """Play failures, restarts and plans in copies of CLUSTER, and print the outcomes, the worst first.
 
     CLUSTER is a file with the output of `kafka-topics --describe`, or host:port/chroot of a ZooKeeper, which is only
     read. QUESTIONS, `any one` by default:

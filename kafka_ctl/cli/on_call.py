@@ -36,8 +36,8 @@ page, link, quit                                       its page again, its addre
 def on_call(seed: str | None, logs_only: bool, day: datetime | None) -> int:
     """Open the incident of SEED (a number, `today`, or the link of an incident), and find its cause.
 
-    Without SEED one is drawn. Lines are read from standard input until the answer; `help` lists what can be asked. The
-    exit status is 1 when cause or component is wrong, or when there is no answer.
+    Without SEED, a seed is drawn. Lines are read from standard input until the answer; `help` lists what can be asked.
+    The exit status is 1 when cause or component is wrong, or when there is no answer.
 
     \b
     kafka-ctl on-call today

@@ -290,8 +290,8 @@ class RequestBatch:
     ) -> list[tuple[tuple[TopicPartition, ...], bool, Callback | None]]:
         """The StopReplica requests for one broker.
 
-        Before 2.3 only replicas without a callback are grouped, and the group's request leaves even when it is empty:
-        in 0.10 it holds those that are not deleted, in 1.1 to 2.2 none, for there every replica has a callback.
+        Before 2.3 only replicas without a callback are grouped. Their request leaves even when it is empty. In 0.10 it
+        has the replicas that are not deleted. In 1.1 to 2.2 it is empty: every replica has a callback.
         """
         rules = self.process.generation.requests
         if not rules.groups_stop_replica:

@@ -78,12 +78,12 @@ def unregister(env: Controller) -> None:
 
 
 async def watch_reassignment(env: Controller) -> bool:
-    """Watch for `/admin/reassign_partitions` to be created; whether it is there."""
+    """Watch for `/admin/reassign_partitions` to be created; True if it exists."""
     return await _watch_request(env, znodes.ReassignPartitionsZNode, events.PartitionReassignment())
 
 
 async def watch_preferred(env: Controller) -> bool:
-    """Watch for `/admin/preferred_replica_election` to be created; whether it is there."""
+    """Watch for `/admin/preferred_replica_election` to be created; True if it exists."""
     return await _watch_request(env, znodes.PreferredReplicaElectionZNode, events.PreferredReplicaLeaderElection())
 
 

@@ -242,8 +242,8 @@ CHANGES: tuple[tuple[tuple[int, int], str, str], ...] = (
 )
 """The differences between 2.4 and later releases that work with ZooKeeper, and the first release that has each."""
 BETWEEN = (
-    "KAFKA-3143, since 2.4: a new controller takes replicas on dead brokers out of ISRs; before, only leaders do, of "
-    "partitions that are written to",
+    "KAFKA-3143, since 2.3: a new controller takes replicas on dead brokers out of ISRs; before, only a leader does, "
+    "and only if the partition is written to",
     "KIP-455, since 2.4: a reassignment stands in the topic's znode; before, in /admin/reassign_partitions only",
     "KIP-380, since 2.2: each life of a broker has an epoch; before, a quick restart is not noticed",
 )

@@ -42,12 +42,12 @@ ADVICE = {
     "process fell silent, the partitions that it led had no leader one session timeout longer than these times say.",
     "storm": "ISRs changed very often: look at the network, the disks and the pauses of the brokers that are named, "
     "and at `Shrinking ISR` in the server.log of the leaders, which these logs do not have.",
-    "illegal": "A state machine made a move that it does not have: search Kafka's issues for it, and report it.",
+    "illegal": "A state change is not in the transition table: search Kafka's issues for it, and report it.",
     "stuck": "A request had no answer: read the state-change.log of its receiver from that moment on.",
     "unfinished": "A deletion or a move did not end: see which replicas it waits for, and whether their brokers run.",
-    "wiped": "Several clusters are in these logs: report them apart, with --from and --to.",
-    "copies": "Some files are there twice: leave one of each out, and ask again.",
-    "missing": "Files are missing: collect controller.log* and state-change.log* of every broker, and ask again.",
+    "wiped": "Several clusters are in these logs: make one report for each cluster, with --from and --to.",
+    "copies": "Some files are there twice: leave one of each out, and run the report again.",
+    "missing": "Files are missing: collect controller.log* and state-change.log* of every broker, and run the report again.",
 }
 """By the kind of a finding: what to look at next."""
 NOT_MISSING = {WIPED: ("Several clusters", "wiped"), COPIES: ("Copies", "copies")}
@@ -104,8 +104,8 @@ class LogReport:
         first, last = found[0], found[-1]
         parts = [
             f"# Incident report\n\n{counted(len(found.files), 'log file')} of Kafka {found.kafka}, from "
-            f"{at(found, first)} to {at(found, last)} UTC. They have what brokers wrote: an interval begins when a "
-            "controller noticed it."
+            f"{at(found, first)} to {at(found, last)} UTC. The logs have only what brokers wrote: an interval "
+            "begins when a controller noticed that a leader was gone."
         ]
         for section, mine in groupby(enumerate(self.findings), key=lambda each: each[1].section):
             parts.append(f"## {section}")

@@ -94,7 +94,7 @@ class LogDirs:
         return there
 
     async def alter_all(self, wanted: Mapping[Replica, str], until: float) -> bool:
-        """Ask again and again until every copy lies in its directory or is on its way; whether that was so in time."""
+        """Ask again and again until every copy lies in its directory or is on its way; True if in time."""
         waiting = dict(wanted)
         while waiting and self._clock.now() < until:
             for replica in await self.alter(waiting, until):
@@ -410,7 +410,7 @@ class Tool:
         return [] if self.generation.tool.limits_brokers_last else [f"The throttle limit was set to {rate} B/s"]
 
     async def _remove_throttles(self, topics: Iterable[str]) -> bool:
-        """Remove the rates of all brokers and the throttled replicas of these topics; whether there were any."""
+        """Remove the rates of all brokers and the throttled replicas of these topics; True if there were any."""
         changed = False
         entities: list[tuple[str, str, tuple[str, ...]]]
         entities = [("brokers", str(b), (*RATES, LOG_DIRS_RATE)) for b in await self.zk.broker_ids()]

@@ -217,6 +217,12 @@ FAMILIES = (
     (re.compile(r"/config/.+"), "config"),
 )
 """Paths and the families of znodes. The writes of a family follow one rule."""
+WRITTEN_BY_TOOLS = {
+    "create": ("topic", "tree", "deletion", "reassignment", "preferred", "config"),
+    "set": ("topic", "config"),
+    "delete": (),
+}
+"""Families that Kafka's tools for administrators write. An administrator writes the others by hand, by no rule."""
 
 
 def reason_of(record: Record, by_controller: bool = False) -> Rule | None:
@@ -229,6 +235,8 @@ def reason_of(record: Record, by_controller: bool = False) -> Rule | None:
         if record.error:
             return None
         family = next((name for found, name in FAMILIES if found.search(record.path or "")), "")
+        if record.actor == "admin" and family not in WRITTEN_BY_TOOLS[record.action]:
+            return None
         writer = "admin" if record.actor == "admin" else "controller" if by_controller else "broker"
         keys = (f"{record.action} {family} {writer}", f"{record.action} {family}", family)
         return next((rules["zk", key] for key in keys if ("zk", key) in rules), None)

@@ -75,7 +75,7 @@ CHANGES = {
     "NodeCreated": "was created",
     "NodeDeleted": "was deleted",
     "NodeDataChanged": "has new data",
-    "NodeChildrenChanged": "has other children",
+    "NodeChildrenChanged": "has new or deleted children",
 }
 """ZooKeeper's names of what a watch reports, in words."""
 READS = {"get": "reads", "exists": "looks whether there is", "children": "reads the children of"}
@@ -131,6 +131,8 @@ def zk(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
             return f"{actor} writes /controller by hand: it names {by_hand}, and no election was held."
         won = f"it names broker {named}, and the race is won" if named is not None else "the race is won"
         return f"{actor} creates the ephemeral znode /controller: {won}."
+    if first.actor == "admin" and (path == "/controller_epoch" or path.startswith("/brokers/ids/")):
+        return f"{actor} writes {_paths(records)} by hand."
     if path == "/controller_epoch":
         return f"{actor} writes epoch {first.detail} to /controller_epoch: older controllers are stale now."
     if path.startswith("/brokers/ids/"):
@@ -213,8 +215,10 @@ def _event(records: Sequence[Record]) -> str:
     name = brief(first.action)
     if first.action == "refused":
         return f"{who(first.actor)}'s command is refused: {brief(first.error)}."
-    if first.actor.startswith("controller") and first.target in ("queued", "dropped", "done"):
-        change = {"queued": "enters", "dropped": "is dropped from", "done": "is done and leaves"}[first.target]
+    if first.actor.startswith("controller") and first.target == "done":
+        return f"{who(first.actor)} has processed the event {name}{about}."
+    if first.actor.startswith("controller") and first.target in ("queued", "dropped"):
+        change = {"queued": "enters", "dropped": "is dropped from"}[first.target]
         return f"The event {name}{about} {change} the queue of {who(first.actor).lower()}."
     if first.actor.startswith("controller"):
         return f"{who(first.actor)} takes the event {name}{about} from its queue."
@@ -411,7 +415,7 @@ def _fault(records: Sequence[Record]) -> str:
 def _violation(records: Sequence[Record]) -> str:
     first = records[0]
     detail = f" {shorten(first.detail, 160).removesuffix('.')}." if first.detail else ""
-    return f"Broken rule: {brief(first.action)}.{detail}"
+    return f"Invariant violated: {brief(first.action)}.{detail}"
 
 
 SENTENCES: dict[str, Callable[[Sequence[Record]], str]] = {

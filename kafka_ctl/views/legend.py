@@ -74,13 +74,13 @@ SPACE_TIME = (
     Entry("put mark", "dot", "in ZooKeeper", "sign"),
     Entry("event mark", "dot", "other event", "sign"),
     Entry("ask refused mark", "dot", "request fails", "sign"),
-    Entry("alarm mark", "cross", "fault or broken invariant", "sign"),
+    Entry("alarm mark", "cross", "fault or violated invariant", "sign"),
     Entry("band", "none", "this step"),
 )
 TIMELINE = (
     Entry("plate active", "none", "controller"),
     Entry("plate leader", "none", "leader"),
-    Entry("plate offline", "none", "none"),
+    Entry("plate offline", "none", "no controller, no leader"),
     Entry("wire now", "none", "this step", "line"),
 )
 MACHINE = (
@@ -91,9 +91,9 @@ MACHINE = (
     Entry("plate new", "none", "initial state"),
     Entry("plate hot", "none", "entered in this step"),
     Entry("wire taken", "none", "made in this step", "line"),
-    Entry("wire legal", "none", "legal next", "line"),
+    Entry("wire legal", "none", "legal from here", "line"),
     Entry("wire", "none", "other legal transition", "line"),
-    Entry("parcel", "none", "who made it", "pill"),
+    Entry("parcel", "none", "its controller", "pill"),
 )
 
 

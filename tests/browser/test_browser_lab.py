@@ -434,7 +434,7 @@ def test_until_a_rule_breaks(opened: Any) -> None:
     opened.wait_for_selector(".kc .rules.broken")
     says(opened, ".kc .reply", "old-requests-are-refused")
     opened.click(".kc .rules .line >> nth=0")
-    says(opened, ".kc .caption", "Broken rule")
+    says(opened, ".kc .caption", "Invariant violated")
     opened.click(".kc .caption [data-do='why']")
     says(opened, ".kc .why", "checks_controller_epoch=True")
     picture(opened, "violation")

@@ -80,7 +80,7 @@ def election_text(choice: Election | None) -> str:
     """An election's outcome in words."""
     if choice is None:
         return "no replica can lead; leader and ISR stay as they are"
-    lost = ", and messages that only other replicas had are lost" if choice.unclean else ""
+    lost = ", and records that only other replicas had are lost" if choice.unclean else ""
     return f"broker {choice.leader} leads, ISR {format_ids(choice.isr)}{lost}"
 
 

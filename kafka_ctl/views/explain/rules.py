@@ -300,11 +300,17 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
         rule = "A broker applies LeaderAndIsr to a partition only if its leader epoch is higher than the known one."
         knowledge = f"leader epoch {fields.get('current', '?')}"
         inputs = (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", knowledge))
-        if "current" not in fields:
-            rule = "A broker applies LeaderAndIsr to a partition only if it is one of the assigned replicas."
+        instead = "with a higher leader epoch"
+        if record.error == "KAFKA_STORAGE_ERROR":
+            rule = "A broker ignores LeaderAndIsr for a partition whose log directory has failed."
+            inputs = (("Broker", str(record.broker)), ("Error", record.error))
+            instead = "with a working log directory"
+        elif "current" not in fields:
+            rule = "A broker applies LeaderAndIsr to a partition only if the broker is one of the assigned replicas."
             inputs = (("Assigned", format_ids(record.replicas)), ("Broker", str(record.broker)))
+            instead = "if it were an assigned replica"
         decided, method = "this partition's part of the request is ignored", ReplicaManager.problem
-        otherwise = (("with a higher leader epoch", "it would have led or followed as requested"),)
+        otherwise = ((instead, "it would have led or followed as requested"),)
         return Finding(rule=rule, inputs=inputs, decided=decided, otherwise=otherwise, by=(method,))
     latest, done = fields.get("latest", "?"), "the broker would have carried it out"
     given, known = fields.get("broker_epoch", str(record.controller_epoch)), "Its own"

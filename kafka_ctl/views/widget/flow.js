@@ -69,7 +69,7 @@ class Flow {
     const past = both && Math.abs(start.at(-1)[1] - end[0][1]) > 1 ? [[this.size[0] - 2, start.at(-1)[1]], [this.size[0] - 2, end[0][1]]] : [];
     return "M" + [...start, ...past, ...end].map((point) => point.map((v) => v.toFixed(1)).join(",")).join("L");
   }
-  // Where a way touches a part, and where it is in its lane; to what stands above others in a frame it comes beside these.
+  // The two end points of a line: at the part and in its lane. In a frame with several rows the line ends beside the part.
   end([touch, lane], id) {
     const block = this.blocks.get(id), row = this.rows.find(({ blocks }) => blocks.includes(block)), at = this.at(touch, id);
     if (!row.frame) return [at, this.at(lane, id)];

@@ -8,7 +8,7 @@ const ICONS = {
 const SPEEDS = [0.25, 0.5, 1, 2, 4];
 const KIND_NAMES = { zk: "znode", watch: "watch", event: "event", controller: "controller", partition: "partition",
   replica: "replica", election: "election", request: "request", response: "error", broker: "broker",
-  fault: "fault", violation: "broken rule", add: "task added", expire: "bucket expires", cancel: "task cancelled",
+  fault: "fault", violation: "invariant violated", add: "task added", expire: "bucket expires", cancel: "task cancelled",
   wait: "operation waits", complete: "operation completed", purge: "watch lists purged" };
 const MARKED = ["fault", "election", "controller", "violation"];
 const COMPACT = 540;   // a view beside another has at least so many pixels, if there are so many
@@ -583,7 +583,7 @@ class Player {
     for (const stage of open) for (const [styles, kind, text, picture] of stage.view.legend ?? []) if (stage.has(styles, kind, text)) shown.set(text, picture);
     this.marks_.innerHTML = [...shown.values()].join("");
   }
-  // The log that has something to say of this step, or else had of the last one: answers to requests are no news.
+  // The log with lines for this step or the last one before it; "Received response" lines do not count.
   telling(index) {
     for (let i = index; i >= 0; i--) {
       const { log = [], events = [] } = this.film.frames[i];
