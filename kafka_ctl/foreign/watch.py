@@ -74,10 +74,6 @@ class PartitionRow(NamedTuple):
     risk: str
 
 
-class PartitionRows(Rows[PartitionRow]):
-    """Partitions, shown as a table."""
-
-
 class BrokerTable(KeyedRows[int, Broker]):
     """Registered brokers by id, shown as a table."""
 
@@ -188,9 +184,9 @@ class Watch:
         """One sentence about each request of an administrator that waits, with the reason."""
         return self._look(self.cluster.stuck)
 
-    def partitions(self, at_risk: bool = False) -> PartitionRows:
+    def partitions(self, at_risk: bool = False) -> Rows[PartitionRow]:
         """All partitions, or those at risk: `risk` says why."""
-        return self._look(lambda: PartitionRows(row for row in self._rows() if row.risk or not at_risk))
+        return self._look(lambda: Rows(row for row in self._rows() if row.risk or not at_risk))
 
     def _rows(self) -> list[PartitionRow]:
         cluster, moving, rows = self.cluster, self.cluster.moving(), []
