@@ -16,6 +16,14 @@ V = TypeVar("V", bound=tuple[object, ...])
 MOST_ROWS, WIDEST = 200, 80
 """Rows of a table, and characters of a cell, that are shown."""
 LEFT = 'style="text-align:left"'
+Bundle = tuple[dict[str, str], dict[str, object]]
+"""A display in a notebook: its forms by MIME type, and their metadata."""
+
+
+def display_bundle(shown: object, more: dict[str, str]) -> Bundle:
+    """The display of a widget, and the forms that show without it."""
+    bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
+    return {**bundle, **more}, meta
 
 
 class Countdown:

@@ -39,9 +39,8 @@ class Timer(Protocol):
 class Clock(Protocol):
     """Time, virtual or real, in seconds since the clock was made."""
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop that the actors run on."""
+    loop: asyncio.AbstractEventLoop
+    """The event loop that the actors run on."""
 
     @property
     def in_order(self) -> bool:
@@ -64,7 +63,7 @@ class Clock(Protocol):
         """Call `callback(*args)` at this time; what was asked for earlier for the same time is called earlier."""
 
     def sleep(self, seconds: float, background: bool = False) -> Coroutine[object, None, None]:
-        """Wait so many seconds."""
+        """Wait so many seconds; `settle` does not wait for a `background` wait."""
 
     async def sleep_until(self, when: float, background: bool = False) -> None:
         """Wait until exactly this time."""

@@ -9,8 +9,9 @@ from io import StringIO
 
 import ipywidgets
 
+from kafka_ctl.display import Bundle, display_bundle
 from kafka_ctl.errors import BadInput, KafkaCtlError
-from kafka_ctl.jupyter.exercises import ALONE, Bundle, GuessWidget, display_bundle
+from kafka_ctl.jupyter.exercises import ALONE, GuessWidget
 from kafka_ctl.views.widget.player import Player
 from kafka_ctl_course.figures.drawing import Drawing
 from kafka_ctl_course.figures.message_bytes import message_bytes

@@ -22,7 +22,20 @@ from kafka_ctl.trace import Trace
 from kafka_ctl.zookeeper.memory.server import MemoryStore
 from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.real.store import RemoteStore
-from kafka_ctl.zookeeper.store import Session, Store, WatchedEvent
+from kafka_ctl.zookeeper.store import (
+    ANY_VERSION,
+    Children,
+    Create,
+    Delete,
+    Get,
+    Op,
+    Result,
+    Session,
+    Set,
+    Stat,
+    Store,
+    WatchedEvent,
+)
 from tools.recorder.release import Release
 
 SHORT = {
@@ -46,9 +59,36 @@ class Client:
     def fired(self) -> list[tuple[str, str]]:
         return [tuple(event) for event in self.events]
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.session, name)
+
     async def caught_up(self) -> None:
         """After any answer, everything the server sent before it has been heard."""
         await self.session.exists("/")
+
+    async def ask(self, op: Op) -> Result:
+        """Send one operation and raise its error, if any."""
+        return (await self.session.send((op,)))[0].checked()
+
+    async def get(self, path: str, watch: bool = False) -> tuple[bytes, Stat]:
+        answer = await self.ask(Get(path, watch))
+        return answer.data, answer.found
+
+    async def children(self, path: str, watch: bool = False) -> list[str]:
+        answer = await self.ask(Children(path, watch))
+        assert isinstance(answer.value, list)
+        return answer.value
+
+    async def create(self, path: str, data: bytes = b"", ephemeral: bool = False, sequence: bool = False) -> str:
+        answer = await self.ask(Create(path, data, ephemeral, sequence))
+        assert isinstance(answer.value, str)
+        return answer.value
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        return (await self.ask(Set(path, data, version))).found
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self.ask(Delete(path, version))
 
 
 class World:

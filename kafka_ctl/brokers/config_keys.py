@@ -36,7 +36,7 @@ OFFERED = (
 """The keys of topics that a lab's menu offers: those with an effect in a lab, and two well-known ones."""
 RATES = (LEADER_RATE, FOLLOWER_RATE)
 """Keys of brokers that can only be set while they run, and that a lab obeys."""
-PER_BROKER, CLUSTER_WIDE = "per-broker", "cluster-wide"
+PER_BROKER = "per-broker"
 BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 NUMBER, DECIMAL = (
     re.compile(r"[+-]?[0-9]{1,40}"),
@@ -74,7 +74,7 @@ class ConfigKey(NamedTuple):
     server_key: str | None = None
     """Of a topic's key: the broker's key that the default comes from."""
     mode: str | None = None
-    """Of a broker's: PER_BROKER or CLUSTER_WIDE where it can be changed while the broker runs."""
+    """Of a broker's: PER_BROKER or `cluster-wide` where it can be changed while the broker runs."""
     synonyms: tuple[str, ...] = ()
     """The keys that a broker asks in turn for the value, beginning with its own."""
 

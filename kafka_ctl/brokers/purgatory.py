@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, short
 
 if TYPE_CHECKING:
+    from kafka_ctl.brokers.timing_wheel import Task, TimingWheel
     from kafka_ctl.ports import Clock
 
 PURGE_INTERVAL = 1000
@@ -25,34 +26,6 @@ NEVER = 1 << 62
 """The delay of an operation that ends by an event only, or when it says so itself."""
 REAPER_WAIT = 0.2
 """Seconds after which the reaper looks up in any case."""
-
-
-class Pending(Protocol):
-    """The answer of a timer for an action that it accepted."""
-
-    def cancel(self) -> bool:
-        """Do not take it any more."""
-
-
-class Timer(Protocol):
-    """The part of a timing wheel that a purgatory needs."""
-
-    after_poll: Callable[[], object] | None
-    journal: list[object] | None
-
-    @property
-    def now(self) -> int:
-        """Milliseconds."""
-
-    @property
-    def size(self) -> int:
-        """Actions that wait."""
-
-    def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> Pending:
-        """Call `action` in so many milliseconds."""
-
-    def poll_soon(self) -> None:
-        """Call `after_poll` when the reaper looks up next."""
 
 
 class DelayedOperation:
@@ -66,7 +39,7 @@ class DelayedOperation:
         self.is_completed = self.is_expired = False
         self.result: object = None
         self.purgatory: Purgatory | None = None
-        self._pending: Pending | None = None
+        self._pending: Task | _Alarm | None = None
         self._waiters: list[asyncio.Future[None]] = []
 
     def try_complete(self) -> bool:
@@ -138,7 +111,7 @@ class Purgatory:
     Raises BadInput if the purge interval is not a whole number of 0 or more.
     """
 
-    def __init__(self, timer: Timer, purge_interval: int = PURGE_INTERVAL) -> None:
+    def __init__(self, timer: TimingWheel | ClockTimer, purge_interval: int = PURGE_INTERVAL) -> None:
         if not isinstance(purge_interval, int) or isinstance(purge_interval, bool) or purge_interval < 0:
             raise BadInput(
                 f"purge_interval cannot be {short(purge_interval)}; it must be a number of operations, 0 or more"
@@ -240,7 +213,7 @@ class ClockTimer:
     def now(self) -> int:
         return int(self.clock.now() * 1000)
 
-    def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> Pending:
+    def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> _Alarm:
         self.size += 1
         return _Alarm(self, delay, action)
 

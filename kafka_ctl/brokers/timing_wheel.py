@@ -20,16 +20,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from math import floor, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import prod
+from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, short
-
-if TYPE_CHECKING:
-    from kafka_ctl.ports import Clock, Timer
-
-POLL = 200
-"""The longest wait of Kafka's reaper for a bucket to expire, in milliseconds."""
 
 Placing = Callable[[int, int, int, int], tuple[int, int]]
 
@@ -225,13 +219,6 @@ class TimingWheel:
         """Let it be `time`: expire every bucket that is due by then, and return the tasks that have run, in order."""
         if time < self.now:
             raise BadInput(f"the clock shows {self.now}; it cannot be set back to {short(time)}")
-        run = self._poll(time)
-        if self.after_poll is not None:
-            self.after_poll()
-        return run
-
-    def _poll(self, time: int) -> list[Task]:
-        """Take every bucket that is due from the delay queue."""
         run: list[Task] = []
         while self._queue and self._queue[0][0] <= time:
             expires, _, bucket = heapq.heappop(self._queue)
@@ -239,6 +226,8 @@ class TimingWheel:
             self.polled += 1
             run += self._expire(bucket, expires)
         self.now = time
+        if self.after_poll is not None:
+            self.after_poll()
         return run
 
     def _expire(self, bucket: Bucket, expires: int) -> list[Task]:
@@ -337,83 +326,3 @@ def _checked(place: Placing) -> Placing:
         )
 
     return placed
-
-
-class SystemTimer(TimingWheel):
-    """A timing wheel on a clock, which wakes it when the next bucket expires.
-
-    Without tasks it sleeps: buckets that were left empty are polled at its next use. `background` timers
-    do not keep a lab from settling.
-    Kafka 2.0.1: utils/timer/Timer.scala, SystemTimer; server/DelayedOperation.scala, ExpiredOperationReaper
-    """
-
-    def __init__(self, clock: Clock, *, background: bool = False) -> None:
-        self.clock, self.background = clock, background
-        super().__init__(start=self._time(), journal=False)
-        self._polled_at = self.now
-        self._wake: Timer | None = None
-        self._wake_at = -1
-        self._look: Timer | None = None
-
-    def _time(self) -> int:
-        return floor(self.clock.now() * 1000 + 1e-6)  # the least bit may be lost where seconds are added
-
-    def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> Task:
-        """Call `action` in `delay` milliseconds of the clock, or earlier by less than a tick and a millisecond."""
-        self._catch_up()
-        task = super().add(delay, action, name)
-        self._arm()
-        return task
-
-    def poll_soon(self) -> None:
-        """Have `after_poll` called when the reaper looks up next: for the next bucket, or after `POLL`."""
-        if self._look is None:
-            now = self._catch_up()
-            at = now + POLL - (now - self._polled_at) % POLL
-            at = at if self.next_expiration is None else min(at, max(self.next_expiration, now))
-            self._look = self.clock.later(at / 1000 - self.clock.now(), self._polled, at, background=True)
-
-    def _catch_up(self) -> int:
-        """The time; buckets that expired while nothing waited are polled now."""
-        self.now = max(self.now, self._time())
-        if not self.size:
-            self._poll(self.now)
-        return self.now
-
-    def close(self) -> None:
-        """Stop the timers that wake it up; waiting tasks are neither run nor cancelled."""
-        for timer in (self._wake, self._look):
-            if timer is not None:
-                timer.cancel()
-        self._wake = self._look = None
-
-    def _arm(self) -> None:
-        """Be woken when the next bucket expires, if anything waits at all."""
-        at = self.next_expiration if self.size else None
-        if self._wake is not None and at != self._wake_at:
-            self._wake.cancel()
-            self._wake = None
-        if at is not None and self._wake is None:
-            delay = at / 1000 - self.clock.now()
-            self._wake, self._wake_at = self.clock.later(delay, self._woken, at, background=self.background), at
-
-    def _woken(self, at: int) -> None:
-        self._wake = None
-        self._polled(at)
-
-    def _polled(self, at: int) -> None:
-        if self._look is not None:
-            self._look.cancel()
-            self._look = None
-        self._polled_at = at
-        self.advance(max(at, self.now, self._time()))
-        self._arm()
-
-    def _expire(self, bucket: Bucket, expires: int) -> list[Task]:
-        self._polled_at = expires
-        return super()._expire(bucket, expires)
-
-    def _cancelled(self, task: Task) -> None:
-        super()._cancelled(task)
-        if not self.size:
-            self._arm()

@@ -21,6 +21,7 @@ from kafka_ctl.controller import (
     topics,
 )
 from kafka_ctl.controller.controller import Controller, Procedures
+from kafka_ctl.controller.failures import not_controller
 
 
 async def process(env: Controller, event: events.Event) -> None:
@@ -44,6 +45,10 @@ async def process(env: Controller, event: events.Event) -> None:
             await failover.resign(env)
         case events.ControlledShutdown(broker, broker_epoch, reply):
             await shutdown.controlled_shutdown(env, broker, broker_epoch, reply)
+        case (
+            events.ApiPartitionReassignment() | events.ListPartitionReassignments() | events.ReplicaLeaderElection()
+        ) if not env.is_active:
+            event.reply.set_exception(not_controller())
         case events.ApiPartitionReassignment(targets, reply):
             await reassignment_incremental.api_partition_reassignment(env, targets, reply)
         case events.ListPartitionReassignments(partitions, reply):

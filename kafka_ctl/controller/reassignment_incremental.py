@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.failures import UNKNOWN, joined, not_controller, text
+from kafka_ctl.controller.failures import UNKNOWN, joined, text
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
@@ -52,10 +52,7 @@ async def partition_reassignment(env: Controller) -> set[TopicPartition]:
 
 
 async def api_partition_reassignment(env: Controller, targets: Targets, reply: asyncio.Future) -> None:
-    """AlterPartitionReassignments: answer with the refusals, or ControllerMoved if this controller does not act."""
-    if not env.is_active:
-        reply.set_exception(not_controller())
-        return
+    """AlterPartitionReassignments: answer with the refusals."""
     refused = {tp: error for tp, target in targets.items() if (error := _problem(env, tp, target)) is not None}
     valid = {tp: target for tp, target in targets.items() if tp not in refused}
     if not env.generation.bugs.keeps_older_requests:
@@ -68,10 +65,7 @@ async def api_partition_reassignment(env: Controller, targets: Targets, reply: a
 def list_partition_reassignments(
     env: Controller, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
 ) -> None:
-    """ListPartitionReassignments: answer with the moves, or ControllerMoved if this controller does not act."""
-    if not env.is_active:
-        reply.set_exception(not_controller())
-        return
+    """ListPartitionReassignments: answer with the moves."""
     wanted = list(env.context.reassigning) if partitions is None else partitions
     found = {tp: env.context.assignment(tp) for tp in wanted}
     reply.set_result({tp: assignment for tp, assignment in found.items() if assignment.is_being_reassigned})

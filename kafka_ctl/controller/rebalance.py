@@ -19,7 +19,7 @@ from kafka_ctl.balance import BrokerBalance, Candidate
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.failures import UNKNOWN, not_controller
+from kafka_ctl.controller.failures import UNKNOWN
 from kafka_ctl.controller.process import Thread
 from kafka_ctl.election import ElectionType, Strategy
 from kafka_ctl.errors import StateChangeFailed
@@ -106,12 +106,8 @@ async def elect_leaders(
 ) -> None:
     """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
 
-    It gets ControllerMoved if this controller does not act. When one of the partitions has never had a leader the
-    event fails, as in Kafka, and nothing is answered.
+    When one of the partitions has never had a leader the event fails, as in Kafka, and nothing is answered.
     """
-    if not env.is_active:
-        reply.set_exception(not_controller())
-        return
     answers: dict[TopicPartition, ApiError | int] = {}
     for tp in partitions:
         if not env.context.assigned(tp):

@@ -18,7 +18,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafka_ctl.cluster import NO_LEADER, Broker, LeaderAndIsr, TopicPartition
-from kafka_ctl.display import KeyedRows, Rows, Table, table
+from kafka_ctl.display import Bundle, KeyedRows, Rows, Table, display_bundle, table
 from kafka_ctl.errors import (
     MOST_NAMES,
     BadInput,
@@ -72,10 +72,6 @@ class PartitionRow(NamedTuple):
     controller_epoch: int
     zk_version: int
     risk: str
-
-
-class PartitionRows(Rows[PartitionRow]):
-    """Partitions, shown as a table."""
 
 
 class BrokerTable(KeyedRows[int, Broker]):
@@ -188,9 +184,9 @@ class Watch:
         """One sentence about each request of an administrator that waits, with the reason."""
         return self._look(self.cluster.stuck)
 
-    def partitions(self, at_risk: bool = False) -> PartitionRows:
+    def partitions(self, at_risk: bool = False) -> Rows[PartitionRow]:
         """All partitions, or those at risk: `risk` says why."""
-        return self._look(lambda: PartitionRows(row for row in self._rows() if row.risk or not at_risk))
+        return self._look(lambda: Rows(row for row in self._rows() if row.risk or not at_risk))
 
     def _rows(self) -> list[PartitionRow]:
         cluster, moving, rows = self.cluster, self.cluster.moving(), []
@@ -257,19 +253,15 @@ class Watch:
             live.refresh()
             took = time.monotonic() - began
 
-    def _repr_mimebundle_(
-        self, include: object = None, exclude: object = None
-    ) -> tuple[dict[str, str], dict[str, object]]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:
         """In a notebook: the living cluster, or words where it is too large to draw or no widget can run."""
         words = {"text/plain": repr(self)}
         if len(self.trace) > MOST_DRAWN:
             return words, {}
         try:
-            made = self.live()._repr_mimebundle_()
+            return display_bundle(self.live()._repr_mimebundle_(), words)
         except Unavailable:
             return words, {}
-        bundle, meta = made if isinstance(made, tuple) else (made or {}, {})
-        return {**bundle, **words}, meta
 
     def __repr__(self) -> str:
         if self.failed is not None:

@@ -12,6 +12,7 @@ from itertools import groupby
 import ipywidgets
 import traitlets
 
+from kafka_ctl.display import Bundle, display_bundle
 from kafka_ctl.errors import Unavailable, UnknownName
 from kafka_ctl.exercises import progress_file
 from kafka_ctl.exercises.checking import GUESSES, Row, rows, summary
@@ -92,8 +93,6 @@ def _lesson(name: str, rows: list[Row]) -> str:
     return f'<table style="border-spacing: 12px 2px">{caption}{lines}</table>'
 
 
-Bundle = tuple[dict[str, str], dict[str, object]]
-"""A display in a notebook: its forms by MIME type, and their metadata."""
 OPTIONS = """<style>
 .kc-option.jupyter-button { font: 13px/26px Helvetica, Arial, sans-serif; height: 28px; padding: 0 10px;
   border: 1px solid var(--jp-border-color0, #57606a); border-radius: 5px;
@@ -223,9 +222,3 @@ def names(things: frozenset[str], kind: str) -> str:
     if things == {NONE}:
         return f"no {kind}"
     return listed([one.removeprefix("partition:").replace(":", " ") for one in sorted(things)], 8)
-
-
-def display_bundle(shown: object, more: dict[str, str]) -> Bundle:
-    """The display of a widget, and the forms that show without it."""
-    bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
-    return {**bundle, **more}, meta

@@ -367,16 +367,6 @@ class Text:
     def pattern(self) -> re.Pattern[str]:
         return re.compile(self.source[0], re.DOTALL)
 
-    def read(self, sentence: str) -> dict[str, Value] | None:
-        """The values in a sentence, without those that have no way back; None if it is not of this form.
-
-        Raises ValueError for an impossible value, such as `isr=[3,,4]`.
-        """
-        found = self.pattern.fullmatch(sentence)
-        if found is None:
-            return None
-        return {name: read(text) for (name, read, _), text in zip(self.readers, found.groups(), strict=True)}
-
     @property
     def readers(self) -> list[tuple[str, Parse, int]]:
         """Name, reader and number of each group."""

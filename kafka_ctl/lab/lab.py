@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
 from kafka_ctl.brokers.states import DOWN
+from kafka_ctl.display import Bundle, display_bundle
 from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, short
 from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import Generation
@@ -338,7 +339,7 @@ class Lab(Faults):
             options.setdefault("start", self.commands[0].seq)
         return export(self.trace, path, view, step, generation=self.generation.name, lines=lines_of(self), **options)
 
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, object]]:
+    def _repr_mimebundle_(self, **options: Any) -> Bundle:
         """In a notebook: the living cluster; where no widget can run, the cluster as it is now, and in words."""
         if len(self.trace) > MOST_DRAWN:
             return {"text/plain": repr(self)}, {}
@@ -358,9 +359,7 @@ class Lab(Faults):
         bundle = {"text/html": image, "image/svg+xml": picture, "text/plain": repr(self)}
         if shown is None:
             return bundle, {}
-        made = shown._repr_mimebundle_(**options)
-        widget, meta = made if isinstance(made, tuple) else (made or {}, {})
-        return {**widget, **bundle}, meta
+        return display_bundle(shown._repr_mimebundle_(**options), bundle)
 
     def __repr__(self) -> str:
         up = [id for id, b in self.world.brokers.items() if b.state != DOWN]

@@ -25,10 +25,9 @@ T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
 
-class Clock:
-    """The clock: `now`, `sleep`, `later`, `spawn` for actors, and methods that let a lab run."""
+class Clock(ports.Clock):
+    """The clock as a lab drives it: what actors see of it, and methods that let time pass."""
 
-    loop: asyncio.AbstractEventLoop
     halt: Callable[[], bool] | None = None
     """Asked before every callback of virtual time: whether to stop here."""
 
@@ -39,7 +38,6 @@ class Clock:
 
     @property
     def in_order(self) -> bool:
-        """True on virtual time, while events come in the order of their times."""
         return False
 
     @property
@@ -63,33 +61,11 @@ class Clock:
         finally:
             self._user.release()
 
-    def now(self) -> float:
-        """Seconds since the clock was made."""
-        raise NotImplementedError
-
     def wall(self) -> int:
-        """Milliseconds, as ZooKeeper's `ctime` has them."""
         return int(self.now() * 1000)
 
-    def later(
-        self, seconds: float, callback: Callable[[*Args], object], *args: *Args, background: bool = False
-    ) -> ports.Timer:
-        """Call `callback(*args)` in so many seconds; the answer can be cancelled with `.cancel()`."""
-        raise NotImplementedError
-
-    def at(
-        self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
-    ) -> ports.Timer:
-        """Call `callback(*args)` at this time; what was asked for earlier for the same time is called earlier."""
-        raise NotImplementedError
-
     def sleep(self, seconds: float, background: bool = False) -> Coroutine[object, None, None]:
-        """Wait. A `background` wait is one that `settle` need not wait for."""
         return self.sleep_until(self.now() + seconds, background)
-
-    async def sleep_until(self, when: float, background: bool = False) -> None:
-        """Wait until exactly this time."""
-        raise NotImplementedError
 
     def spawn(self, coro: Coroutine[object, None, T], context: Context | None = None) -> asyncio.Task[T]:
         """Start a task on this clock; an uncaught exception is raised in the call that drives the lab."""
@@ -109,13 +85,6 @@ class Clock:
 
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass."""
-        raise NotImplementedError
-
-    def hold(self, process: int) -> None:
-        """Let the tasks of a broker's process stand still until it is released."""
-        raise NotImplementedError
-
-    def release(self, process: int) -> None:
         raise NotImplementedError
 
     def run(self, coro: Coroutine[object, None, T]) -> T:

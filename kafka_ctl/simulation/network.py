@@ -33,6 +33,7 @@ from kafka_ctl.brokers.fetches import (
     WaitingFetch,
 )
 from kafka_ctl.brokers.leader import LeaderRole
+from kafka_ctl.brokers.process import Peers
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.ports import PROCESS, Clock
 from kafka_ctl.requests import ControlRequest, Request, Response
@@ -52,7 +53,7 @@ class Link:
     """True if the sender has given up the connection; it makes no other while the link is too slow for an answer."""
 
 
-class Network:
+class Network(Peers):
     """Connects the brokers of one lab; `delay` is the seconds one way takes, the others those a sender waits."""
 
     def __init__(self, clock: Clock, delay: float, timeout: float, connect: float) -> None:
@@ -69,10 +70,6 @@ class Network:
         self._waiting_leaders: list[asyncio.Future[float]] = []
 
     async def call(self, source: int, target: int, request: Request) -> tuple[Response, int]:
-        """Deliver a request and bring the answer, with the `seq` of its record.
-
-        Raises ConnectionError if the target is not there or goes away before it answers.
-        """
         await self.clock.sleep(self.delay)
         if self.links:
             await self._traverse(source, target, "request")
@@ -209,13 +206,11 @@ class Network:
     # Fetches
 
     def fetch(self, leader: int, request: FetchRequest) -> FetchResponse | None:
-        """Bring a fetch to a leader and the answer back; None where it is not answered."""
         self._heed(leader, request)
         there = self._reached(request.replica, leader)
         return there.fetch(request) if there else None
 
     def end_of_epoch(self, leader: int, request: OffsetsForLeaderEpochRequest) -> EpochEndOffset | None:
-        """The same with the question where an epoch ends."""
         there = self._reached(request.replica, leader)
         return there.end_of_epoch(request) if there else None
 
@@ -228,19 +223,15 @@ class Network:
         return there.as_leader if there and self.unreachable_since(leader, follower) == math.inf else None
 
     def hold(self, leader: int, request: FetchRequest, respond: Callable[[bool], object]) -> WaitingFetch | None:
-        """Let a fetch wait at a leader, and bring the answer to `respond`: whether it brings something. None without a
-        leader."""
         self._heed(leader, request)
         there = self.brokers.get(leader)
         return there.as_leader.hold(request, respond) if there else None
 
     def fetch_result(self, leader: int, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchResult | None:
-        """The result of a fetch from a leader that is reached; None where there is no such broker."""
         there = self.brokers.get(leader)
         return there.as_leader.fetch_result(tp, replica, leader_epoch) if there else None
 
     def connection(self, follower: int, leader: int) -> tuple[int, int]:
-        """The number of starts of a leader's process and of cuts of the connection to it; it names a connection."""
         there, cuts = self.brokers.get(leader), self.cuts
         return there.starts if there else 0, cuts[follower, leader] + cuts[leader, follower] if cuts else 0
 
@@ -254,11 +245,9 @@ class Network:
             there.as_follower.next_fetch(fetch)
 
     def others(self, leader: int) -> set[int]:
-        """All other brokers of the lab, also those that do not run."""
         return self.brokers.keys() - {leader}
 
     def suspects(self, leader: int) -> set[int]:
-        """Those of them that may be late somewhere."""
         return {
             id
             for id, broker in self.brokers.items()
@@ -286,7 +275,6 @@ class Network:
                 woken.set_result(self.clock.now())
 
     def lag(self, follower: int, leader: int, tp: TopicPartition) -> FollowerLag:
-        """Lateness of a follower in a partition of this leader."""
         late_since, stopped_since = self.brokers[follower].as_follower.lag(tp)
         return FollowerLag(late_since, min(stopped_since, self.unreachable_since(follower, leader)))
 

@@ -51,11 +51,6 @@ class Server(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, name="kafka-ctl-control", daemon=True).start()
         return f"http://{HOST}:{self.server_address[1]}"
 
-    def close(self) -> None:
-        """Stop listening."""
-        self.shutdown()
-        self.server_close()
-
 
 class Handler(BaseHTTPRequestHandler):
     """One request."""

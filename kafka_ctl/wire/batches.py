@@ -42,7 +42,7 @@ COMPRESSION = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """The lowest three bits of the attributes."""
 SNAPPY_STREAM = b"\x82SNAPPY\0"
 """The beginning of a stream of blocks compressed with snappy."""
-CONTROL, TRANSACTIONAL, LOG_APPEND_TIME = 0x20, 0x10, 0x08
+CONTROL, TRANSACTIONAL = 0x20, 0x10
 SEQUENCE_NUMBERS = 1 << 31
 """Behind the last of them, 2^31 - 1, comes 0."""
 LARGEST, MOST_RECORDS = 4 << 20, 100_000
@@ -336,7 +336,7 @@ def write_batch(
 ) -> bytes:
     """One batch of these records, whose offsets follow one another; `codec` is none or gzip.
 
-    `attributes` are those beside the codec: CONTROL, TRANSACTIONAL, LOG_APPEND_TIME.
+    `attributes` are those beside the codec: CONTROL, TRANSACTIONAL.
     """
     first, base = records[0].timestamp, records[0].offset
     packed = b"".join(write_record(record, base, first) for record in records)

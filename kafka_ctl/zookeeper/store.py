@@ -206,33 +206,9 @@ class Session(ABC):
         """End a pause."""
         raise NotImplementedError
 
-    async def ask(self, op: Op) -> Result:
-        """Send one operation and raise its error, if any."""
-        return (await self.send((op,)))[0].checked()
-
-    async def get(self, path: str, watch: bool = False) -> tuple[bytes, Stat]:
-        answer = await self.ask(Get(path, watch))
-        return answer.data, answer.found
-
     async def exists(self, path: str, watch: bool = False) -> Stat | None:
         answer = (await self.send((Exists(path, watch),)))[0]
         return None if answer.error == "NONODE" else answer.checked().stat
-
-    async def children(self, path: str, watch: bool = False) -> list[str]:
-        answer = await self.ask(Children(path, watch))
-        assert isinstance(answer.value, list)
-        return answer.value
-
-    async def create(self, path: str, data: bytes = b"", ephemeral: bool = False, sequence: bool = False) -> str:
-        answer = await self.ask(Create(path, data, ephemeral, sequence))
-        assert isinstance(answer.value, str)
-        return answer.value
-
-    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
-        return (await self.ask(Set(path, data, version))).found
-
-    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        await self.ask(Delete(path, version))
 
 
 class Store(ABC):

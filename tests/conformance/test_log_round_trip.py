@@ -121,10 +121,18 @@ def sentence(template: Template, fields: dict[str, Any]) -> str:
     return capital(re.sub(r"^Controller -?\d+ epoch \d+ ", "", template.text.fill(fields)))
 
 
+def values(template: Template, text: str) -> dict[str, Any] | None:
+    """The values in a sentence, without those that have no way back; None if it is not of the template's form."""
+    found = template.text.pattern.fullmatch(text)
+    if found is None:
+        return None
+    return {name: read(text) for (name, read, _), text in zip(template.text.readers, found.groups(), strict=True)}
+
+
 def value_problems(template: Template, fields: dict[str, Any]) -> Iterator[str]:
     """The values that the template's own pattern does not give back as they were written."""
     text = sentence(template, fields)
-    found = template.text.read(text)
+    found = values(template, text)
     if found is None:
         yield f"{template.name}: {text}: not of its own form"
         return
@@ -142,7 +150,7 @@ def line_problems(generation: str, template: Template, fields: dict[str, Any], l
     """Where the reader, which does not know the template, understands something else than the template holds."""
     name = SAME_TEXT.get((generation, template.name), template.name)
     known = next(one for one in templates_of(generation).templates[name] if name != template.name or one == template)
-    found = known.text.read(sentence(template, fields)) or {}
+    found = values(known, sentence(template, fields)) or {}
     columns = reading(name).make({field: value for field, value in found.items() if field in reading(name).fields})
     for column, value in columns.items():
         if getattr(line, column) != value:

@@ -9,7 +9,7 @@ from labs import acting, play, process_of, settled, until_quiet
 
 from kafka_ctl.brokers.disk import PATHS, STORAGE_ERROR, Disk
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.controller import deletion, membership, reassignment, reassignment_incremental, shutdown
+from kafka_ctl.controller import deletion, dispatch, events, membership, reassignment, shutdown
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.generation import GENERATIONS, Generation
@@ -329,7 +329,8 @@ def test_what_is_moving_is_listed_and_reported() -> None:
         until_quiet(lab.heal)
         assert len(lab.trace.slice(since, kind="controller", action="reassignment_caught_up")) == 1
         reply = lab.world.clock.loop.create_future()
-        reassignment_incremental.list_partition_reassignments(process_of(lab, 2).controller, None, reply)
+        asked = events.ListPartitionReassignments(None, reply)
+        lab.world.clock.run(dispatch.process(process_of(lab, 2).controller, asked))
         assert isinstance(reply.exception(), ControllerMoved)
 
 

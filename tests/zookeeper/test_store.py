@@ -34,7 +34,7 @@ async def refused(error: type[errors.ZooKeeperError], operation: object) -> None
 
 @story
 async def test_what_was_written_is_read(world: World) -> None:
-    a, b = (await world.connect()).session, (await world.connect()).session
+    a, b = await world.connect(), await world.connect()
     assert await a.create("/brokers", b"\x00\xff {}") == "/brokers"
     assert (await b.get("/brokers"))[0] == b"\x00\xff {}"
     await b.set("/brokers", b"")
@@ -45,7 +45,7 @@ async def test_what_was_written_is_read(world: World) -> None:
 
 @story
 async def test_a_znode_needs_its_parent_and_a_free_name(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await refused(errors.NoNode, a.create("/brokers/ids"))
     await a.create("/brokers")
     await refused(errors.NodeExists, a.create("/brokers"))
@@ -55,7 +55,7 @@ async def test_a_znode_needs_its_parent_and_a_free_name(world: World) -> None:
 
 @story
 async def test_what_is_not_there_cannot_be_read_or_changed(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     for operation in (a.get("/x"), a.children("/x"), a.set("/x", b""), a.delete("/x")):
         await refused(errors.NoNode, operation)
     answer = (await a.send([Exists("/x")]))[0]
@@ -64,7 +64,7 @@ async def test_what_is_not_there_cannot_be_read_or_changed(world: World) -> None
 
 @story
 async def test_a_path_must_be_well_formed(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     for path in ("x", "/x//y", "/x/"):
         answer = (await a.send([Create(path)]))[0]
         assert answer.error in ("BADARGUMENTS", "NONODE")
@@ -73,7 +73,7 @@ async def test_a_path_must_be_well_formed(world: World) -> None:
 
 @story
 async def test_a_write_can_ask_for_a_version(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/state", b"0")
     assert (await a.set("/state", b"1", 0)).version == 1
     await refused(errors.BadVersion, a.set("/state", b"2", 0))
@@ -87,7 +87,7 @@ async def test_a_write_can_ask_for_a_version(world: World) -> None:
 
 @story
 async def test_versions_count_data_and_children_apart(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/topics")
     await a.create("/topics/a")
     await a.create("/topics/b")
@@ -103,7 +103,7 @@ async def test_versions_count_data_and_children_apart(world: World) -> None:
 @story
 async def test_a_stat_has_every_field_of_zookeepers(world: World) -> None:
     """The store and a session read the same one; times do not go back, and zxids say what was last."""
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/topics", b"abc")
     made = (await a.get("/topics"))[1]
     assert (made.mzxid, made.pzxid, made.mtime, made.data_length) == (made.czxid, made.czxid, made.ctime, 3)
@@ -121,7 +121,7 @@ async def test_a_stat_has_every_field_of_zookeepers(world: World) -> None:
 
 @story
 async def test_a_transaction_that_is_refused_leaves_every_stat(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/topics", b"abc")
     before = await world.store.stat("/topics")
     answer = (await a.send([Multi((Set("/topics", b"x"), Create("/topics/a"), Check("/topics", 7)))]))[0]
@@ -131,7 +131,7 @@ async def test_a_transaction_that_is_refused_leaves_every_stat(world: World) -> 
 
 @story
 async def test_zxids_tell_the_order_of_writes(world: World) -> None:
-    a, b = (await world.connect()).session, (await world.connect()).session
+    a, b = await world.connect(), await world.connect()
     await a.create("/1")
     await b.create("/2")
     await a.create("/3")
@@ -148,7 +148,7 @@ async def test_zxids_tell_the_order_of_writes(world: World) -> None:
 
 @story
 async def test_children_come_in_the_order_of_the_servers_hash_set(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/x")
     for name in ("alone", "orders", "payments", "users", "void", "empty"):
         await a.create(f"/x/{name}")
@@ -167,7 +167,7 @@ async def test_children_come_in_the_order_of_the_servers_hash_set(world: World) 
 
 @story
 async def test_sequence_znodes_are_numbered_by_the_children_ever_made(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/q")
     assert await a.create("/q/n-", b"", sequence=True) == "/q/n-0000000000"
     await a.create("/q/plain")
@@ -182,28 +182,28 @@ async def test_sequence_znodes_are_numbered_by_the_children_ever_made(world: Wor
 
 @story
 async def test_an_ephemeral_goes_when_its_session_is_closed(world: World) -> None:
-    a, b = await world.connect("a"), (await world.connect("b")).session
+    a, b = await world.connect("a"), await world.connect("b")
     await b.create("/ids")
-    await a.session.create("/ids/1", b"", ephemeral=True)
+    await a.create("/ids/1", b"", ephemeral=True)
     stat = await b.exists("/ids/1")
     assert stat.ephemeral_owner == a.session.id != b.id
     assert (await b.get("/ids"))[1].ephemeral_owner == 0
     await a.session.close()
     assert await b.children("/ids") == []
     assert a.states == [], "who closes a session need not be told"
-    await refused(errors.SessionExpired, a.session.get("/ids"))
+    await refused(errors.SessionExpired, a.get("/ids"))
 
 
 @story
 async def test_nothing_lives_below_an_ephemeral(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/e", ephemeral=True)
     await refused(errors.NoChildrenForEphemerals, a.create("/e/child"))
 
 
 @story
 async def test_anybody_may_delete_an_ephemeral(world: World) -> None:
-    a, b = (await world.connect()).session, (await world.connect()).session
+    a, b = await world.connect(), await world.connect()
     await a.create("/controller", b"1", ephemeral=True)
     await b.delete("/controller")
     await b.create("/controller", b"2")
@@ -214,23 +214,23 @@ async def test_anybody_may_delete_an_ephemeral(world: World) -> None:
 @story
 async def test_an_expired_session_is_reported_and_loses_its_ephemerals(world: World) -> None:
     a, b = await world.connect("a"), await world.connect("b")
-    await a.session.create("/controller", b"", ephemeral=True)
+    await a.create("/controller", b"", ephemeral=True)
     assert await b.session.exists("/controller", watch=True)
     world.store.expire(a.session)
     await world.until(lambda: "Expired" in a.states and b.events)
     assert a.states[-1] == "Expired"
     assert b.fired == [("NodeDeleted", "/controller")]
     assert await b.session.exists("/controller") is None
-    await refused(errors.SessionExpired, a.session.create("/controller"))
+    await refused(errors.SessionExpired, a.create("/controller"))
     c = await world.connect("a")
     assert c.session.id != a.session.id
-    await c.session.create("/controller", b"", ephemeral=True)
+    await c.create("/controller", b"", ephemeral=True)
 
 
 @story
 async def test_the_server_notices_a_vanished_client_when_its_session_times_out(world: World) -> None:
     a, b = await world.connect("a", timeout=3), await world.connect("b")
-    await a.session.create("/controller", b"", ephemeral=True)
+    await a.create("/controller", b"", ephemeral=True)
     assert await b.session.exists("/controller", watch=True)
     gone = world.clock.now()
     a.session.abandon()
@@ -247,7 +247,7 @@ async def test_a_session_that_ended_hears_nothing(world: World) -> None:
     a, b = await world.connect("a"), await world.connect("b")
     await a.session.exists("/x", watch=True)
     await a.session.close()
-    await b.session.create("/x")
+    await b.create("/x")
     await b.caught_up()
     assert a.events == []
 
@@ -258,7 +258,7 @@ async def test_a_session_that_ended_hears_nothing(world: World) -> None:
 async def watched(world: World) -> tuple[Client, Client]:
     """Two clients and a znode `/x`; the first will watch, the second will change."""
     a, b = await world.connect("a"), await world.connect("b")
-    await b.session.create("/x", b"0")
+    await b.create("/x", b"0")
     return a, b
 
 
@@ -316,46 +316,46 @@ async def test_watches(world: World, reads: list[Op], writes: list[Op], events: 
 @story
 async def test_a_watch_fires_once(world: World) -> None:
     a, b = await watched(world)
-    await a.session.get("/x", watch=True)
-    await b.session.set("/x", b"1")
-    await b.session.set("/x", b"2")
+    await a.get("/x", watch=True)
+    await b.set("/x", b"1")
+    await b.set("/x", b"2")
     await reported(world, a, ("NodeDataChanged", "/x"))
-    await a.session.get("/x", watch=True)
-    await a.session.get("/x", watch=True)
-    await b.session.set("/x", b"3")
-    await b.session.set("/x", b"4")
+    await a.get("/x", watch=True)
+    await a.get("/x", watch=True)
+    await b.set("/x", b"3")
+    await b.set("/x", b"4")
     await reported(world, a, ("NodeDataChanged", "/x"), ("NodeDataChanged", "/x"))
 
 
 @story
 async def test_a_child_watch_sees_children_come_and_go_but_not_change(world: World) -> None:
     a, b = await watched(world)
-    await a.session.children("/x", watch=True)
-    await b.session.set("/x", b"1")
+    await a.children("/x", watch=True)
+    await b.set("/x", b"1")
     await reported(world, a)
-    await b.session.create("/x/y")
+    await b.create("/x/y")
     await reported(world, a, ("NodeChildrenChanged", "/x"))
-    await a.session.children("/x", watch=True)
-    await b.session.set("/x/y", b"1")
+    await a.children("/x", watch=True)
+    await b.set("/x/y", b"1")
     await reported(world, a, ("NodeChildrenChanged", "/x"))
-    await b.session.delete("/x/y")
+    await b.delete("/x/y")
     await reported(world, a, *[("NodeChildrenChanged", "/x")] * 2)
 
 
 @story
 async def test_a_session_hears_of_its_own_writes(world: World) -> None:
     a, _ = await watched(world)
-    await a.session.get("/x", watch=True)
-    await a.session.set("/x", b"1")
+    await a.get("/x", watch=True)
+    await a.set("/x", b"1")
     await reported(world, a, ("NodeDataChanged", "/x"))
 
 
 @story
 async def test_every_watching_session_is_reported(world: World) -> None:
     a, b = await watched(world)
-    await a.session.get("/x", watch=True)
-    await b.session.get("/x", watch=True)
-    await b.session.set("/x", b"1")
+    await a.get("/x", watch=True)
+    await b.get("/x", watch=True)
+    await b.set("/x", b"1")
     await reported(world, a, ("NodeDataChanged", "/x"))
     await reported(world, b, ("NodeDataChanged", "/x"))
 
@@ -364,9 +364,9 @@ async def test_every_watching_session_is_reported(world: World) -> None:
 async def test_the_watch_is_seen_before_the_newer_data(world: World) -> None:
     a, b = await watched(world)
     for number in range(1, 21):
-        await a.session.get("/x", watch=True)
-        writing = world.clock.spawn(b.session.set("/x", b"%d" % number))
-        while (await a.session.get("/x"))[0] != b"%d" % number:
+        await a.get("/x", watch=True)
+        writing = world.clock.spawn(b.set("/x", b"%d" % number))
+        while (await a.get("/x"))[0] != b"%d" % number:
             pass
         assert len(a.events) == number
         await writing
@@ -375,9 +375,9 @@ async def test_the_watch_is_seen_before_the_newer_data(world: World) -> None:
 @story
 async def test_a_closing_session_fires_the_watches_on_its_ephemerals(world: World) -> None:
     a, b = await watched(world)
-    await b.session.create("/x/e", ephemeral=True)
+    await b.create("/x/e", ephemeral=True)
     await a.session.exists("/x/e", watch=True)
-    await a.session.children("/x", watch=True)
+    await a.children("/x", watch=True)
     await b.session.close()
     await reported(world, a, ("NodeDeleted", "/x/e"), ("NodeChildrenChanged", "/x"))
 
@@ -387,7 +387,7 @@ async def test_a_closing_session_fires_the_watches_on_its_ephemerals(world: Worl
 
 @story
 async def test_a_transaction_does_all(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/old")
     await a.create("/x", b"0")
     parts = (Check("/x", 0), Set("/x", b"1", 0), Create("/x/y", b"new"), Create("/x/n-", sequence=True), Delete("/old"))
@@ -407,8 +407,8 @@ async def test_a_transaction_does_all(world: World) -> None:
 @story
 async def test_a_transaction_does_nothing_if_one_part_fails(world: World) -> None:
     a, b = await watched(world)
-    await b.session.create("/x/e", ephemeral=True)
-    await a.session.get("/x", watch=True)
+    await b.create("/x/e", ephemeral=True)
+    await a.get("/x", watch=True)
     await a.session.exists("/y", watch=True)
     before = await world.store.dump()
     parts = (Set("/x", b"1"), Create("/y"), Delete("/x/e"), Check("/x", 7), Create("/z"), Set("/x", b"2"))
@@ -433,7 +433,7 @@ async def test_a_transaction_does_nothing_if_one_part_fails(world: World) -> Non
 
 @story
 async def test_a_part_sees_what_the_parts_before_it_did(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     good = Multi((Create("/a"), Create("/a/b"), Set("/a", b"1", 0), Check("/a", 1), Delete("/a/b")))
     bad = Multi((Delete("/a"), Create("/a/b")))
     answers = await a.send([good, bad])
@@ -443,7 +443,7 @@ async def test_a_part_sees_what_the_parts_before_it_did(world: World) -> None:
 
 @story
 async def test_an_empty_transaction_is_no_trouble(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     assert [answer[1:3] for answer in await a.send([Multi(())])] == [(None, ())]
     assert await a.send([]) == []
 
@@ -451,7 +451,7 @@ async def test_an_empty_transaction_is_no_trouble(world: World) -> None:
 @pytest.mark.parametrize("window", [1, 3, 10, 1000])
 @story
 async def test_answers_come_in_the_order_asked(world: World, window: int) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/x")
     ops = [op for n in range(50) for op in (Create(f"/x/{n}", b"%d" % n), Get(f"/x/{n}"), Create("/x"))]
     answers = await a.send(ops, window)
@@ -465,7 +465,7 @@ async def test_answers_come_in_the_order_asked(world: World, window: int) -> Non
 
 @story
 async def test_two_sends_of_one_session_keep_their_own_answers(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     await a.create("/x")
     first = world.clock.spawn(a.send([Create(f"/x/a{n}") for n in range(30)], 10))
     second = world.clock.spawn(a.send([Create(f"/x/b{n}") for n in range(30)], 3))
@@ -475,7 +475,7 @@ async def test_two_sends_of_one_session_keep_their_own_answers(world: World) -> 
 
 @story
 async def test_a_dump_holds_every_znode(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     assert await world.store.dump() == {}
     await a.create("/brokers")
     await a.create("/brokers/ids")
@@ -496,13 +496,13 @@ async def test_operations_and_watches_are_recorded_with_their_causes(world: Worl
     a, b = await watched(world)
     seen: list[int | None] = []
     a.session.watcher = lambda event: seen.append(CAUSE.get())
-    await a.session.get("/x", watch=True)
-    await a.session.children("/x", watch=True)
-    await b.session.set("/x", b"1")
+    await a.get("/x", watch=True)
+    await a.children("/x", watch=True)
+    await b.set("/x", b"1")
     await world.until(lambda: len(seen) == 1)
-    await b.session.create("/x/e", b"{}", ephemeral=True)
+    await b.create("/x/e", b"{}", ephemeral=True)
     await world.until(lambda: len(seen) == 2)
-    await refused(errors.BadVersion, b.session.set("/x", b"2", 0))
+    await refused(errors.BadVersion, b.set("/x", b"2", 0))
     await b.session.send([Multi((Set("/x", b"3"), Check("/x", 9)))])
     await b.session.send([Multi((Check("/x", 1), Set("/x", b"4"), Delete("/x/e")))])
     await a.session.exists("/no")
@@ -530,7 +530,7 @@ async def test_operations_and_watches_are_recorded_with_their_causes(world: Worl
 
 @story
 async def test_an_operation_is_recorded_with_the_cause_in_force_when_it_was_sent(world: World) -> None:
-    a = (await world.connect()).session
+    a = await world.connect()
     token = CAUSE.set(7)
     await a.create("/x")
     CAUSE.reset(token)
@@ -541,8 +541,8 @@ async def test_an_operation_is_recorded_with_the_cause_in_force_when_it_was_sent
 @story
 async def test_the_end_of_a_session_is_recorded_with_what_goes_along(world: World) -> None:
     a, b = await watched(world)
-    await b.session.create("/x/e", ephemeral=True)
-    await a.session.children("/x", watch=True)
+    await b.create("/x/e", ephemeral=True)
+    await a.children("/x", watch=True)
     await b.session.close()
     await reported(world, a, ("NodeChildrenChanged", "/x"))
     end = next(r.seq for r in world.trace if r.action == "closed")

@@ -37,7 +37,8 @@ def served() -> Iterator[tuple[KafkaCluster, str]]:
     server = Server(free_port())
     with KafkaCluster() as cluster:
         yield cluster, server.begin(cluster)
-        server.close()
+        server.shutdown()
+        server.server_close()
 
 
 def test_python(tmp_path: Path) -> None:

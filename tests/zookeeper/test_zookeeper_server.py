@@ -218,7 +218,7 @@ def test_java_is_found_or_the_cure_is_reported(prose: Prose, monkeypatch: pytest
 
 def test_an_outsider_reads_what_was_written(world: RealWorld, outsider: KazooClient) -> None:
     async def write() -> None:
-        a = (await world.connect()).session
+        a = await world.connect()
         await a.create("/brokers")
         await a.create("/brokers/1", "Zoë".encode(), ephemeral=True)
 
@@ -249,7 +249,7 @@ def test_only_what_the_lab_made_is_removed(world: RealWorld, outsider: KazooClie
     store = world.add_store(f"{world.address.partition('/')[0]}/mine/kit")
 
     async def write() -> None:
-        a = (await world.connect(store=store)).session
+        a = await world.connect(store=store)
         made = ["/topics/a", "/topics/a/0", "/topics/b", "/gone", "/again", "/ids"]
         assert not [r.error for r in await a.send([Create(path) for path in made], 10) if r.error]
         await a.create("/ids/1", ephemeral=True)
@@ -271,7 +271,7 @@ def test_without_a_chroot_the_root_is_cleared_of_our_znodes_only(world: RealWorl
     store = world.add_store(world.address.partition("/")[0])
 
     async def write() -> None:
-        a = (await world.connect(store=store)).session
+        a = await world.connect(store=store)
         await a.create("/ours")
         await a.create("/ours/too")
         found = await store.dump()
@@ -301,22 +301,22 @@ def test_znodes_stay_when_asked_and_parents_of_the_chroot_go(world: RealWorld, o
 def test_a_session_outlives_a_restart_of_the_server(server: EmbeddedServer) -> None:
     world = RealWorld(f"{server.address}/kit")
     a = world.run(world.connect("a", timeout=15))
-    world.run(a.session.create("/x", b"kept", ephemeral=True))
-    world.run(a.session.get("/x", watch=True))
+    world.run(a.create("/x", b"kept", ephemeral=True))
+    world.run(a.get("/x", watch=True))
     world.run(a.session.exists("/y", watch=True))
-    world.run(a.session.children("/", watch=True))
+    world.run(a.children("/", watch=True))
     server.kill()
     world.clock.wait(lambda: a.states == ["Disconnected"], 20)
     with pytest.raises(errors.ConnectionLoss):  # at once: it does not wait until there is a server again
         world.run(a.session.send([Get("/x")] * 5, 2))
     server.restart()
     world.clock.wait(lambda: a.states == ["Disconnected", "Connected"], 20)
-    data, stat = world.run(a.session.get("/x"))
+    data, stat = world.run(a.get("/x"))
     assert data == b"kept"
     assert stat.ephemeral_owner == a.session.id
     assert a.events == [], "nothing has changed"
-    world.run(a.session.create("/y"))
-    world.run(a.session.set("/x", b"new"))
+    world.run(a.create("/y"))
+    world.run(a.set("/x", b"new"))
     world.run(a.caught_up())
     assert a.fired == [("NodeCreated", "/y"), ("NodeChildrenChanged", "/"), ("NodeDataChanged", "/x")]
     world.close()
@@ -326,17 +326,17 @@ def test_what_changed_while_the_connection_was_broken_is_reported(world: RealWor
     async def tell() -> None:
         a, b = await world.connect("a", timeout=10), await world.connect("b")
         for path in ("/set", "/deleted", "/parent", "/same"):
-            await b.session.create(path)
+            await b.create(path)
         for path in ("/set", "/deleted", "/same"):
-            await a.session.get(path, watch=True)
+            await a.get(path, watch=True)
         await a.session.exists("/created", watch=True)
         await a.session.exists("/never", watch=True)
-        await a.session.children("/parent", watch=True)
+        await a.children("/parent", watch=True)
         a.session.connection.cut()
-        await b.session.set("/set", b"1")
-        await b.session.delete("/deleted")
-        await b.session.create("/created")
-        await b.session.create("/parent/child")
+        await b.set("/set", b"1")
+        await b.delete("/deleted")
+        await b.create("/created")
+        await b.create("/parent/child")
         await world.until(lambda: a.states == ["Disconnected", "Connected"])
         await world.until(lambda: len(a.events) >= 4)
         await a.caught_up()
@@ -346,8 +346,8 @@ def test_what_changed_while_the_connection_was_broken_is_reported(world: RealWor
             ("NodeDataChanged", "/set"),
             ("NodeDeleted", "/deleted"),
         ]
-        await b.session.set("/same", b"1")
-        await b.session.create("/never")
+        await b.set("/same", b"1")
+        await b.create("/never")
         await world.until(lambda: len(a.events) == 6)
 
     world.run(tell())
@@ -359,11 +359,11 @@ def test_an_error_in_a_watcher_reaches_whoever_drives_the_clock(world: RealWorld
 
     async def watch() -> None:
         a = await world.connect("a")
-        await a.session.create("/x")
+        await a.create("/x")
         await a.session.exists("/x", watch=True)
         a.session.watcher = fail
-        await a.session.set("/x", b"")
-        assert (await a.session.get("/x"))[1].version == 1, "the answers after it are heard all the same"
+        await a.set("/x", b"")
+        assert (await a.get("/x"))[1].version == 1, "the answers after it are heard all the same"
 
     with pytest.raises(ZeroDivisionError):
         world.run(watch())
@@ -372,7 +372,7 @@ def test_an_error_in_a_watcher_reaches_whoever_drives_the_clock(world: RealWorld
 def test_what_is_under_way_fails_when_the_server_dies(server: EmbeddedServer) -> None:
     world = RealWorld(f"{server.address}/kit")
     a = world.run(world.connect("a", timeout=3))
-    world.run(a.session.create("/x"))
+    world.run(a.create("/x"))
     flood = [Create(f"/x/{n}") for n in range(20_000)]
 
     async def lose() -> None:
@@ -438,7 +438,7 @@ def test_a_store_stops_a_server_of_its_own(server: EmbeddedServer) -> None:
     world = RealWorld(own.address)
     store = RemoteStore(f"{own.address}/kit", world.clock, server=own)
     a = world.run(world.connect(store=store))
-    world.run(a.session.create("/x"))
+    world.run(a.create("/x"))
     world.run(store.close())
     assert not own.running
     world.close()

@@ -15,6 +15,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from kafka_ctl.display import Bundle, display_bundle
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
@@ -103,20 +104,19 @@ class Player(Widget):
     def __repr__(self) -> str:
         return self.films[0].text()
 
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, object]]:
+    def _repr_mimebundle_(self, **options: Any) -> Bundle:
         """The widget and its replacements: a picture as SVG and as an image, the steps as text.
 
         The picture is the step that is shown or, of a player at its first step, a filmstrip.
         """
         shown = super()._repr_mimebundle_(**options)
-        bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
         index = self.index
         still = stacked(self.films, [static_svg(one, index) for one in self.films]) if index else filmstrips(self.films)
         coded = base64.b64encode(still.encode()).decode()
         titles = ", ".join(film.title for film in self.films)
         alt = escape(printable(f"{titles} in pictures; the steps are listed as text."))
         picture = f'<img alt="{alt}" style="max-width:none" src="data:image/svg+xml;base64,{coded}">'
-        return {**bundle, "text/html": picture, "image/svg+xml": still, "text/plain": repr(self)}, meta
+        return display_bundle(shown, {"text/html": picture, "image/svg+xml": still, "text/plain": repr(self)})
 
 
 def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **options: Any) -> Player:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labs import play, until_quiet
 from prose import Prose
+from system_timer import SystemTimer
 from tables import text
 
 from kafka_ctl import BadInput, Lab, TopicPartition
@@ -26,7 +27,7 @@ from kafka_ctl.brokers.delayed_operations import (
     enough_replicas,
 )
 from kafka_ctl.brokers.purgatory import ClockTimer, DelayedOperation, Purgatory
-from kafka_ctl.brokers.timing_wheel import SystemTimer, TimingWheel
+from kafka_ctl.brokers.timing_wheel import TimingWheel
 from kafka_ctl.simulation.clock import VirtualClock
 
 

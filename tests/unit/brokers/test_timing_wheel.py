@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prose import Prose, source
+from system_timer import SystemTimer
 from tables import tabled, text
 
 from kafka_ctl import BadInput
-from kafka_ctl.brokers.timing_wheel import SystemTimer, Task, TimingWheel, place
+from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
 from kafka_ctl.simulation.clock import VirtualClock
 
 PLACES = text("timing_wheel_places.txt")

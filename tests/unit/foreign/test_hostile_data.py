@@ -51,7 +51,7 @@ def test_a_znode_is_left_out_as_a_whole_and_named(prose: Prose) -> None:
 
     async def write(*ops: Op) -> None:
         for op in ops:
-            await hand.session.ask(op)
+            await hand.ask(op)
 
     hand = world.run(world.connect())
     world.run(write(*(Create(path, data) for path, data in sorted(good.items()))))

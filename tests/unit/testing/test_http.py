@@ -33,7 +33,8 @@ def control() -> Iterator[tuple[str, Server]]:
     server = Server(free_port())
     with KafkaCluster() as cluster:
         yield server.begin(cluster), server
-        server.close()
+        server.shutdown()
+        server.server_close()
 
 
 def test_calls_and_what_they_did(control: tuple[str, Server]) -> None:
