@@ -44,9 +44,6 @@ _toc = (
         ("EmbeddedServer", "zookeeper.real.server", "a real ZooKeeper on this machine"),
         ("Costs", "latencies", "what a ZooKeeper operation or a request takes in virtual time"),
     )),
-    ("A cluster of your own", (
-        ("watch", "foreign.watch", "a real cluster, seen through its ZooKeeper and never written to"),
-    )),
     ("The nouns", (
         ("TopicPartition", "cluster", "one partition of one topic"),
         ("Replica", "cluster", "one copy of a partition, on one broker"),
@@ -85,6 +82,7 @@ _toc = (
         ("digraph", "views.machines", "a state machine, an election or a cluster as a graphviz.Digraph"),
     )),
     ("A cluster of your own", (
+        ("watch", "foreign.watch", "a real cluster, seen through its ZooKeeper and never written to"),
         ("drill", "drills.drill", "what if: failures, restarts and plans, ranked by what they do"),
     )),
     ("On call", (

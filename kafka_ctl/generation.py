@@ -63,11 +63,12 @@ DEFAULTS: Config = {
 }
 """Kafka 2.0.1's configuration keys that the lab obeys, with their defaults."""
 
+UNCLEAN: Final = "unclean.leader.election.enable"
 REQUEST_TIMEOUT: Final = "request.timeout.ms"
 REPLICA_LAG_TIME: Final = "replica.lag.time.max.ms"
 TIMES: Final = (REQUEST_TIMEOUT, REPLICA_LAG_TIME)
 """The settings that pictures count by: a broker's `start` has them in the trace where they are not as usual."""
-OLD_DEFAULTS: Config = DEFAULTS | {"unclean.leader.election.enable": True, "delete.topic.enable": False}
+OLD_DEFAULTS: Config = DEFAULTS | {UNCLEAN: True, "delete.topic.enable": False}
 """The same for 0.10.2.2, which preferred availability and did not delete. It has no window of ZooKeeper requests."""
 
 

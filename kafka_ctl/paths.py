@@ -1,6 +1,7 @@
 """The checkout, and the folders that it holds beside the package."""
 
 import pkgutil
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -35,3 +36,12 @@ def text_in(package: str, name: str) -> str:
     if data is None:
         raise FileNotFoundError(f"{package}: {name}")
     return data.decode()
+
+
+def blocks(package: str, name: str) -> list[list[str]]:
+    """The lines of each block of a package's table: one in the first column begins a block, indented ones go on.
+
+    A `#` in the first column begins a comment.
+    """
+    found = re.findall(r"^[^\s#].*(?:\n +.*)*", text_in(package, name), re.MULTILINE)
+    return [[line.strip() for line in block.splitlines()] for block in found]

@@ -20,6 +20,7 @@ PRODUCE_TIMEOUT = 30.0
 """Seconds a produce request waits for the in-sync replicas: the producer's `request.timeout.ms`."""
 ALL = -1
 """The value of `acks=all` in a produce request."""
+NOT_LEADER, UNKNOWN_PARTITION = "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"
 API_TIMEOUT = 30.0
 """Seconds an administrator's request to the controller waits for its answer."""
 

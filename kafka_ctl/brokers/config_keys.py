@@ -25,12 +25,12 @@ from kafka_ctl.brokers.replication_quota import (
     REPLICAS_FORM,
 )
 from kafka_ctl.errors import ApiException, UnknownName
-from kafka_ctl.generation import GENERATIONS, Generation
-from kafka_ctl.paths import text_in
+from kafka_ctl.generation import GENERATIONS, UNCLEAN, Generation
+from kafka_ctl.paths import blocks
 
 TOPIC, BROKER = "topic", "broker"
 OFFERED = (
-    *("unclean.leader.election.enable", "min.insync.replicas", "retention.ms", "cleanup.policy"),
+    *(UNCLEAN, "min.insync.replicas", "retention.ms", "cleanup.policy"),
     *(LEADER_REPLICAS, FOLLOWER_REPLICAS),
 )
 """The keys of topics that a lab's menu offers: those with an effect in a lab, and two well-known ones."""
@@ -148,9 +148,7 @@ def _check_replicas(key: str, value: str, generation: str) -> None:
 def keys(scope: str, generation: str) -> Mapping[str, ConfigKey]:
     """All keys of topics or brokers in the release of a generation, in the order in which Kafka checks them."""
     names, found = list(GENERATIONS), dict[str, ConfigKey]()
-    for line in text_in(__package__, "config_keys.txt").splitlines():
-        if line.startswith("#"):
-            continue
+    for (line,) in blocks(__package__, "config_keys.txt"):
         first, last, where, name, kind, default, valid, other, synonyms = line.split("\t")
         if where == scope and names.index(first) <= names.index(generation) <= names.index(last):
             listed = tuple(synonyms.split(",")) if synonyms != "-" else (name,)

@@ -29,6 +29,7 @@ from kafka_ctl.brokers.replication_quota import (
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller.events import TopicUncleanLeaderElectionEnable
 from kafka_ctl.errors import BadInput, ZooKeeperError
+from kafka_ctl.generation import UNCLEAN
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.kafka_client import config_of
@@ -42,7 +43,6 @@ CHANGES = ConfigChangeNotificationSequenceZNode.PARENT
 TOPICS, BROKERS = "topics", "brokers"
 EXPIRATION = 15 * 60 * 1000
 """Milliseconds after which a notification may be deleted (Kafka's changeExpirationMs)."""
-UNCLEAN = "unclean.leader.election.enable"
 
 
 class TopicConfigs:

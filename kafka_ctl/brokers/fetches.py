@@ -22,7 +22,6 @@ FETCH_BYTES = 1 << 20
 """Bytes that a follower gets of one partition at most, or one record (`replica.fetch.max.bytes`)."""
 NO_EPOCH = -1
 """The leader epoch of a fetch that names none."""
-NOT_LEADER = "NOT_LEADER_FOR_PARTITION"
 
 
 class FetchRequest(NamedTuple):

@@ -21,6 +21,7 @@ from kafka_ctl.brokers.configs import TopicConfigs
 from kafka_ctl.brokers.log import Log, bytes_of
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.generation import UNCLEAN
 from kafka_ctl.trace import details
 
 STARTED, KEPT, SKIPPED = "started", "kept", "skipped"
@@ -175,7 +176,7 @@ class FollowedPartition:
 
     async def _out_of_range(self, log: Log, end: int) -> None:
         """Our log is longer than the leader's: drop the rest where records may be lost, else stop (KAFKA-3410)."""
-        unclean = await self.role.configs.read(self.tp.topic, "unclean.leader.election.enable")
+        unclean = await self.role.configs.read(self.tp.topic, UNCLEAN)
         if self.process.generation.records.truncates_by_epoch or unclean.lower() == "true":
             return self._truncate(log, end, "leader-end")
         ends = details.write(end=log.end, leaders_end=end)

@@ -19,7 +19,6 @@ from kafka_ctl.brokers.configs import TopicConfigs
 from kafka_ctl.brokers.delayed_operations import Appended, DelayedProduce, enough_replicas
 from kafka_ctl.brokers.fetches import (
     FETCH_WAIT,
-    NOT_LEADER,
     EpochEndOffset,
     FetchRequest,
     FetchResponse,
@@ -36,7 +35,7 @@ from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput, ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
-from kafka_ctl.requests import ALL, ProduceRequest, Response
+from kafka_ctl.requests import ALL, NOT_LEADER, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set

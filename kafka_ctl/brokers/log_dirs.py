@@ -23,13 +23,12 @@ from kafka_ctl.brokers.fetches import FETCH_BACKOFF, first_bytes
 from kafka_ctl.brokers.log import bytes_of
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.requests import LogDirDescription
+from kafka_ctl.requests import UNKNOWN_PARTITION, LogDirDescription
 from kafka_ctl.scala_order import fetcher_id
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
 LOG_DIR_NOT_FOUND, REPLICA_NOT_AVAILABLE = "LOG_DIR_NOT_FOUND", "REPLICA_NOT_AVAILABLE"
-UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 class HeldCopy(NamedTuple):
@@ -92,7 +91,7 @@ class LogDirs:
         """
         unknown = tp not in self.process.metadata
         distinguishes = self.process.generation.log_dirs.distinguishes_unknown_partitions
-        return UNKNOWN_TOPIC_OR_PARTITION if unknown and distinguishes else REPLICA_NOT_AVAILABLE
+        return UNKNOWN_PARTITION if unknown and distinguishes else REPLICA_NOT_AVAILABLE
 
     def describe(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogDirDescription]:
         """The directories of these copies, as far as they can be read."""

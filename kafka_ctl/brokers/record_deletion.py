@@ -13,11 +13,10 @@ from __future__ import annotations
 from kafka_ctl.brokers.configs import TopicConfigs
 from kafka_ctl.brokers.delayed_operations import DelayedDeleteRecords, Deleted
 from kafka_ctl.brokers.disk import STORAGE_ERROR
-from kafka_ctl.brokers.fetches import NOT_LEADER
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.brokers.purgatory import ClockTimer, Purgatory
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.requests import DeleteRecordsRequest, Response
+from kafka_ctl.requests import NOT_LEADER, UNKNOWN_PARTITION, DeleteRecordsRequest, Response
 from kafka_ctl.trace.record import CAUSE
 
 HIGH_WATERMARK = -1
@@ -27,7 +26,7 @@ UNKNOWN_START = -1
 PURGE_INTERVAL = 1
 """`delete.records.purgatory.purge.interval.requests`."""
 INTERNAL = ("__consumer_offsets", "__transaction_state")
-UNKNOWN, OUT_OF_RANGE, POLICY = "UNKNOWN_TOPIC_OR_PARTITION", "OFFSET_OUT_OF_RANGE", "POLICY_VIOLATION"
+OUT_OF_RANGE, POLICY = "OFFSET_OUT_OF_RANGE", "POLICY_VIOLATION"
 
 
 class RecordDeletion:
@@ -90,7 +89,7 @@ class RecordDeletion:
         if tp in process.offline:
             return STORAGE_ERROR
         if tp not in process.hosted:
-            return NOT_LEADER if tp in process.metadata else UNKNOWN
+            return NOT_LEADER if tp in process.metadata else UNKNOWN_PARTITION
         return self._lowest(tp) if process.leads(tp) else NOT_LEADER
 
     def _lowest(self, tp: TopicPartition) -> int:

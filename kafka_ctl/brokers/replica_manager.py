@@ -17,6 +17,7 @@ from kafka_ctl.brokers.process import BrokerProcess, HostedPartition
 from kafka_ctl.cluster import LEADER_DURING_DELETE, NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.requests import (
     UNKNOWN_EPOCH,
+    UNKNOWN_PARTITION,
     ControlRequest,
     LeaderAndIsrRequest,
     PartitionState,
@@ -30,7 +31,6 @@ from kafka_ctl.zookeeper.znodes import LogDirEventNotificationSequenceZNode, Log
 
 STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH = "STALE_CONTROLLER_EPOCH", "STALE_BROKER_EPOCH"
 UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
-UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 class ReplicaManager:
@@ -133,7 +133,7 @@ class ReplicaManager:
         elif sent.state.leader_epoch <= current:
             error, detail = STALE_CONTROLLER_EPOCH, details.write(current=current)
         elif self.process.id not in sent.replicas:
-            error, detail = UNKNOWN_TOPIC_OR_PARTITION, "not in the assigned replicas"
+            error, detail = UNKNOWN_PARTITION, "not in the assigned replicas"
         else:
             return None
         self.process.record(

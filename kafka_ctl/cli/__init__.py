@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 
-def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoReturn:
+def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run one command and end the process with its exit status."""
     from kafka_ctl.cli import commands
 
-    commands.main(args, prog_name)
+    commands.main(args)

@@ -458,19 +458,19 @@ def _stale(problems: Sequence[str], hint: str) -> int:
     return int(bool(problems))
 
 
-def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoReturn:
+def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run one command and end the process with its exit status."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # its encoding may lack "→"
     sys.stdin = sys.stdin or StringIO()  # a closed one, `<&-`, has no lines
-    sys.exit(status(args, prog_name))
+    sys.exit(status(args))
 
 
-def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> int:
+def status(args: Sequence[str] | None = None) -> int:
     """Run one command. Returns its exit status; if it is not 0, one sentence is on standard error."""
     try:
         with needed_for("this command"):
-            return int(app.main(args, prog_name, standalone_mode=False) or 0)
+            return int(app.main(args, "kafka-ctl", standalone_mode=False) or 0)
     except click.ClickException as wrong:
         wrong.show()
         return wrong.exit_code

@@ -5,7 +5,6 @@ Separate from `commands.py` because that file has the short commands.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,8 +83,9 @@ def drill(
     kafka-ctl drill mine.txt "rolling restart 3,1,2" plan.json --stories what-if
     """
     from kafka_ctl.drills import drill as drills
+    from kafka_ctl.lab.story import json_or_text
 
-    settings = {key: _value(text) for key, text in (_pair("--config", text) for text in config)}
+    settings = {key: json_or_text(text) for key, text in (_pair("--config", text) for text in config)}
     options = {name: value for name, value in (("generation", generation), ("config", settings)) if value}
     found = drills.open_cluster(cluster, dict(map(_rack, racks)), auth, **options)
     outcomes = drills.drill(found, *questions, unclean=UNCLEAN[unclean], sample=sample, seed=seed, jobs=jobs)
@@ -107,14 +107,6 @@ def _pair(option: str, text: str) -> tuple[str, str]:
 def _rack(text: str) -> tuple[int, str]:
     id, rack = _pair("--rack", text)
     return int(id), rack
-
-
-def _value(text: str) -> object:
-    """A setting as Kafka's files have it: a number, true or false, or the text itself."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _write(outcomes: Drill, folder: Path) -> None:

@@ -11,7 +11,6 @@ Separate from `commands.py` because its flags are those of Kafka's tool, which o
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
@@ -358,18 +357,6 @@ def _print(outcome: Outcome) -> int:
 # The way to the cluster
 
 
-class WallClock:
-    """The time of the machine, by which the tool waits."""
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        import asyncio
-
-        await asyncio.sleep(seconds)
-
-
 def _admin_client(where: Where) -> AdminClient | None:
     """The client that reaches the brokers; None without `--bootstrap-server`."""
     from kafka_ctl.wire.client import AdminClient
@@ -404,7 +391,7 @@ def _with_tool(where: Where, name: str, work: Callable[[Tool], Awaitable[T]]) ->
 async def _connected(
     where: Where, generation: Generation, brokers: AdminClient | None, work: Callable[[Tool], Awaitable[T]]
 ) -> T:
-    from kafka_ctl.reassign.tool import LogDirs, Tool
+    from kafka_ctl.reassign.tool import LogDirs, Tool, WallClock
     from kafka_ctl.zookeeper.client import ZooKeeperClient
     from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
     from kafka_ctl.zookeeper.real.store import BareStore, RemoteStore

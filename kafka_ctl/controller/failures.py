@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache
 
 from kafka_ctl.errors import ControllerMoved, StateChangeFailed
-from kafka_ctl.paths import text_in
+from kafka_ctl.paths import blocks
 from kafka_ctl.requests import ApiError
 
 UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
@@ -16,9 +15,8 @@ UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist."
 
 @cache
 def _templates() -> dict[str, str]:
-    """The messages by name: a line begins one, indented lines go on."""
-    rows = re.findall(r"^(\S+)\n((?: +\S.*\n)+)", text_in(__package__, "failures.txt"), re.M)
-    return {name: " ".join(message.split()) for name, message in rows}
+    """The messages by name."""
+    return {name: " ".join(lines) for name, *lines in blocks(__package__, "failures.txt")}
 
 
 def text(message: str, /, **fields: object) -> str:

@@ -14,6 +14,7 @@ from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.failures import failure
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import BadInput, BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode, StateChangeFailed
+from kafka_ctl.generation import UNCLEAN
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.table import TransitionTable
@@ -22,7 +23,6 @@ from kafka_ctl.trace.record import SET, Columns
 Subject = TypeVar("Subject", TopicPartition, Replica)
 State = TypeVar("State", PartitionState, ReplicaState)
 How = TypeVar("How")
-UNCLEAN: Final = "unclean.leader.election.enable"
 NONE: Final[Columns] = {}
 
 

@@ -17,13 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from kafka_ctl.display import Countdown, Shown, Table, table
 from kafka_ctl.drills.scenario import Outcome, Question, Scenario, baseline, numbered, play, scenarios
 from kafka_ctl.errors import BadInput, UnknownName, check_not_in_browser, short
 from kafka_ctl.explore.workers import cores, processes
 from kafka_ctl.extras import needed_for
+from kafka_ctl.generation import UNCLEAN
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.description import parse_description
 from kafka_ctl.lab.lab import Lab
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from kafka_ctl.history.plots.picture import Picture
 
 T = TypeVar("T")
-UNCLEAN: Final = "unclean.leader.election.enable"
 BOTH = "both"
 HOST = r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+"
 ADDRESS = re.compile(rf"{HOST}(,{HOST})*(/\S*)?")

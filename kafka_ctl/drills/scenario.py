@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput, ConditionNotMet, UnknownName, short
+from kafka_ctl.generation import UNCLEAN
 from kafka_ctl.lab import story, validate, view
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.reassign.plan import check_exists, check_plan, read_plan
@@ -213,7 +214,7 @@ def play(lab: Lab, scenario: Scenario) -> Outcome:
     ended = max((r.time_ms for r in records if _acts(r)), default=began)
     return Outcome(
         scenario,
-        bool(lab.config["unclean.leader.election.enable"]),
+        bool(lab.config[UNCLEAN]),
         sum(
             p.leader not in brokers or brokers[p.leader].state == "down"
             for p in partitions
@@ -242,7 +243,7 @@ def baseline(lab: Lab) -> str:
     """A sentence on what is wrong before any scenario; empty where nothing is."""
     watched, elected = Watched(lab), unclean_elections(lab.trace.records)
     offline, below = len(watched.interrupted), len(watched.below)
-    unclean = "on" if lab.config["unclean.leader.election.enable"] else "off"
+    unclean = "on" if lab.config[UNCLEAN] else "off"
     sentence = (
         f"Before each scenario, unclean election {unclean}: partitions offline {offline:,}, below min.insync.replicas "
         f"{below:,}, unclean elections {elected:,}."

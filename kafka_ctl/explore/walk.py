@@ -17,7 +17,7 @@ from random import Random
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.generation import Generation
+from kafka_ctl.generation import UNCLEAN, Generation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.menu import MENU, TOPICS, Draw, Drawn
@@ -109,7 +109,7 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     draw = Draw(rng, rng.choice((2, 3, 3, 3, 4)), tools)
     config: dict[str, object] = {}
     if draw.maybe(0.15):
-        config["unclean.leader.election.enable"] = True
+        config[UNCLEAN] = True
     if draw.maybe(0.3):
         config["leader.imbalance.check.interval.seconds"] = rng.choice((10, 30))
     opening = _lab_line(config, draw, generation, seed)
@@ -220,6 +220,6 @@ def _lab_line(config: dict[str, object], draw: Draw, generation: str, seed: int)
     """The first line of a walk; 0.10 has to be configured for topics to be deleted, and mostly is."""
     if generation == "0.10" and draw.maybe(0.8):
         config["delete.topic.enable"] = True
-        config.setdefault("unclean.leader.election.enable", False)
+        config.setdefault(UNCLEAN, False)
     given: dict[str, object] = {"brokers": list(range(1, draw.brokers + 1)), "generation": generation, "seed": seed}
     return Command("lab", (), given | ({"config": config} if config else {}))

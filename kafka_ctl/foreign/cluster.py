@@ -35,8 +35,6 @@ SINGLE = (CONTROLLER, EPOCH, REASSIGNMENTS, PREFERRED, MIGRATION, FEATURE, znode
 PARENTS = (IDS, TOPICS, DELETIONS, TOPIC_CONFIGS, BROKER_CONFIGS)
 """Znodes whose children are read, too."""
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
-LEGAL = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-"""Kafka 2.0.1: internals/Topic.java, containsValidPattern"""
 
 
 class ZNode(NamedTuple):
@@ -214,7 +212,7 @@ class Cluster:
 
 
 def _topic(name: str, data: bytes) -> dict[int, ReplicaAssignment]:
-    if not LEGAL.fullmatch(name):
+    if not znodes.TOPIC_NAME.fullmatch(name):
         raise BadInput(f"{TOPICS}: topic {short(name)}; 1 to 249 of a-z A-Z 0-9 . _ - are allowed")
     return znodes.TopicZNode.decode(data, name)
 

@@ -20,7 +20,7 @@ from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.invariants.logs import Acknowledged, acknowledged
 from kafka_ctl.lab import view
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.paths import text_in
+from kafka_ctl.paths import blocks
 from kafka_ctl.trace.record import Record
 
 ALWAYS, FAULTY, SOUND = "-!~"
@@ -70,12 +70,10 @@ class Tables(NamedTuple):
 
 
 def _read() -> Tables:
-    """Read `incidents.txt`: a block begins in the first column, and its other lines are indented."""
-    text = text_in(__package__, "incidents.txt")
+    """Read `incidents.txt`."""
     causes, symptoms, lines = dict[str, str](), dict[str, Symptom](), dict[tuple[str, ...], tuple[str, str]]()
     noise, kinds = list[Noise](), list[Kind]()
-    for block in re.findall(r"^[a-z].*(?:\n  .*)*", text, re.MULTILINE):
-        head, *body = map(str.strip, block.split("\n"))
+    for head, *body in blocks(__package__, "incidents.txt"):
         left, _, right = (part.strip() for part in head.partition(" | "))
         what, *names = left.split()
         match what:

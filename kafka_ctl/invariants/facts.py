@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput
-from kafka_ctl.generation import Config
+from kafka_ctl.generation import UNCLEAN, Config
 from kafka_ctl.invariants.logs import ReplicaLogs
 from kafka_ctl.trace import details
+from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
     ConfigEntityZNode,
@@ -82,8 +83,8 @@ class Facts:
 
     def unclean(self, topic: str, config: Config) -> bool:
         """True if a replica out of sync may lead a topic's partitions."""
-        own = self.topic_configs.get(topic, {}).get("unclean.leader.election.enable")
-        return config["unclean.leader.election.enable"] if own is None else own.lower() == "true"
+        own = self.topic_configs.get(topic, {}).get(UNCLEAN)
+        return config[UNCLEAN] if own is None else own.lower() == "true"
 
     def is_deposed(self, record: Record) -> bool:
         """True if a write comes from a controller after another one has been elected."""
@@ -193,7 +194,7 @@ class Facts:
             if not gone:
                 self.topics_to_be_deleted[path[len(TO_DELETE) :]] = None
         elif path == CONTROLLER:
-            self.controller = None if gone else int(record.actor.rpartition("-")[2]) if "-" in record.actor else None
+            self.controller = None if gone else number_of(record.actor)
         elif path == EPOCH and not gone:
             self.epoch = decoded(ControllerEpochZNode.decode, record) or 0
         elif path.startswith(BROKER) and (broker := parse_int(path[len(BROKER) :])) is not None:

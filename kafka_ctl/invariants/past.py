@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.trace import details
+from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
 
 START = -1
@@ -90,7 +91,7 @@ class Past:
 
     def ended(self, actor: str, after: int) -> bool:
         """True if a controller has resigned or its process has ended since a record."""
-        broker = int(actor.rpartition("-")[2])
+        broker = number_of(actor)
         resigned = any(True for _ in self.logged("resigned", after, actor))
         ends = (("broker", "start"), ("fault", "kill"), ("broker", "stopped"))
         return resigned or any(self.last(kind, action, broker) > after for kind, action in ends)

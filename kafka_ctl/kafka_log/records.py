@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from kafka_ctl.kafka_log.templates import Value
 from kafka_ctl.partition import PARTITION
-from kafka_ctl.paths import text_in
+from kafka_ctl.paths import blocks
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace import details
 from kafka_ctl.trace.catalogue import rows
@@ -144,7 +144,7 @@ SAYS = Reading(lambda _: {"action": "says"}, frozenset())
 PARTITION_MOVED = beside(row("partition", "move", "source", "target", "state"), _moved(partition_move), "")
 REMOVED, DISABLED = message("reassignment_removed"), message("deletion_disabled")
 STOPS = beside(row("request", "StopReplica", "to=broker"), _stops, "deleted kept")
-TABLE = [line.split() for line in text_in(__package__, "records.txt").splitlines() if line and not line.startswith("#")]
+TABLE = [line.split() for (line,) in blocks(__package__, "records.txt")]
 RECORDS: dict[str, Reading] = {name: row(*words) for name, *words in TABLE if name != "-"} | {
     **dict.fromkeys(("partition_new", "partition_online", "partition_moved"), PARTITION_MOVED),
     "replica_moved": beside(row("replica", "move", "source", "target", "replica=broker"), _moved(replica_move), ""),

@@ -30,12 +30,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.generation import Config, Generation
+from kafka_ctl.generation import UNCLEAN, Config, Generation
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.validate import MAX_ID
 from kafka_ctl.zookeeper import json_fields, znodes
@@ -53,7 +53,6 @@ MAX_CHARACTERS = 64 * 1024 * 1024
 """Longer texts are refused; 200,000 partitions take a third of this."""
 
 _FIELD = re.compile(r"(?:^|(?<=\s))((?:Adding|Removing) Replicas|[A-Z][A-Za-z]*):")
-_TOPIC = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 _ZNODE = re.compile(r"/controller(_epoch)?|/admin/[a-z_]+|/admin/delete_topics/[^/]+|/config/(topics|brokers)/[^/]+")
 _BETWEEN_CONFIGS = re.compile(r",(?=[a-z][a-z0-9.]*=)")
 _EXPECTED = "the output of `kafka-topics --describe` or the JSON of `kafka-reassign-partitions`"
@@ -134,7 +133,7 @@ def check_description(source: str, given: Description) -> Description:
             validate.integer(f"{source}: a partition of {topic}", number)
             _check(_Entry(source, TopicPartition(topic, number), state))
         for topic, config in configs.items():
-            if not _TOPIC.fullmatch(topic):
+            if not znodes.TOPIC_NAME.fullmatch(topic):
                 raise _illegal(source, topic)
             for text in (*config.keys(), *config.values()):
                 validate.utf8(f"{source}: the configuration of topic {topic}", text)
@@ -247,7 +246,7 @@ def _check(entry: _Entry) -> None:
     where, partition, state = entry
     subject = f"{where}: {partition}"
     replicas = ",".join(map(str, state.replicas))
-    if not _TOPIC.fullmatch(partition.topic):
+    if not znodes.TOPIC_NAME.fullmatch(partition.topic):
         raise _illegal(where, partition.topic)
     if partition.partition < 0:
         raise BadInput(f"{subject}: partitions are numbered from 0")
@@ -290,7 +289,6 @@ def _check_topics(source: str, found: dict[TopicPartition, _Entry], counts: dict
 
 # In a lab
 
-UNCLEAN: Final = "unclean.leader.election.enable"
 CONTROLLER, CONTROLLER_EPOCH = znodes.ControllerZNode.path(), znodes.ControllerEpochZNode.path()
 WINDOW = 100
 """Writes in flight while ZooKeeper is filled."""

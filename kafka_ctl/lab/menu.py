@@ -16,7 +16,7 @@ from kafka_ctl.brokers.config_keys import OFFERED, RATES
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.lab.story import Command
-from kafka_ctl.paths import text_in
+from kafka_ctl.paths import blocks
 
 if TYPE_CHECKING:
     from kafka_ctl.lab.recorded_run import RecordedRun
@@ -375,25 +375,15 @@ def _drawn(words: Sequence[str]) -> Drawn:
     return Drawn(int(weight), getattr(Draw, method), *needs)
 
 
-def _rows(lines: Sequence[str]) -> dict[str, Row]:
-    buttons: dict[str, list[Button]] = {}
-    drawn: dict[str, Drawn] = {}
-    for line in lines:
-        if not line.startswith(" "):
-            name = line
-            buttons[name] = []
-        elif line.startswith("  drawn "):
-            drawn[name] = _drawn(line.split()[1:])
-        else:
-            buttons[name].append(_button(line))
-    return {name: Row(tuple(found), drawn.get(name)) for name, found in buttons.items()}
+def _row(lines: Sequence[str]) -> Row:
+    buttons = tuple(_button(line) for line in lines if not line.startswith("drawn "))
+    return Row(buttons, next((_drawn(line.split()[1:]) for line in lines if line.startswith("drawn ")), None))
 
 
-_text = text_in(__package__, "menu.txt")
-_lines = [line for line in _text.splitlines() if line and not line.startswith("#")]
-_fields, _commands = _lines.index("[fields]"), _lines.index("[commands]")
-FIELDS = {line.partition(" ")[0]: _field(line) for line in _lines[_fields + 1 : _commands]}
-MENU = _rows(_lines[_commands + 1 :])
+_blocks = blocks(__package__, "menu.txt")
+_commands = _blocks.index(["[commands]"])
+FIELDS = {line.partition(" ")[0]: _field(line) for (line,) in _blocks[1:_commands]}
+MENU = {name: _row(lines) for name, *lines in _blocks[_commands + 1 :]}
 """The row of each command, by method."""
 
 

@@ -10,7 +10,6 @@ Separate from `recorded_run.py` because the names are those of JMX, and no other
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +18,7 @@ from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.controller import events
 from kafka_ctl.controller.gauges import COUNTS
 from kafka_ctl.generation import GENERATIONS, Generation
-from kafka_ctl.paths import text_in
+from kafka_ctl.paths import blocks
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import BrokerIdsZNode
@@ -64,9 +63,7 @@ class Metric(NamedTuple):
 
 
 def _read() -> Iterator[Metric]:
-    text = text_in(__package__, "metrics.txt")
-    for row in re.findall(r"^(\w.*(?:\n {4}.*)+)", text, re.MULTILINE):
-        head, *written = map(str.strip, row.split("\n"))
+    for head, *written in blocks(__package__, "metrics.txt"):
         name, _, counts = head.partition(" | ")
         counted = [source.split(" x ") if " x " in source else ["1", source] for source in written]
         sources = [source for times, source in counted for _ in range(int(times))]

@@ -190,12 +190,17 @@ ESCAPED = re.compile(r"""\\(["\\])""")
 """The characters that a backslash takes the meaning from between double quotes."""
 
 
+def json_or_text(text: str) -> object:
+    """The value of a text that is JSON, or the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
 def _read(word: str) -> object:
     """A word as JSON, or as itself: so is `0.10`, which names a generation and is no number."""
-    try:
-        value = json.loads(word)
-    except (ValueError, RecursionError):
-        return word
+    value = json_or_text(word)
     return word if isinstance(value, float) and repr(value) != word else value
 
 

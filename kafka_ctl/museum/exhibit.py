@@ -21,6 +21,7 @@ from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.paths import blocks
 
 if TYPE_CHECKING:
     from kafka_ctl.views.widget.side_by_side import SideBySide
@@ -101,8 +102,7 @@ class Exhibit:
 
     `fix` are the fields of `Generation` that fix it, `releases` says who had it, `caught_by` is the id of the
     invariant it breaks or a question that the two runs answer differently, `decisive` a pattern of the trace's lines
-    to look at, `visible` one of what the cluster's picture shows of the bug (a line of `Film.described`), and `source`
-    the module where the bug lives.
+    to look at, and `source` the module where the bug lives.
     """
 
     name: str
@@ -110,7 +110,6 @@ class Exhibit:
     releases: str
     caught_by: str | Question
     decisive: str
-    visible: str
     source: str
 
     @property
@@ -220,14 +219,6 @@ class ExhibitRun:
         """True if the run without the bug breaks no invariant."""
         return not self.fixed.violations
 
-    def seen(self, lab: Lab) -> list[int]:
-        """The steps of the cluster's film of one of the two labs in whose pictures the bug is visible."""
-        from kafka_ctl.views.frames import film
-
-        made = film(lab.trace)
-        wanted = re.compile(self.exhibit.visible, re.MULTILINE)
-        return [n for n in range(len(made)) if wanted.search(made.described(n))]
-
     def side_by_side(self, **options: Any) -> SideBySide:
         """Both runs beside each other from where the trouble begins, as a player that steps both.
 
@@ -249,13 +240,9 @@ class ExhibitRun:
         return [line for line in lab.trace.text().splitlines() if re.search(self.exhibit.decisive, line)]
 
 
-TABLE = Path(__file__).with_name("exhibits.txt").read_text("utf-8")
-
-
-def _exhibit(row: str) -> Exhibit:
-    """One row: its name, and indented lines of a word and a value."""
-    name, *lines = row.splitlines()
-    values = dict(line.strip().split(" ", 1) for line in lines)
+def _exhibit(name: str, *lines: str) -> Exhibit:
+    """One row: its name, and lines of a word and a value."""
+    values = dict(line.split(" ", 1) for line in lines)
     *unless, field = values["fix"].split()
     caught, _, asked = values["caught"].partition(": ")
     return Exhibit(
@@ -264,12 +251,11 @@ def _exhibit(row: str) -> Exhibit:
         values["releases"],
         Question(asked, QUESTIONS[caught]) if asked else caught,
         values["decisive"],
-        values["visible"],
         values["source"],
     )
 
 
-EXHIBITS = tuple(map(_exhibit, re.findall(r"^\S.*\n(?:  .*\n)+", TABLE, re.M)))
+EXHIBITS = tuple(_exhibit(*block) for block in blocks(__package__, "exhibits.txt"))
 """All of them. They are known by their names, as `KAFKA-7482`, and by their numbers, from 1."""
 
 

@@ -9,6 +9,7 @@ Kafka 2.0.1: admin/ReassignPartitionsCommand.scala, ReassignPartitionsCommand
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from random import Random
 from typing import NamedTuple, Protocol
@@ -51,6 +52,12 @@ class Clock(Protocol):
     def now(self) -> float: ...
 
     async def sleep(self, seconds: float) -> None: ...
+
+
+class WallClock:
+    """The time of the machine."""
+
+    now, sleep = staticmethod(time.monotonic), staticmethod(asyncio.sleep)
 
 
 class Move(NamedTuple):

@@ -33,7 +33,7 @@ from importlib import metadata
 from pathlib import Path
 
 from kafka_ctl.errors import no_command
-from kafka_ctl.paths import ROOT, import_from_checkout
+from kafka_ctl.paths import ROOT
 from kafka_ctl.setup.installer import Installation, SetupFailed
 
 STAMP, LOCK, UNFINISHED = "kafka-ctl.stamp", "kafka-ctl.lock", "unfinished"
@@ -45,7 +45,9 @@ def main(argv: Sequence[str]) -> int:
     """Carry out `argv` (`lab`, `test` or any `kafka-ctl` command) in the environment; the exit status."""
     try:
         if in_project_environment(ROOT):
-            return dispatch(list(argv))
+            from kafka_ctl.cli import main as command_line
+
+            return command_line(argv)
         if asks_for_help(argv):
             return print_help(list(argv))
         python = prepare(ROOT)
@@ -56,20 +58,6 @@ def main(argv: Sequence[str]) -> int:
         print("\nkafka_ctl: stopped; the same command begins the set-up again", file=sys.stderr)
         return 130
     return exec_in_venv(python, argv)
-
-
-def dispatch(argv: list[str]) -> int:
-    """Run one command in this very interpreter."""
-    command, rest = (argv[0], argv[1:]) if argv else ("", [])
-    if command == "lab":
-        from kafka_ctl.jupyter import launch
-
-        return launch.main(rest)
-    if command == "test":
-        return int(import_from_checkout("tools.check").main(rest))
-    from kafka_ctl.cli import main as command_line
-
-    return command_line(args=argv, prog_name="kafka-ctl")
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
@@ -84,7 +72,9 @@ def print_help(argv: list[str]) -> int:
         print(f"{project['name']}, version {project['version']}")
         return 0
     if argv[:1] == ["lab"]:
-        return dispatch(argv)  # its help is the standard library's
+        from kafka_ctl.jupyter import launch  # its help is the standard library's
+
+        return launch.main(argv[1:])
     _, *blocks = HELP.read_text("utf-8").split("$ kafka-ctl")
     helps = dict(block.lstrip().split("--help\n", 1) for block in blocks)
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), argv))

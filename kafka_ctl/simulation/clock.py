@@ -302,7 +302,7 @@ class RealClock(Clock):
         if self._failures:
             raise self._failures.pop(0)
 
-    def _await(self, coro: Coroutine[object, None, T], timeout: float | None = None) -> T:
+    def _await(self, coro: Coroutine[object, None, T]) -> T:
         if threading.current_thread() is self.thread:
             coro.close()
             raise RuntimeError("an actor of the lab cannot wait for the lab")
@@ -311,14 +311,14 @@ class RealClock(Clock):
             raise BadInput("this lab is closed; only its trace can still be read")
         future = asyncio.run_coroutine_threadsafe(coro, self.loop)
         try:
-            return future.result(timeout)
+            return future.result()
         except BaseException:
             future.cancel()
             raise
 
-    def run(self, coro: Coroutine[object, None, T], timeout: float | None = None) -> T:
+    def run(self, coro: Coroutine[object, None, T]) -> T:
         """Run one coroutine to its end; interrupted, it is cancelled. BadInput when the clock has been closed."""
-        result = self._await(coro, timeout)
+        result = self._await(coro)
         self.raise_failure()
         return result
 

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.lab.lab import COMMANDS, Lab
-from kafka_ctl.lab.story import plain
+from kafka_ctl.lab.story import json_or_text, plain
 from kafka_ctl.testing.cluster import CALLS, KafkaCluster
 from kafka_ctl.wire.listeners import HOST, reason
 
@@ -89,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
         size = self.headers.get("Content-Length", "0")
         if not size.isdecimal() or int(size) > LARGEST:
             raise BadInput(f"a body of {short(size)} bytes cannot be read; {LARGEST} at most")
-        given: dict[str, object] = {name: _value(text) for name, text in parse_qsl(urlsplit(self.path).query)}
+        given: dict[str, object] = {name: json_or_text(text) for name, text in parse_qsl(urlsplit(self.path).query)}
         text = self.rfile.read(int(size)).decode("utf-8", "replace").strip()
         try:
             body = json.loads(text or "{}")
@@ -140,14 +140,6 @@ def _argument(parameter: inspect.Parameter) -> str:
 
 def _unknown(name: str, known: dict[str, Callable[[], object]]) -> object:
     raise UnknownName("page", name, [*filter(None, known)])
-
-
-def _value(text: str) -> object:
-    """A value in an address: as JSON, or as itself."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _plain(result: object) -> object:

@@ -40,6 +40,8 @@ TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
 _BROKER = re.compile(r"/brokers/ids/(\d+)$")
 _TIMEOUT = re.compile(r"\btimeout=(\d+(?:\.\d+)?)s\b")
 DELETED = "/admin/delete_topics/"
+LIVE = {"brokers_changed": "live", "active_brokers": "brokers", "live_brokers": "brokers"}
+"""Messages of a controller that say who is live, each with the word that does."""
 _NUMBER = re.compile(r"(\d+)$")
 _UNSEEN = BrokerSeen(-1)
 
@@ -247,7 +249,7 @@ class ClusterModel:
 
     def _live(self, record: Record) -> None:
         """Take over the brokers that a controller says are live, where nothing else says so."""
-        field = {"brokers_changed": "live", "active_brokers": "brokers", "live_brokers": "brokers"}.get(record.action)
+        field = LIVE.get(record.action)
         live = details.ids(details.fields(record).get(field)) if field else ()
         for number in live:
             self._runs(number)

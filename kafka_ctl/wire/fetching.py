@@ -18,6 +18,7 @@ from kafka_ctl.brokers.delayed_operations import DelayedFetch, FetchPartition, L
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
+from kafka_ctl.requests import NOT_LEADER, UNKNOWN_PARTITION
 from kafka_ctl.wire.batches import end_of
 from kafka_ctl.wire.codec import Message, answered, grouped, named, parts_of
 from kafka_ctl.wire.contents import Transactions, down_converted
@@ -30,7 +31,6 @@ FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 MOST = 8 << 20
 """Bytes of one answer to a fetch, whatever the client would take."""
 READ_COMMITTED = 1
-NOT_LEADER, UNKNOWN = "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"
 FENCED, UNKNOWN_EPOCH = "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"
 
 
@@ -175,7 +175,7 @@ def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tu
     """
     broker = service.broker
     if not broker.leads(tp):
-        return Log(), NOT_LEADER if tp in broker.metadata else UNKNOWN
+        return Log(), NOT_LEADER if tp in broker.metadata else UNKNOWN_PARTITION
     log, error = broker.disk.logs.get(tp, Log()), None
     if leader_epoch >= 0 and broker.generation.records.checks_fetched_epoch:
         ours = broker.hosted[tp].state.leader_epoch
@@ -209,7 +209,7 @@ async def fetch(service: Service, version: int, request: Message) -> Message:
 async def _found(service: Service, version: int, request: Message, asked: Wanted) -> Found:
     """The data, when there is enough or time is up; unknown partitions come last."""
     known = {tp: one for tp, one in asked.items() if tp in service.broker.metadata}
-    unknown = {tp: nothing(UNKNOWN) for tp in asked if tp not in known}
+    unknown = {tp: nothing(UNKNOWN_PARTITION) for tp in asked if tp not in known}
     if not known:
         return unknown
     reading = Reading(service, version, request, known)

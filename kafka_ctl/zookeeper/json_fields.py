@@ -133,14 +133,14 @@ class Fields:
                 )
         return {number(self.path, partition): tuple(replicas) for partition, replicas in lists.items()}
 
-    def partitions(self, name: str = "partitions") -> list[tuple[TopicPartition, Fields]]:
-        """A list of objects that each name a topic and a partition, with their other fields."""
-        entries = self._raw.get(name)
+    def partitions(self) -> list[tuple[TopicPartition, Fields]]:
+        """The field `partitions`: objects that each name a topic and a partition, with their other fields."""
+        entries = self._raw.get("partitions")
         if type(entries) is not list or not all(type(entry) is dict for entry in entries):
-            raise self._wrong(name, "a list of objects")
+            raise self._wrong("partitions", "a list of objects")
         found = []
         for position, entry in enumerate(entries):
-            fields = Fields(f"{self.path}, {name}[{position}]", entry)
+            fields = Fields(f"{self.path}, partitions[{position}]", entry)
             found.append((TopicPartition(fields.text("topic"), fields.integer("partition")), fields))
         return found
 

@@ -27,6 +27,9 @@ from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPart
 from kafka_ctl.errors import BadInput
 from kafka_ctl.zookeeper.json_fields import Fields, FixedZNode, NotJson, SequentialZNode, encode_json, number
 
+TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+"""Kafka 2.0.1: internals/Topic.java, containsValidPattern"""
+
 
 class ControllerZNode(FixedZNode):
     """The broker that is controller; ephemeral, so it vanishes with that broker's session.

@@ -56,7 +56,7 @@ def checkout(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         shutil.copy(ROOT / "kafka_ctl" / f"{name}.py", root / "kafka_ctl" / f"{name}.py")
     (root / "kafka_ctl/__init__.py").touch()
     (root / "kafka_ctl/cli.py").write_text(
-        "import sys\ndef main(args, prog_name):\n    print(prog_name, *args, 'in', sys.prefix)\n"
+        "import sys\ndef main(args):\n    print('kafka-ctl', *args, 'in', sys.prefix)\n"
     )
     (root / "requirements.txt").write_text("click==8.0.0 \\\n    --hash=sha256:00\n")
     shutil.copytree(bare, tmp_path / "bare", symlinks=True)

@@ -47,7 +47,7 @@ WITH messages AS (
     UNION ALL SELECT history, life, cause_seq, 0, at_ms, NULL, broker FROM {departures}
 ), placed AS (
     SELECT *, last_value(f) IGNORE NULLS OVER earlier AS held, count(f) OVER earlier AS number FROM line
-    WINDOW earlier AS (PARTITION BY history, life ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    WINDOW earlier AS (PARTITION BY history, life ORDER BY seq {before})
 ), counted AS (  -- the office is vacant when its holder resigns or leaves
     SELECT f, sum(n) OVER (PARTITION BY history, life ORDER BY seq {so_far}) AS known, last_value(
                CASE WHEN broker IS NULL OR broker = held.controller THEN vacant END) IGNORE NULLS OVER (
@@ -126,7 +126,7 @@ WITH messages AS (
            AND coalesce(last_value(CASE WHEN leads OR action = 'full_assignment_updated' THEN leads END)
                         IGNORE NULLS OVER earlier, false) AS final
     FROM messages
-    WINDOW earlier AS (PARTITION BY history, life, name ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    WINDOW earlier AS (PARTITION BY history, life, name ORDER BY seq {before})
 ), ways AS (  -- whether it goes as in 2.4; a reassignment that was taken up before the history begins is not counted
     SELECT *, NOT updated AND count_if(updated) OVER (PARTITION BY history, life, name) = 0 OR coalesce(last_value(
                CASE WHEN updated OR action = 'handling_reassignment' THEN NOT updated END) IGNORE NULLS OVER (
@@ -136,8 +136,7 @@ WITH messages AS (
     SELECT *, CASE WHEN old THEN action IN ('reassignment_removed', 'reassignment_failed') ELSE final END AS ends
     FROM ways
 ), runs AS (
-    SELECT *, count_if(ends) OVER (PARTITION BY history, life, name ORDER BY seq
-                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM ends
+    SELECT *, count_if(ends) OVER (PARTITION BY history, life, name ORDER BY seq {before}) AS run FROM ends
 ), turns AS (  -- since 2.4 a new controller goes on without a word about it
     SELECT *, CASE WHEN old THEN action = 'handling_reassignment' WHEN updated THEN NOT final
                    WHEN action IN ('reassignment_removed', 'reassignment_failed') THEN false
@@ -182,8 +181,7 @@ WITH messages AS (
                                               'deletion_completed'))
 ), runs AS (
     SELECT *, count_if(action = 'deletion_completed') OVER (
-               PARTITION BY history, life, topic ORDER BY seq
-               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run
+               PARTITION BY history, life, topic ORDER BY seq {before}) AS run
     FROM messages
 ), reported AS (
     SELECT history, topic, min(CASE WHEN action = 'asked' THEN time_ms END) AS asked_ms,

@@ -50,8 +50,8 @@ WITH messages AS (  -- and who is there again: a controller sees it, it is elect
                     AND lag(returns) OVER its = returns) AS leaves
     FROM known WHERE cause IS NOT NULL OR asks WINDOW its AS (PARTITION BY history, life, broker ORDER BY seq)
 ), runs AS (  -- what belongs to one departure: the administrator's request, and every attempt
-    SELECT *, count_if(leaves) OVER (PARTITION BY history, life, broker ORDER BY seq
-                                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM tries
+    SELECT *, count_if(leaves) OVER (PARTITION BY history, life, broker ORDER BY seq {{before}}) AS run
+    FROM tries
 ), reported AS (
     SELECT *, CASE WHEN cause = 'controlled shutdown'
                    THEN min(CASE WHEN asks OR cause = 'controlled shutdown' THEN struct(seq, time_ms) END) OVER (

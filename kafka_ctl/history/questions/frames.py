@@ -111,8 +111,8 @@ def ask(query: str, records: Records, **more: Records) -> DataFrame:
 
     More names may stand there: `{main}` and `{sent}`, parts of `{records}` (see `PARTS`), and those of `more`, as
     `{after.main}`; `{so_far}`, the frame of a window that ends with its row (Spark's own default looks behind it for
-    rows of the same seq, and there are none); and `{high_volume}`, the actions of `HIGH_VOLUME`. Raises BadInput for
-    records that are something else.
+    rows of the same seq, and there are none), and `{before}`, which ends with the row before it; and `{high_volume}`,
+    the actions of `HIGH_VOLUME`. Raises BadInput for records that are something else.
     """
     tables = {name: frame(given) for name, given in {"records": records, **more}.items()}
     for table, df in tables.items():
@@ -121,6 +121,7 @@ def ask(query: str, records: Records, **more: Records) -> DataFrame:
             part = name if table == "records" else f"{table}.{name}"
             query = query.replace(f"{{{part}}}", f"(SELECT * FROM {{{table}}} WHERE {condition})")
     query = query.replace("{so_far}", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+    query = query.replace("{before}", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     query = query.replace("{high_volume}", str(HIGH_VOLUME)[1:-1])
     return tables["records"].sparkSession.sql(query, **tables)  # type: ignore[arg-type]
 

@@ -23,8 +23,7 @@ WITH named AS (  -- `begins`: the first leader, also of a topic that is created 
                       up AS (PARTITION BY history, life, topic, partition ORDER BY seq {so_far})
 ), changes AS (
     SELECT *, last_value(CASE WHEN begins OR changed THEN struct(if(changed, before, null) AS leader) END) IGNORE NULLS
-              OVER (PARTITION BY history, life, topic, partition ORDER BY seq
-                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING).leader AS replaced
+              OVER (PARTITION BY history, life, topic, partition ORDER BY seq {before}).leader AS replaced
     FROM elections
 )
 SELECT history, topic, partition, count(*) AS elections, count_if(changed) AS changes,
@@ -129,8 +128,7 @@ WITH sent AS (
 ), fresh AS (  -- requests may repeat what is known, often at once, and controllers may know less than leaders
     SELECT * FROM (
         SELECT *, gone OR (isr IS NOT NULL AND (version IS NULL OR version > coalesce(max(version) OVER (
-                   PARTITION BY history, life, topic, partition ORDER BY seq
-                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))) AS news FROM ages
+                   PARTITION BY history, life, topic, partition ORDER BY seq {before}), -1))) AS news FROM ages
         WHERE gone OR born = 1 OR NOT coalesce(zk_version <= version_before, false)
     ) WHERE news
 ), ends AS (

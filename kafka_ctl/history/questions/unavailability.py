@@ -31,8 +31,7 @@ WITH moves AS (
            last_value(CASE WHEN leader IS NOT NULL THEN time_ms END) IGNORE NULLS OVER earlier AS led_ms
     FROM moves
     WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
-           earlier AS (PARTITION BY history, life, topic, partition ORDER BY seq
-                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+           earlier AS (PARTITION BY history, life, topic, partition ORDER BY seq {before}),
            so_far AS (PARTITION BY history, life, topic, partition ORDER BY seq {so_far}),
            whole AS (PARTITION BY history, life, topic, partition ORDER BY seq
                      ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)

