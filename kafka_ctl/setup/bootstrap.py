@@ -11,7 +11,8 @@ noticed, and a set-up that was interrupted is never taken for a finished one.
     anything else                   another's: refused, and left as it is
 
 Nothing is deleted, and nothing written, in a folder without this place's stamp or behind a symbolic link.
-`--help` and `--version` need no environment: `kafka_ctl/cli/help.txt` has what the command line prints.
+`--help`, `--version` and an unknown command need no environment: `kafka_ctl/cli/help.txt` has what the command line
+prints.
 
 Separate from `__main__.py` because that one has to run on any Python and only calls this.
 """
@@ -46,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         if in_project_environment(ROOT):
             return dispatch(list(argv))
-        if asks_for_help(argv):
+        if asks_for_help(argv) or is_unknown(argv):
             return print_help(list(argv))
         python = prepare(ROOT)
     except SetupFailed as failed:
@@ -77,6 +78,17 @@ def asks_for_help(argv: Sequence[str]) -> bool:
     return not argv or argv[0] == "--version" or bool({"--help", "-h"} & {argv[0], argv[-1]})
 
 
+def is_unknown(argv: Sequence[str]) -> bool:
+    """True if `argv` begins with a word that is no command."""
+    return bool(argv) and not argv[0].startswith("-") and f"{argv[0]} " not in _helps()
+
+
+def _helps() -> dict[str, str]:
+    """The text of `--help` by command, as in `history import `."""
+    _, *blocks = HELP.read_text("utf-8").split("$ kafka-ctl")
+    return dict(block.lstrip().split("--help\n", 1) for block in blocks)
+
+
 def print_help(argv: list[str]) -> int:
     """Print the version, or the help of the command that `argv` begins with; the exit status as the command line's."""
     if argv[:1] == ["--version"]:
@@ -85,10 +97,9 @@ def print_help(argv: list[str]) -> int:
         return 0
     if argv[:1] == ["lab"]:
         return dispatch(argv)  # its help is the standard library's
-    _, *blocks = HELP.read_text("utf-8").split("$ kafka-ctl")
-    helps = dict(block.lstrip().split("--help\n", 1) for block in blocks)
+    helps = _helps()
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), argv))
-    if words and f"{words[0]} " not in helps:
+    if is_unknown(argv):
         known = [name.strip() for name in helps if name.count(" ") == 1]
         print(f"kafka_ctl: {no_command(words[0], known, 'python3 -m kafka_ctl')}", file=sys.stderr)
         return 2
