@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
 import click
 
-from kafka_ctl.cli.terminal import INT64, echo
+from kafka_ctl.cli.terminal import INT64, Commands, echo
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import GENERATIONS
 
@@ -189,7 +189,7 @@ def _flag(option: str) -> str:
     return "--" + SPELLED.get(option, option).replace("_", "-")
 
 
-class Flags(click.Group):
+class Flags(Commands):
     """A group that does the work itself if no subcommand is named."""
 
     def format_usage(self, context: click.Context, formatter: click.HelpFormatter) -> None:

@@ -65,7 +65,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with the nearest names in the error."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise BadInput(no_command(args[0], self.list_commands(ctx), ctx.command_path))
+            raise BadInput(no_command(args[0], self.list_commands(ctx), f"{ctx.command_path} --help"))
         return super().resolve_command(ctx, args)
 
 

@@ -101,7 +101,7 @@ def print_help(argv: list[str]) -> int:
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), argv))
     if is_unknown(argv):
         known = [name.strip() for name in helps if name.count(" ") == 1]
-        print(f"kafka_ctl: {no_command(words[0], known, 'python3 -m kafka_ctl')}", file=sys.stderr)
+        print(f"kafka_ctl: {no_command(words[0], known, 'python3 -m kafka_ctl --help')}", file=sys.stderr)
         return 2
     names = (f"{' '.join(words[:count])} ".lstrip() for count in range(len(words), -1, -1))
     try:

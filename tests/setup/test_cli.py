@@ -354,8 +354,8 @@ def test_a_broker_that_leads_again_ends_its_own_outage(generation: str, acts: bo
 
 
 def test_a_wrong_command_has_near_ones(run: Runner, prose: Prose) -> None:
-    """Also inside `history`."""
-    for words in (["serv"], ["history", "aks"], ["xyzzy"]):
+    """Also inside `history` and `reassign`."""
+    for words in (["serv"], ["history", "aks"], ["xyzzy"], ["reassign", "verfy"]):
         reported = run(*words)
         assert reported.status == 2 and not reported.out
         prose(reported.err.strip())
