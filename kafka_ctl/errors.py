@@ -128,7 +128,10 @@ class BadInput(KafkaCtlError):
 
 
 class UnknownName(BadInput):
-    """A name that does not exist here; the text lists the ones that do, or has the words in `allowed`."""
+    """A name that does not exist here; the text lists the ones that do.
+
+    `allowed` are the words in place of that list.
+    """
 
     def __init__(self, what: str, asked: object, known: Iterable[object], allowed: str = "") -> None:
         self.what, self.asked, self.known = what, asked, tuple(known)

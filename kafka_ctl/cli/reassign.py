@@ -321,7 +321,7 @@ def _generate(where: Where, name: str, topics: Path, broker_list: str, disable_r
 
 
 def _execute(where: Where, name: str, plan: Path, throttle: int | None, log_dirs_throttle: int | None) -> int:
-    text = _read_plan(plan, name)
+    text = _read_plan(plan, name, check=True)
     return _print(_with_tool(where, name, lambda tool: tool.execute(text, throttle, log_dirs_throttle)))
 
 
@@ -337,14 +337,17 @@ def _read(file: Path) -> str:
         raise BadInput(f"{file}: not UTF-8 at byte {error.start}; text is expected") from None
 
 
-def _read_plan(file: Path, name: str, of_topics: bool = False) -> str:
-    """The text of a plan or of a list of topics, which is parsed before anything is connected to."""
+def _read_plan(file: Path, name: str, of_topics: bool = False, check: bool = False) -> str:
+    """The text of a plan or of a list of topics, which is parsed, and checked, before anything is connected to."""
     from kafka_ctl.generation import Generation
     from kafka_ctl.reassign.plan import read_plan, read_topics
 
-    text = _read(file)
+    text, generation = _read(file), Generation(name)
     try:
-        (read_topics if of_topics else read_plan)(text, Generation(name))
+        if of_topics:
+            read_topics(text, generation)
+        else:
+            read_plan(text, generation, check)
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from None
     return text
