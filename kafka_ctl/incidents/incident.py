@@ -17,6 +17,7 @@ from kafka_ctl.kafka_log.write import EPOCH, NAMES, kafka_log
 from kafka_ctl.lab import story, validate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.metrics import Shown
+from kafka_ctl.lab.view import BrokerTable
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
@@ -100,6 +101,12 @@ class Console:
         answer = getattr(self._lab, name)(*args, **kwargs)
         self.spent += cost
         return answer
+
+    @property
+    def brokers(self) -> BrokerTable:
+        """The brokers, as `Lab.brokers`. As long as the incident is open, a process that stands still is not named."""
+        found = self.look().brokers
+        return found if self.answered else BrokerTable({n: b._replace(paused=None) for n, b in found.items()})
 
     @validate.call
     def metrics(self, broker: int) -> dict[str, Shown]:

@@ -184,6 +184,13 @@ def test_a_process_that_stands_still_answers_no_question_for_metrics(prose: Pros
         incident.lab.metrics(10**6)
 
 
+def test_a_process_that_stands_still_is_named_after_the_answer():
+    incident = opened("absent long-pause")
+    assert {broker.paused for broker in incident.lab.brokers.values()} == {None}
+    incident.answer("acks-1", "zookeeper")
+    assert {broker.paused for broker in incident.lab.brokers.values()} == {True, False}
+
+
 def test_late_answers_have_fewer_points(incident: Incident):
     incident.lab.run_for(3600)
     assert {part.part: part.points for part in incident.answer(*right(incident))}["time"] == 0
