@@ -24,7 +24,8 @@ of_generation = click.option(
 def _credentials(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, str] | None:
     scheme, _, credential = (text or "").partition(":")
     if text and (scheme != "digest" or ":" not in credential):
-        raise click.BadParameter("it must be digest:USER:PASSWORD.", context, option)
+        given = "'--auth' or KAFKA_CTL_AUTH"
+        raise click.BadParameter("it must be digest:USER:PASSWORD.", context, option, given)
     return (scheme, credential) if text else None
 
 

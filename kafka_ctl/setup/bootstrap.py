@@ -228,7 +228,7 @@ def _set_up(root: Path, venv: Path, lock: int) -> None:
     write_stamp(venv, unfinished)
     if interrupted or not _works(python_of(venv)):
         empty(venv)
-    print(f"Setting up {venv} (once; about 1.3 GB, most of it Spark)", flush=True)
+    print(f"Setting up {venv} (once: about 0.8 GB to download, most of it Spark; 1.3 GB on disk)", flush=True)
     Installation(root, venv, python_of(venv), lock).run()
     write_stamp(venv, wanted_stamp(root))
     print(f"Ready after {time.monotonic() - began:.0f} s.", flush=True)
