@@ -26,7 +26,7 @@ causes                                                 the causes that an answer
 answer CAUSE COMPONENT                                 close the incident: answer broker-down 3
 page, link, quit                                       its page again, its address; leave it open"""
 WORDS = ("help", "log", "causes", "answer", "page", "link", "quit")
-"""What `HELP` lists beside the methods of a lab."""
+"""The words of `HELP` that are no methods of a lab."""
 
 
 @click.command("on-call")

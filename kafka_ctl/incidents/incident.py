@@ -55,9 +55,9 @@ ZOOKEEPER = "zookeeper"
 class Console:
     """The cluster of an incident: looks take 10 seconds each, commands count, and the trace is closed until the answer.
 
-    It has these methods of `Lab`: those that look, those of administrators, `run_for` and `settle`; after the answer all
-    others, too. Raises BadInput for what is closed, for a command beyond the budget, and for a command in an incident
-    with logs only.
+    It has these methods of `Lab`: those that look, those of administrators, `run_for` and `settle`; after the answer
+    all others, too. Raises BadInput for what is closed, for a command beyond the budget, and for a command in an
+    incident with logs only.
     """
 
     def __init__(self, lab: Lab, living: bool) -> None:

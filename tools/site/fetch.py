@@ -82,7 +82,8 @@ def _pack(pin: pins.Pin, folder: Path) -> None:
     except Unavailable as trouble:
         raise Unavailable(f"the site needs npm's package {pin.name}, but {output}; instead of npm, {trouble}") from None
     if done.returncode:
-        raise Unavailable(f"the site needs npm's package {pin.name}, but npm said: {_reason(done.stdout + done.stderr)}")
+        output = f"npm said: {_reason(done.stdout + done.stderr)}"
+        raise Unavailable(f"the site needs npm's package {pin.name}, but {output}")
     shutil.rmtree(target)
 
 
@@ -112,7 +113,7 @@ def _index() -> str:
     """The address of the registry that pip is configured with, without a password that stands in it."""
     asked = [*_pip(), "config", "get", "global.index-url"]
     found = os.environ.get("PIP_INDEX_URL") or subprocess.run(asked, capture_output=True, text=True).stdout
-    return re.sub(r"//[^/@]*@", "//", found.strip() or "https://pypi.org/simple")
+    return re.sub(r"//[^/@]*@", "//", found.strip() or "pypi.org")
 
 
 def _reason(output: str) -> str:

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from foreign import read, watched
 from labs import by_hand, until_quiet
+from prose import Prose
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
 from kafka_ctl.cli.watch import watch as command
@@ -271,12 +272,12 @@ def test_the_command_writes_the_trace_whatever_ends_the_watch(
             command.main(arguments, standalone_mode=False)
         assert pq.read_table(tmp_path / "night").num_rows == len(watch.trace)
         out = capsys.readouterr().out
-        assert out.count("under-replicated") == 1 and " 0 records since the first picture" in out
+        assert out.count("under-replicated") == 1 and " 0 records since " in out
 
 
-def test_without_a_terminal_a_watch_has_an_end_or_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_a_watch_has_an_end_or_a_file(prose: Prose) -> None:
     """Said before anything is connected to; nothing would be printed until Ctrl-C."""
-    with pytest.raises(BadInput, match=r"needs a terminal; --once prints it once, --seconds N after N seconds$"):
+    with prose.refused(BadInput):
         command.main(["127.0.0.1:1"], standalone_mode=False)
 
 

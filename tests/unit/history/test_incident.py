@@ -189,7 +189,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
     nowhere = tmp_path / "none" / "report.html"
     assert status(["incident", str(tmp_path / "one"), "-o", str(nowhere)]) == 2
     reported = capsys.readouterr()
-    assert (reported.out, reported.err) == ("", f"kafka-ctl: {nowhere}: cannot be written: No such file or directory\n")
+    assert not reported.out
+    prose(reported.err)
     some = ["--from", "2018-10-25 00:00:01", "--to", "2018-10-26"]
     assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / "report.html"), *some]) == 0
     assert "from 2018-10-25 00:00:0" in capsys.readouterr().out
