@@ -69,13 +69,13 @@ def raised(error: BaseException) -> str:
     return f"raised {type(error).__name__}: {error}" + (f" (in `{line}`)" if line and len(line) <= 100 else "")
 
 
-def no_command(asked: str, known: Iterable[str], program: str) -> str:
-    """The sentence for an unknown command: similar commands, and how to list all."""
+def no_command(asked: str, known: Iterable[str], lister: str) -> str:
+    """The sentence for an unknown command: similar commands, and the one that lists all."""
     import difflib  # here: few programs misspell a name, and all load this module
 
     near = difflib.get_close_matches(asked[:100], [*known], 3, cutoff=0.5)
     nearest = f"; nearest: {', '.join(near)}" if near else ""
-    return f"no such command: {short(asked)}{nearest}; `{program} --help` lists all"
+    return f"no such command: {short(asked)}{nearest}; `{lister}` lists all"
 
 
 class KafkaCtlError(Exception):
@@ -128,9 +128,12 @@ class BadInput(KafkaCtlError):
 
 
 class UnknownName(BadInput):
-    """A name that does not exist here; the text lists the ones that do."""
+    """A name that does not exist here; the text lists the ones that do.
 
-    def __init__(self, what: str, asked: object, known: Iterable[object]) -> None:
+    `allowed` are the words in place of that list.
+    """
+
+    def __init__(self, what: str, asked: object, known: Iterable[object], allowed: str = "") -> None:
         self.what, self.asked, self.known = what, asked, tuple(known)
         names, listing = [str(name) for name in self.known], "known"
         if len(names) > MOST_NAMES:
@@ -138,7 +141,8 @@ class UnknownName(BadInput):
 
             listing = "nearest known"
             names = difflib.get_close_matches(str(asked)[:100], names, NEAREST, cutoff=0)
-        super().__init__(f"unknown {what} {short(asked)}; {listing}: {', '.join(names) or 'none'}")
+        allowed = allowed or f"{listing}: {', '.join(names) or 'none'}"
+        super().__init__(f"unknown {what} {short(asked)}; {allowed}")
 
 
 class UnknownKey(UnknownName, KeyError):

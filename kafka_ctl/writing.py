@@ -35,6 +35,21 @@ def write_file(path: str | os.PathLike[str], content: bytes | memoryview | str) 
         raise BadInput(f"{short(path)} cannot be written: {error}") from None
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise BadInput for a file that cannot be written, before the work that is to be written there."""
+    target = os.path.realpath(path)
+    there = os.path.exists(target)
+    if there and not (os.path.isfile(target) or os.path.isdir(target)):
+        return  # a device
+    try:
+        with open(target, "ab"):
+            pass
+        if not there:
+            os.remove(target)
+    except OSError as error:
+        raise BadInput(f"{os.fspath(path)}: cannot be written: {error.strerror}") from None
+
+
 @contextmanager
 def in_temporary_folder() -> Iterator[None]:
     """Work in the system's temporary folder inside; Unavailable, with what to do, where that is full or not there."""

@@ -12,7 +12,7 @@ from kafka_ctl.lab.foreign import options_of
 
 def read(lab: Lab) -> Cluster:
     """The lab's cluster as somebody else reads it."""
-    reader = Reader()
+    reader = Reader("zk:2181/kafka")
 
     async def once() -> None:
         session = await ReadOnlyStore(lab.world.store).connect("reader", 18, lambda _: None, lambda _: None)

@@ -147,7 +147,7 @@ def _commands(before: str, group: click.Group) -> Iterator[str]:
 def _command(name: str, command: click.Command) -> str:
     """One command: what it does, its arguments and options."""
     usage = [p.make_metavar(click.Context(command)) for p in command.params if isinstance(p, click.Argument)]
-    options = [p for p in command.params if isinstance(p, click.Option)]
+    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
     help_text, _, example = inspect.cleandoc(command.help or "").partition("\n\b\n")
     text = f"### `{' '.join(['kafka-ctl', name, *usage])}`\n\n{help_text.strip()}"
     text += f"\n\n```text\n{example.strip()}\n```" if example else ""

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
@@ -217,8 +218,9 @@ def incident(logs: tuple[str, ...], output: str, begin: str | None, end: str | N
     """
     from kafka_ctl.history import incident as reported
     from kafka_ctl.views.export import PAGES, checked
+    from kafka_ctl.writing import check_writable
 
-    checked(output, kinds=PAGES)
+    check_writable(checked(output, kinds=PAGES))
     found = reported(logs, begin, end)
     echo(str(found).rstrip("\n"))
     echo(f"\nwritten to {found.export(output)}")
@@ -442,9 +444,11 @@ def site(out: Path, serve: bool, port: int | None) -> None:
     """
     if port is not None and not serve:
         raise click.UsageError("--port goes with --serve")
-    import_from_checkout("tools.site.build").build(out, echo)
+    build = partial(import_from_checkout("tools.site.build").build, out, echo)
     if serve:
-        import_from_checkout("tools.site.serve").forever(out, port, echo)
+        import_from_checkout("tools.site.serve").forever(out, port, echo, build)
+    else:
+        build()
 
 
 for command in (reassign, explore, drill, on_call, history, watch):

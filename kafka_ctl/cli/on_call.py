@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_ctl.cli.terminal import echo
-from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.errors import BadInput, KafkaCtlError, no_command
 
 if TYPE_CHECKING:
     from kafka_ctl.incidents.incident import Incident
@@ -25,6 +25,8 @@ start 3, heal, run_for 60 ...                          commands of a story, with
 causes                                                 the causes that an answer can name
 answer CAUSE COMPONENT                                 close the incident: answer broker-down 3
 page, link, quit                                       its page again, its address; leave it open"""
+WORDS = ("help", "log", "causes", "answer", "page", "link", "quit")
+"""The words of `HELP` that are no methods of a lab."""
 
 
 @click.command("on-call")
@@ -67,7 +69,7 @@ def on_call(seed: str | None, logs_only: bool, day: datetime | None) -> int:
 
 def _reply(incident: Incident, line: str) -> object:
     """The reply to one line."""
-    from kafka_ctl.incidents.incident import CAUSES, LOGS, LOOKS
+    from kafka_ctl.incidents.incident import CAUSES, COMMANDS, LOGS, LOOKS, WAITS
 
     words = shlex.split(line)
     match words:
@@ -92,6 +94,8 @@ def _reply(incident: Incident, line: str) -> object:
             found = getattr(incident.lab, name)
             shown = found(*map(_value, rest)) if callable(found) else found
             return "\n".join(f"{key}: {value}" for key, value in shown.items()) if type(shown) is dict else shown
+    if words[0] not in (*COMMANDS, *WAITS):
+        raise BadInput(no_command(words[0], [*WORDS, *LOOKS, *COMMANDS, *WAITS], "help"))
     answer = incident.lab.do(line)
     return "done" if answer is None else answer
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
 import click
 
-from kafka_ctl.cli.terminal import INT64, echo
+from kafka_ctl.cli.terminal import INT64, Commands, echo
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import GENERATIONS
 
@@ -188,7 +188,7 @@ def _flag(option: str) -> str:
     return "--" + SPELLED.get(option, option).replace("_", "-")
 
 
-class Flags(click.Group):
+class Flags(Commands):
     """A group that does the work itself if no subcommand is named."""
 
     def format_usage(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -320,7 +320,7 @@ def _generate(where: Where, name: str, topics: Path, broker_list: str, disable_r
 
 
 def _execute(where: Where, name: str, plan: Path, throttle: int | None, log_dirs_throttle: int | None) -> int:
-    text = _read_plan(plan, name)
+    text = _read_plan(plan, name, check=True)
     return _print(_with_tool(where, name, lambda tool: tool.execute(text, throttle, log_dirs_throttle)))
 
 
@@ -336,14 +336,17 @@ def _read(file: Path) -> str:
         raise BadInput(f"{file}: not UTF-8 at byte {error.start}; text is expected") from None
 
 
-def _read_plan(file: Path, name: str, of_topics: bool = False) -> str:
-    """The text of a plan or of a list of topics, which is parsed before anything is connected to."""
+def _read_plan(file: Path, name: str, of_topics: bool = False, check: bool = False) -> str:
+    """The text of a plan or of a list of topics, which is parsed, and checked, before anything is connected to."""
     from kafka_ctl.generation import Generation
     from kafka_ctl.reassign.plan import read_plan, read_topics
 
-    text = _read(file)
+    text, generation = _read(file), Generation(name)
     try:
-        (read_topics if of_topics else read_plan)(text, Generation(name))
+        if of_topics:
+            read_topics(text, generation)
+        else:
+            read_plan(text, generation, check)
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from None
     return text

@@ -24,7 +24,8 @@ of_generation = click.option(
 def _credentials(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, str] | None:
     scheme, _, credential = (text or "").partition(":")
     if text and (scheme != "digest" or ":" not in credential):
-        raise click.BadParameter("it must be digest:USER:PASSWORD.", context, option)
+        given = "'--auth' or KAFKA_CTL_AUTH"
+        raise click.BadParameter("it must be digest:USER:PASSWORD.", context, option, given)
     return (scheme, credential) if text else None
 
 
@@ -65,7 +66,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with the nearest names in the error."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise BadInput(no_command(args[0], self.list_commands(ctx), ctx.command_path))
+            raise BadInput(no_command(args[0], self.list_commands(ctx), f"{ctx.command_path} --help"))
         return super().resolve_command(ctx, args)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_ctl.cli.terminal import AUTH, Number, echo
+from kafka_ctl.errors import BadInput
 from kafka_ctl.visible import visible
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ MOST = 10
     "--every", type=Number(min=0.1, max=3600), default=1.0, show_default=True, help="Seconds between two tables."
 )
 @click.option(
-    "--out", metavar="FILE", help="Write the trace to this Parquet file, at the beginning and again at the end."
+    "--out",
+    metavar="FILE",
+    help="Write the trace to this Parquet file, at the beginning and again at the end: after --seconds, or Ctrl-C.",
 )
 @AUTH
 def watch(
@@ -62,6 +65,8 @@ def watch(
     from kafka_ctl.foreign.watch import watch as watch_cluster
 
     console = Console(highlight=False, markup=False)
+    if not console.is_terminal and not once and seconds is None and out is None:
+        raise BadInput("a table that refreshes needs a terminal; --once prints it once, --seconds N after N seconds")
     with console.status("") as status:
         watched = watch_cluster(address, lambda done, known: status.update(f"{done:,} of {known:,} znodes read"), auth)
     with watched:
@@ -120,6 +125,7 @@ def rows(watched: Watch) -> list[tuple[str, str]]:
         found[1] = "controller", f"broker {controller.id}{epoch}, since {since} (czxid {controller.czxid:#x})"
         found += [("doubt", controller.doubt)] if controller.doubt else []
     found += [("migration", f"{watched.migrates}; nothing is inferred")] if watched.migrates else []
+    new = f"{len(watched.trace) - watched.opened:,} records since the first picture"
     brokers = (f"{id}" if broker.rack is None else f"{id} ({broker.rack})" for id, broker in watched.brokers.items())
     found += [
         ("brokers", f"{now.brokers}: {', '.join(brokers)}"),
@@ -129,7 +135,7 @@ def rows(watched: Watch) -> list[tuple[str, str]]:
         ("preferred imbalance", f"{now.preferred_imbalance:,} not led by the first replica"),
         ("pending", f"{now.deletions:,} deletions, {now.reassignments:,} reassignments"),
         ("ISR changes", f"{now.isr_changes_a_minute:,} in the last minute"),
-        ("connection", "no connection" if watched.lost else f"{len(watched.trace) - watched.opened:,} records so far"),
+        ("connection", "no connection" if watched.lost else new),
     ]
     risks = [f"{row.topic}-{row.partition}: {row.risk}" for row in watched.partitions(at_risk=True)]
     lists = ("at risk", risks), ("waits", watched.stuck()), ("not understood", list(watched.problems))

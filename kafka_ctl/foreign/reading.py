@@ -40,10 +40,14 @@ class Change(NamedTuple):
 
 
 class Reader:
-    """Reads a cluster into `cluster`, and what has changed into `changes`; `watches` arms a watch with each read."""
+    """Reads a cluster into `cluster`, and what has changed into `changes`; `watches` arms a watch with each read.
 
-    def __init__(self, watches: bool = False, progress: Progress | None = None) -> None:
-        self.cluster, self.watches, self.progress = Cluster(), watches, progress
+    `address` is what an error names.
+    """
+
+    def __init__(self, address: str, watches: bool = False, progress: Progress | None = None) -> None:
+        self.address, self.watches, self.progress = address, watches, progress
+        self.cluster = Cluster()
         self.changes: list[Change] = []
         self.children: dict[str, frozenset[str]] = {}
         self.created: set[str] = set()
@@ -146,7 +150,8 @@ class Reader:
     def _list(self, parent: str, names: object, stat: Stat | None) -> Iterator[Op]:
         """Take in the names of children: those that are gone are dropped, those that are not known are read next."""
         if names is None and parent == IDS and parent not in self.children:
-            raise Unavailable(f"there is no {IDS}: no Kafka has its znodes here; a chroot is written host:port/chroot")
+            hint = "no Kafka has its znodes there; a chroot is written host:port/chroot"
+            raise Unavailable(f"there is no {IDS} at {self.address}: {hint}")
         before, now = self.children.get(parent, frozenset()), frozenset(names if isinstance(names, list) else ())
         self.children[parent] = now
         for name in sorted(before - now):

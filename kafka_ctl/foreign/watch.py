@@ -122,7 +122,7 @@ class Watch:
     ) -> None:
         self.address, self.closed, self.lost = address, False, False
         self._store, self._clock, self._seconds = store, clock, seconds
-        self._reader = Reader(watches=True, progress=progress)
+        self._reader = Reader(address, watches=True, progress=progress)
         self._session: ReadOnlySession | None = None
         self._stale: dict[str, None] = {}
         self._stale_parents: dict[str, None] = {}

@@ -47,7 +47,8 @@ ADVICE = {
     "unfinished": "A deletion or a move did not end: see which replicas it waits for, and whether their brokers run.",
     "wiped": "Several clusters are in these logs: make one report for each cluster, with --from and --to.",
     "copies": "Some files are there twice: leave one of each out, and run the report again.",
-    "missing": "Files are missing: collect controller.log* and state-change.log* of every broker, and run the report again.",
+    "missing": "Files are missing: collect controller.log* and state-change.log* of every broker, and run the report "
+    "again.",
 }
 """By the kind of a finding: what to look at next."""
 NOT_MISSING = {WIPED: ("Several clusters", "wiped"), COPIES: ("Copies", "copies")}

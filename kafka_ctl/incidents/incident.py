@@ -17,6 +17,7 @@ from kafka_ctl.kafka_log.write import EPOCH, NAMES, kafka_log
 from kafka_ctl.lab import story, validate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.metrics import Shown
+from kafka_ctl.lab.view import BrokerTable
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
@@ -52,10 +53,11 @@ ZOOKEEPER = "zookeeper"
 
 
 class Console:
-    """The cluster of an incident: looks take 10 seconds each, commands count, and the trace is closed.
+    """The cluster of an incident: looks take 10 seconds each, commands count, and the trace is closed until the answer.
 
-    It has these methods of `Lab`: those that look, those of administrators, `run_for` and `settle`. Raises BadInput for
-    the others, for a command beyond the budget, and for a command in an incident with logs only.
+    It has these methods of `Lab`: those that look, those of administrators, `run_for` and `settle`; after the answer
+    all others, too. Raises BadInput for what is closed, for a command beyond the budget, and for a command in an
+    incident with logs only.
     """
 
     def __init__(self, lab: Lab, living: bool) -> None:
@@ -63,6 +65,7 @@ class Console:
         self._began, self._read = lab.now, 0.0
         self.spent = 0
         """The commands given so far."""
+        self.answered = False
 
     @property
     def seconds(self) -> float:
@@ -92,11 +95,18 @@ class Console:
         cost = 0 if name in WAITS else HEAL if name == "heal" else 1
         if self.spent + cost > BUDGET:
             raise BadInput(f"{name} counts as {cost}, and {BUDGET - self.spent} of {BUDGET} commands are left")
-        if name == "run_for" and validate.seconds("a time", [*args, *kwargs.values(), None][0]) > LONGEST_WAIT:
+        given = validate.bind(getattr(Lab, name), (self._lab, *args), kwargs)
+        if name == "run_for" and validate.seconds("a time", given["seconds"]) > LONGEST_WAIT:
             raise BadInput(f"run_for: an operator waits for {LONGEST_WAIT:g} s at most, and then looks again")
         answer = getattr(self._lab, name)(*args, **kwargs)
         self.spent += cost
         return answer
+
+    @property
+    def brokers(self) -> BrokerTable:
+        """The brokers, as `Lab.brokers`. As long as the incident is open, a process that stands still is not named."""
+        found = self.look().brokers
+        return found if self.answered else BrokerTable({n: b._replace(paused=None) for n, b in found.items()})
 
     @validate.call
     def metrics(self, broker: int) -> dict[str, Shown]:
@@ -122,6 +132,8 @@ class Console:
         if name in COMMANDS or name in WAITS:
             return functools.wraps(getattr(self._lab, name))(functools.partial(self._give, name))
         if not name.startswith("_") and hasattr(Lab, name):
+            if self.answered:
+                return getattr(self._lab, name)
             looks = ", ".join(LOOKS[:7])
             raise BadInput(
                 f"{name} is closed while the incident is open; allowed: looks such as {looks}, and an administrator's "
@@ -130,7 +142,8 @@ class Console:
         raise AttributeError(f"the cluster of an incident has no {name!r}")
 
     def __dir__(self) -> list[str]:
-        return sorted({*LOOKS, *COMMANDS, *WAITS, "do", "seconds", "spent"})
+        opened = (name for name in dir(Lab) if self.answered and not name.startswith("_"))
+        return sorted({*LOOKS, *COMMANDS, *WAITS, *opened, "answered", "do", "seconds", "spent"})
 
 
 class Part(NamedTuple):
@@ -260,6 +273,7 @@ class Incident:
         others = [_timed(self.lab.seconds), *([] if self.logs_only else self._repaired())]
         right = is_cause + is_component
         self.score = Score([*found, *(part._replace(points=part.points * right // 2) for part in others)])
+        self.lab.answered = True
         return self.score
 
     def _component(self, given: object) -> str:

@@ -58,7 +58,7 @@ def read_cluster(address: str, progress: Progress | None = None, auth: Auth | No
     """
     from kafka_ctl.simulation.clock import RealClock
 
-    clock, reader = RealClock(), Reader(progress=progress)
+    clock, reader = RealClock(), Reader(address, progress=progress)
 
     async def read() -> None:
         store = remote(address, clock, auth)

@@ -251,6 +251,8 @@ def read(text: str | os.PathLike[str]) -> str:
             return file.read()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, UnicodeDecodeError):
+            why = f"not UTF-8 at byte {error.start}; text is expected"
         raise BadInput(f"story {given[:200]!r} cannot be read: {why}") from None
 
 

@@ -6,6 +6,7 @@ the controller that acts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -139,6 +140,8 @@ class BrokerView(NamedTuple):
     live_brokers: tuple[int, ...]
     broker_state: str
     """Kafka's name of the state: `RunningAsBroker`."""
+    paused: bool | None
+    """True while the process stands still; None in an open incident, where that is to be found out."""
 
 
 class BrokerTable(KeyedRows[int, BrokerView]):
@@ -254,6 +257,7 @@ def broker(process: Broker) -> BrokerView:
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader != process.id)),
         process.live_brokers,
         process.broker_state.name,
+        process.paused_since != math.inf,
     )
 
 

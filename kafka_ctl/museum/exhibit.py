@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import NEAREST, BadInput, UnknownName, short
+from kafka_ctl.errors import NEAREST, BadInput, UnknownName
 from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
@@ -277,9 +277,7 @@ def find(name: str) -> Exhibit:
         names = [e.name for e in EXHIBITS]
         near = [] if given.isdecimal() else get_close_matches(given[:100], names, NEAREST)
         known = f"nearest known: {', '.join(near)}" if near else f"known: 1 to {len(names)}, and their tickets"
-        error = UnknownName("exhibit", name, names)
-        error.args = (f"unknown exhibit {short(name)}; {known}; `kafka-ctl museum` lists all",)
-        raise error
+        raise UnknownName("exhibit", name, names, f"{known}; `kafka-ctl museum` lists all")
     return fitting[0]
 
 

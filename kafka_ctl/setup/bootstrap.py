@@ -11,7 +11,8 @@ noticed, and a set-up that was interrupted is never taken for a finished one.
     anything else                   another's: refused, and left as it is
 
 Nothing is deleted, and nothing written, in a folder without this place's stamp or behind a symbolic link.
-`--help` and `--version` need no environment: `kafka_ctl/cli/help.txt` has what the command line prints.
+`--help`, `--version` and an unknown command need no environment: `kafka_ctl/cli/help.txt` has what the command line
+prints.
 
 Separate from `__main__.py` because that one has to run on any Python and only calls this.
 """
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
             from kafka_ctl.cli import main as command_line
 
             return command_line(argv)
-        if asks_for_help(argv):
+        if asks_for_help(argv) or is_unknown(argv):
             return print_help(list(argv))
         python = prepare(ROOT)
     except SetupFailed as failed:
@@ -65,6 +66,17 @@ def asks_for_help(argv: Sequence[str]) -> bool:
     return not argv or argv[0] == "--version" or bool({"--help", "-h"} & {argv[0], argv[-1]})
 
 
+def is_unknown(argv: Sequence[str]) -> bool:
+    """True if `argv` begins with a word that is no command."""
+    return bool(argv) and not argv[0].startswith("-") and f"{argv[0]} " not in _helps()
+
+
+def _helps() -> dict[str, str]:
+    """The text of `--help` by command, as in `history import `."""
+    _, *blocks = HELP.read_text("utf-8").split("$ kafka-ctl")
+    return dict(block.lstrip().split("--help\n", 1) for block in blocks)
+
+
 def print_help(argv: list[str]) -> int:
     """Print the version, or the help of the command that `argv` begins with; the exit status as the command line's."""
     if argv[:1] == ["--version"]:
@@ -75,12 +87,11 @@ def print_help(argv: list[str]) -> int:
         from kafka_ctl.jupyter import launch  # its help is the standard library's
 
         return launch.main(argv[1:])
-    _, *blocks = HELP.read_text("utf-8").split("$ kafka-ctl")
-    helps = dict(block.lstrip().split("--help\n", 1) for block in blocks)
+    helps = _helps()
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), argv))
-    if words and f"{words[0]} " not in helps:
+    if is_unknown(argv):
         known = [name.strip() for name in helps if name.count(" ") == 1]
-        print(f"kafka_ctl: {no_command(words[0], known, 'python3 -m kafka_ctl')}", file=sys.stderr)
+        print(f"kafka_ctl: {no_command(words[0], known, 'python3 -m kafka_ctl --help')}", file=sys.stderr)
         return 2
     names = (f"{' '.join(words[:count])} ".lstrip() for count in range(len(words), -1, -1))
     try:
@@ -207,7 +218,7 @@ def _set_up(root: Path, venv: Path, lock: int) -> None:
     write_stamp(venv, unfinished)
     if interrupted or not _works(python_of(venv)):
         empty(venv)
-    print(f"Setting up {venv} (once; about 1.3 GB, most of it Spark)", flush=True)
+    print(f"Setting up {venv} (once: about 0.8 GB to download, most of it Spark; 1.3 GB on disk)", flush=True)
     Installation(root, venv, python_of(venv), lock).run()
     write_stamp(venv, wanted_stamp(root))
     print(f"Ready after {time.monotonic() - began:.0f} s.", flush=True)

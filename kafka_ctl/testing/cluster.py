@@ -223,7 +223,9 @@ class KafkaCluster:
                 "generation": lab.generation.name,
                 "seconds": round(lab.now, 3),
                 "controller": None if controller is None else controller._asdict(),
-                "brokers": [{"id": id, "state": str(view.state)} for id, view in lab.brokers.items()],
+                "brokers": [
+                    {"id": id, "state": str(view.state), "paused": view.paused} for id, view in lab.brokers.items()
+                ],
                 "partitions": [one._asdict() for one in lab.partitions()],
                 "faults": {
                     "cut": sorted(faults.cut),

@@ -246,6 +246,24 @@ def test_an_interrupt_is_no_traceback(run: Runner, monkeypatch: pytest.MonkeyPat
     assert reported.status == 130 and reported.err.strip() == "kafka-ctl: stopped"
 
 
+def test_an_interrupt_of_the_imports_is_no_traceback() -> None:
+    """Where Ctrl-C comes before the command line is there."""
+    early = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from kafka_ctl.cli import main
+main(["--version"])
+"""
+    done = subprocess.run([sys.executable, "-c", early], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "kafka-ctl: stopped\n")
+
+
 def test_a_reader_that_has_seen_enough(story: Path) -> None:
     """`kafka-ctl run STORY | head -1` prints no error."""
     command = [sys.executable, "-m", "kafka_ctl", "run", str(story), "--all"]
@@ -354,8 +372,8 @@ def test_a_broker_that_leads_again_ends_its_own_outage(generation: str, acts: bo
 
 
 def test_a_wrong_command_has_near_ones(run: Runner, prose: Prose) -> None:
-    """Also inside `history`."""
-    for words in (["serv"], ["history", "aks"], ["xyzzy"]):
+    """Also inside `history` and `reassign`."""
+    for words in (["serv"], ["history", "aks"], ["xyzzy"], ["reassign", "verfy"]):
         reported = run(*words)
         assert reported.status == 2 and not reported.out
         prose(reported.err.strip())

@@ -89,6 +89,13 @@ def test_every_command_is_there(name: str) -> None:
             assert option.help and f"`{', '.join(option.opts)}` | {option.help}" in page()
 
 
+def test_a_hidden_option_is_not_there() -> None:
+    """Those of `reassign` are for the sentence that refuses them."""
+    hidden = [option for option in app.commands["reassign"].params if getattr(option, "hidden", False)]
+    assert len(hidden) == 4
+    assert [option.name for option in hidden if f"| `{option.opts[0]}` |  |" in page()] == []
+
+
 PUBLIC = [n for n in dir(Lab) if not n.startswith("_") and (callable(m := getattr(Lab, n)) or isinstance(m, property))]
 
 

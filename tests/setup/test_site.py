@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from prose import Prose
 from tables import tabled
 
 from kafka_ctl import errors, extras
+from kafka_ctl.cli.commands import status
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import PAGE, Link, parse_fragment
@@ -148,10 +150,12 @@ def test_the_kernel_is_the_one_that_was_tried_with_this_pyodide() -> None:
     assert {"jupyterlite-core", "jupyterlite-pyodide-kernel"} <= exact.keys()
 
 
-def test_what_cannot_be_downloaded_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry that does not answer, for npm and for pip, which would bring npm."""
+def test_what_cannot_be_downloaded_is_one_sentence(
+    prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registry that does not answer, for npm and for pip, which would bring npm; each is named."""
     nowhere = "http://127.0.0.1:9/"
-    monkeypatch.setenv("PIP_INDEX_URL", nowhere)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://user:password@127.0.0.1:9/")
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("npm_config_registry", nowhere)
     monkeypatch.setenv("npm_config_fetch_retries", "0")
@@ -160,7 +164,8 @@ def test_what_cannot_be_downloaded_is_one_sentence(tmp_path: Path, monkeypatch: 
     with pytest.raises(Unavailable, match="needs npm's package pyodide, but") as reported:
         fetch.npm("pyodide", tmp_path / "work")
     assert "\n" not in str(reported.value)
-    with pytest.raises(Unavailable, match="cannot be reached"):
+    assert shutil.which("npm") is None or f"request to {nowhere}pyodide failed, reason: " in str(reported.value)
+    with prose.refused(Unavailable):
         fetch.wheels(tmp_path / "work" / "wheels")
 
 
@@ -343,6 +348,28 @@ def asked(server: serve.Site, path: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=10) as connection:
         connection.sendall(b"GET " + path + b" HTTP/1.0\r\n\r\n")
         return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def test_a_taken_port_is_refused_before_the_site_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten seconds of a build are lost otherwise."""
+    built: list[Path] = []
+    monkeypatch.setattr(build, "build", lambda out, _: built.append(out))
+    with serve.running(tmp_path) as server:
+        assert status(["site", "--serve", "--port", str(server.server_port), "--out", str(tmp_path)]) == 2
+    assert built == [] and " is taken on 127.0.0.1" in capsys.readouterr().err
+
+
+def test_a_site_that_cannot_be_built_is_not_served(tmp_path: Path) -> None:
+    """The port is free again."""
+
+    def fail() -> None:
+        raise Unavailable("no network")
+
+    with pytest.raises(Unavailable, match="no network"):
+        serve.forever(tmp_path, port := serve.free_port(), pytest.fail, fail)
+    assert serve.free_port(port) == port
 
 
 def test_the_server_serves_the_folder_and_nothing_else(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -469,11 +469,12 @@ def test_a_dead_address_is_advised_by_the_command(
 
 def test_a_wrong_call_names_what_is_wrong(cluster: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = tmp_path / "plan.json"
-    plan.write_text("{")
+    plan.write_text('{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2]}]}')
     where, file = ["--zookeeper", str(cluster.zookeeper_address)], ["--reassignment-json-file", str(plan)]
     throttle = ["--replica-alter-log-dirs-throttle", "5"]
     assert status(["reassign", "execute", *where, *file, "--generation", "0.10", *throttle]) == 2
     assert "cannot move copies between log directories" in capsys.readouterr().err
+    plan.write_text("{")
     assert status(["reassign", "execute", *where, *file]) == 2
     assert capsys.readouterr().err == f"kafka-ctl: {plan}: The input string is not a valid JSON\n"
     nowhere = ["--zookeeper", f"{cluster.zookeeper_address}/nowhere"]

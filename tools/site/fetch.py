@@ -6,6 +6,7 @@ Every file is kept in the build folder and compared with the hash in `pins.toml`
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,13 +65,13 @@ def npm(name: str, folder: Path) -> Path:
 
 def _pack(pin: pins.Pin, folder: Path) -> None:
     """Let npm download a package: the machine's own, or the one that comes as a wheel."""
-    asked = ["pack", f"{pin.name}@{pin.version}", "--silent", "--pack-destination", str(folder)]
+    asked = ["pack", f"{pin.name}@{pin.version}", "--loglevel=error", "--pack-destination", str(folder)]
     output = "there is no npm"
     if npm := shutil.which("npm"):
         done = subprocess.run([npm, *asked], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if not done.returncode:
             return
-        output = f"npm said: {_last(done.stdout + done.stderr)}"
+        output = f"npm said: {_reason(done.stdout + done.stderr)}"
     (node,) = pins.pins("node")
     try:
         target = folder / "node"
@@ -81,7 +82,8 @@ def _pack(pin: pins.Pin, folder: Path) -> None:
     except Unavailable as trouble:
         raise Unavailable(f"the site needs npm's package {pin.name}, but {output}; instead of npm, {trouble}") from None
     if done.returncode:
-        raise Unavailable(f"the site needs npm's package {pin.name}, but npm said: {_last(done.stdout + done.stderr)}")
+        output = f"npm said: {_reason(done.stdout + done.stderr)}"
+        raise Unavailable(f"the site needs npm's package {pin.name}, but {output}")
     shutil.rmtree(target)
 
 
@@ -93,7 +95,8 @@ def _run_pip(*arguments: str, requirements: Sequence[pins.Pin], listed: Path) ->
     done = subprocess.run([*command, "-r", str(listed)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         output = done.stdout + done.stderr
-        raise Unavailable(hint(output) or f"pip could not get the packages of {listed.name}: {_last(output)}")
+        known = (hint(output) or "").replace("the package registry", f"the package registry {_index()}", 1)
+        raise Unavailable(known or f"pip could not get the packages of {listed.name}: {_last(output)}")
 
 
 @lru_cache
@@ -104,6 +107,19 @@ def _pip() -> list[str]:
         if not subprocess.run([*command, "--version"], capture_output=True).returncode:
             return command
     raise Unavailable("the site is downloaded with pip, which this Python does not have: python -m ensurepip brings it")
+
+
+def _index() -> str:
+    """The address of the registry that pip is configured with, without a password that stands in it."""
+    asked = [*_pip(), "config", "get", "global.index-url"]
+    found = os.environ.get("PIP_INDEX_URL") or subprocess.run(asked, capture_output=True, text=True).stdout
+    return re.sub(r"//[^/@]*@", "//", found.strip() or "pypi.org")
+
+
+def _reason(output: str) -> str:
+    """The line in which npm names the registry and what is wrong with it; else the last line."""
+    found = re.search(r"[^\n]*failed, reason:[^\n]*", output)
+    return found[0].removeprefix("npm error ") if found else _last(output)
 
 
 def _last(output: str) -> str:

@@ -96,11 +96,14 @@ def running(folder: Path) -> Iterator[Site]:
             thread.join()
 
 
-def forever(folder: Path, port: int | None, report: Callable[[str], object]) -> None:
-    """Serve the folder until Ctrl-C. Raises BadInput when the port is taken."""
+def forever(
+    folder: Path, port: int | None, report: Callable[[str], object], build: Callable[[], object] = lambda: None
+) -> None:
+    """Take the port, `build` the folder and serve it until Ctrl-C. Raises BadInput when the port is taken."""
     if port and free_port(port) != port:
         raise BadInput(f"port {port} is taken on 127.0.0.1; give another port, or none to use a free one")
     with Site(folder, port or free_port(USUAL_PORT)) as server:
+        build()
         report(f"\nThe course is at\n\n    {server.address}\n\nCtrl-C ends it.\n")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

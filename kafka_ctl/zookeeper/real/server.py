@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kafka_ctl.errors import Unavailable, check_not_in_browser
+from kafka_ctl.extras import cure
 from kafka_ctl.setup.java import java_executable
 from kafka_ctl.writing import in_temporary_folder, temporary_folder
 
@@ -277,7 +278,7 @@ def four_letter_word(port: int, word: str) -> str:
 def zookeeper_jars() -> list[Path]:
     """The jars of `JARS` inside the installed PySpark. Raises Unavailable if PySpark or one of them is missing."""
     check_not_in_browser("a real ZooKeeper")
-    hint = "`pip install 'pyspark>=4'` brings ZooKeeper's jars"
+    hint = cure("kazoo")  # its extra has the jars, too
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
         raise Unavailable(f"the embedded ZooKeeper needs PySpark, which is not installed; {hint}")

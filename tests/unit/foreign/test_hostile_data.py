@@ -89,8 +89,8 @@ def test_missing_rights_are_named() -> None:
     with played() as lab:
         for path in ("/brokers/ids", "/brokers/topics"):
             with pytest.raises(Unavailable, match=f"{path} .*NOAUTH.*READ"):
-                lab.world.run(Reader().read(Forbidding(path), parents=[path]))  # type: ignore[arg-type]
-        reader = Reader()
+                lab.world.run(Reader("zk:2181").read(Forbidding(path), parents=[path]))  # type: ignore[arg-type]
+        reader = Reader("zk:2181")
         lab.world.run(reader.read(Forbidding("/config/brokers"), parents=["/config/brokers"]))  # type: ignore[arg-type]
         assert "NOAUTH" in reader.cluster.problems["/config/brokers"]
 
@@ -103,7 +103,7 @@ def test_a_cluster_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_where_no_kafka_is_nothing_is_shown() -> None:
-    with Lab(brokers=1, settle=False) as lab, pytest.raises(Unavailable, match="/brokers/ids"):
+    with Lab(brokers=1, settle=False) as lab, pytest.raises(Unavailable, match="no /brokers/ids at zk:2181/kafka: "):
         read(lab)
 
 

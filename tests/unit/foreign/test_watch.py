@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from foreign import read, watched
 from labs import by_hand, until_quiet
+from prose import Prose
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
 from kafka_ctl.cli.watch import watch as command
@@ -270,7 +271,14 @@ def test_the_command_writes_the_trace_whatever_ends_the_watch(
         with nullcontext() if failed is None else pytest.raises(Unavailable, match="no answer"):
             command.main(arguments, standalone_mode=False)
         assert pq.read_table(tmp_path / "night").num_rows == len(watch.trace)
-        assert capsys.readouterr().out.count("under-replicated") == 1
+        out = capsys.readouterr().out
+        assert out.count("under-replicated") == 1 and " 0 records since " in out
+
+
+def test_without_a_terminal_a_watch_has_an_end_or_a_file(prose: Prose) -> None:
+    """Said before anything is connected to; nothing would be printed until Ctrl-C."""
+    with prose.refused(BadInput):
+        command.main(["127.0.0.1:1"], standalone_mode=False)
 
 
 def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
         reported = capsys.readouterr()
         assert not reported.out  # a wrong ending is reported before the logs are read
         prose(reported.err.rpartition("kafka-ctl: ")[2].strip())
+    nowhere = tmp_path / "none" / "report.html"
+    assert status(["incident", str(tmp_path / "one"), "-o", str(nowhere)]) == 2
+    reported = capsys.readouterr()
+    assert not reported.out
+    prose(reported.err)
     some = ["--from", "2018-10-25 00:00:01", "--to", "2018-10-26"]
     assert status(["incident", str(tmp_path / "one"), "-o", str(tmp_path / "report.html"), *some]) == 0
     assert "from 2018-10-25 00:00:0" in capsys.readouterr().out

@@ -67,6 +67,16 @@ def test_what_would_tell_the_cause_is_closed(closed: str, prose: Prose):
         getattr(opened(DOWN).lab, closed)
 
 
+def test_what_would_tell_the_cause_is_open_after_the_answer():
+    incident = opened(DOWN)
+    lab = incident.lab
+    assert "trace" not in dir(lab)
+    incident.answer("acks-1", "zookeeper")
+    assert any(record.kind == "fault" for record in lab.trace)
+    assert lab.story == incident.solution().story and lab.player() is not None
+    assert {"trace", "story", "player"} < {*dir(lab)}
+
+
 def test_the_page_and_the_link_name_neither_cause_nor_kind():
     for name in KINDS:
         incident = opened(name)
@@ -121,11 +131,12 @@ def test_lines_in_the_terminal(
 ):
     """`logs NAME` is `log NAME`, `page` is the page; what is refused is refused in one sentence, and takes no time."""
     lines = ["page", "logs server", "log", "log users 0", "metrics", "partitions 5", "run_for 1e3", "run_for soon"]
+    lines += ["run_for", "partitons", "halp", "elect_prefered", "xyzzy 3"]
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "quit"])))
     assert status(["on-call", str(incident.seed)]) == 1
     out, err = capsys.readouterr()
     assert out.count(incident.page) == 2 and str(incident.logs()).strip() in out
-    assert f"{LOOK_SECONDS:g} s, {BUDGET} commands> kafka-ctl" not in out and out.count(f"{LOOK_SECONDS:g} s, ") == 7
+    assert f"{LOOK_SECONDS:g} s, {BUDGET} commands> kafka-ctl" not in out and out.count(f"{LOOK_SECONDS:g} s, ") == 12
     prose(err)
 
 
@@ -171,6 +182,13 @@ def test_a_process_that_stands_still_answers_no_question_for_metrics(prose: Pros
         incident.lab.metrics(broker)
     with prose.refused(UnknownName):
         incident.lab.metrics(10**6)
+
+
+def test_a_process_that_stands_still_is_named_after_the_answer():
+    incident = opened("absent long-pause")
+    assert {broker.paused for broker in incident.lab.brokers.values()} == {None}
+    incident.answer("acks-1", "zookeeper")
+    assert {broker.paused for broker in incident.lab.brokers.values()} == {True, False}
 
 
 def test_late_answers_have_fewer_points(incident: Incident):

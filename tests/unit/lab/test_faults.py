@@ -42,6 +42,18 @@ def sound(lab: Lab) -> bool:
 # Pauses
 
 
+def test_a_paused_broker_is_shown_as_paused(lab: Lab) -> None:
+    """Its process runs, and stands still."""
+    lab.pause(1, 1)
+    assert {id: (b.state, b.paused) for id, b in lab.brokers.items()} == {
+        1: ("running", True),
+        2: ("running", False),
+        3: ("running", False),
+    }
+    lab.run_for(1.1)
+    assert not any(b.paused for b in lab.brokers.values())
+
+
 def test_a_short_pause_is_not_noticed(lab: Lab) -> None:
     """Shorter than the session timeout, it only delays what the process does."""
     id, since = lab.controller.id, len(lab.trace)

@@ -372,6 +372,13 @@ def test_a_story_that_cannot_be_played(prose: Prose, reported: str) -> None:
         Lab.replay(reported)
 
 
+def test_a_story_is_text(prose: Prose, tmp_path: Path) -> None:
+    path = tmp_path / "story.txt"
+    path.write_bytes(b"lab brokers=1\n# caf\xe9\n")
+    with prose.refused(BadInput):
+        Lab.replay(path)
+
+
 def test_errors_are_one_family() -> None:
     assert issubclass(BadInput, KafkaCtlError)
     assert issubclass(UnknownName, BadInput)

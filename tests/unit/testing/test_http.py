@@ -43,13 +43,18 @@ def test_calls_and_what_they_did(control: tuple[str, Server]) -> None:
     assert call(f"{address}/create_topic", body=b'{"topic": "orders", "partitions": 2}') == (200, '{"result": null}\n')
     assert call(f"{address}/errors?kind=Produce&error=NOT_LEADER_FOR_PARTITION&requests=3")[0] == 200
     assert call(f"{address}/kill?broker=2")[0] == 200
+    assert call(f"{address}/pause?broker=3&seconds=30")[0] == 200
     state = json.loads(call(f"{address}/state", "GET")[1])
-    assert state["brokers"][1] == {"id": 2, "state": "down"}
+    assert call(f"{address}/heal")[0] == 200
+    assert state["brokers"][1:] == [
+        {"id": 2, "state": "down", "paused": False},
+        {"id": 3, "state": "running", "paused": True},
+    ]
     assert [one["topic"] for one in state["partitions"]] == ["orders"] * 2
     assert state["faults"]["errors"][0]["requests"] == 3
     assert call(f"{address}/start?broker=2")[0] == 200
     story = call(f"{address}/story", "GET")[1].splitlines()
-    assert story[0].startswith("lab ") and story[-2:] == ["kill 2", "start 2"]
+    assert story[0].startswith("lab ") and story[-4:] == ["kill 2", "pause 3 30", "heal", "start 2"]
     assert re.search(r"^POST /kill +broker$", call(address, "GET")[1], re.M)
 
 
