@@ -170,7 +170,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
     if broker is not None and log is None:
         raise click.UsageError("--broker goes with --log")
     _check_join(join, zookeeper)
-    with Lab.replay(story, zookeeper=zookeeper, join=join) as played:
+    with Lab.replay(Path(story), zookeeper=zookeeper, join=join) as played:
         if broker is not None and broker not in played.brokers:
             raise UnknownName("broker", broker, played.brokers)
         if log:
@@ -194,7 +194,7 @@ def render(story: str, output: str, views: tuple[str, ...], step: int | None) ->
     """Draw the story in the file STORY as a film, or one step of it, into one file that needs no other file."""
     from kafka_ctl.lab.lab import Lab
 
-    with Lab.replay(story) as played:
+    with Lab.replay(Path(story)) as played:
         echo(played.export(output, views or "cluster", step=step))
 
 
@@ -302,6 +302,10 @@ def serve(brokers: int | None, port: int, generation: str | None, control: int, 
     count = brokers or 3
     if story is None and port + count > 65536:
         raise BadInput(f"--port {port} leaves no ports for {count} brokers; it must be {65536 - count} or less")
+    last = port + (count if story is None else 1) - 1
+    if port and port <= control <= last:
+        among = f"{port} to {last}" if last > port else f"{port}"
+        raise BadInput(f"--control {control} is a port of the brokers, {among}; choose another, or 0 for a free one")
     from kafka_ctl.testing.cluster import KafkaCluster
     from kafka_ctl.testing.control import Server
 
@@ -309,7 +313,7 @@ def serve(brokers: int | None, port: int, generation: str | None, control: int, 
     with ExitStack() as stack:
         server = Server(control)
         stack.callback(server.server_close)
-        cluster = stack.enter_context(KafkaCluster(count, generation or "2.4", port or None, story))
+        cluster = stack.enter_context(KafkaCluster(brokers, generation, port, story if story is None else Path(story)))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stopped.set())
         address = server.begin(cluster)

@@ -25,7 +25,7 @@ from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, BrokerMetadata, check_configured
 from kafka_ctl.brokers.states import DOWN as STOPPED
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.menu import ZOOKEEPER
@@ -359,6 +359,9 @@ class Faults(Commands):
 
     def _ends(self, source: int | str, target: int | str, asked: str) -> tuple[int | None, int | None]:
         """Both ends of a connection: a broker's id, or None for ZooKeeper."""
+        for end in (source, target):
+            if isinstance(end, str) and end != ZOOKEEPER:
+                raise BadInput(f"an end of a connection cannot be {short(end)}; it must be a broker id or {ZOOKEEPER}")
         one, other = (None if end == ZOOKEEPER else self._known(cast("int", end)).id for end in (source, target))
         if one == other:
             raise BadInput(f"{asked}({source}, {target}): the two ends must be different")

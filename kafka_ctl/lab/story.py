@@ -240,12 +240,15 @@ def parse(text: str, with_views: bool = False) -> Iterator[Command]:
 
 
 def read(text: str | os.PathLike[str]) -> str:
-    """A story given as text, or as the path of a file."""
+    """A story given as text, or as the path of a file.
+
+    A text is a story if it is empty, has several lines, or begins with the word `lab`.
+    """
     if not isinstance(text, (str, os.PathLike)):
         raise BadInput(f"a story cannot be {short(text)}; it must be a text, or the path of a file with one")
     given = str(text)
-    if "\n" in given or not given.strip() or given.lstrip().startswith("lab"):
-        return given
+    if isinstance(text, str) and ("\n" in text or text.split()[:1] in ([], ["lab"])):
+        return text
     try:
         with open(given, encoding="utf-8-sig") as file:  # editors on Windows write a mark
             return file.read()

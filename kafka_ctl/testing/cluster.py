@@ -11,6 +11,7 @@ It keeps nothing when it ends, is not fast and not secure. One cluster is one la
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -19,14 +20,18 @@ from pathlib import Path
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, UnknownName, short
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.lab import COMMANDS, Lab
+from kafka_ctl.lab.menu import ZOOKEEPER
 from kafka_ctl.lab.story import Command
 from kafka_ctl.simulation.real_time import COSTS
 from kafka_ctl.trace.record import CAUSE, Record
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.attach import bootstrap_servers, client_faults, committed_records
+from kafka_ctl.wire.listeners import PortTaken
+from kafka_ctl.zookeeper.memory.server import MemoryStore
+from kafka_ctl.zookeeper.memory.session import DOWN, UP
 
 QUICK = {"zookeeper.session.timeout.ms": 1000, "replica.lag.time.max.ms": 2000}
 """Settings with which the death of a broker is noticed within a second."""
@@ -39,28 +44,35 @@ MOST_BROKERS = 20
 class KafkaCluster:
     """A lab with brokers that listen, and the commands of a test; `do` and `state` may be called from any thread.
 
-    `port`: the brokers listen there and at the ports after it, by default at free ones. `story`: a file with the lab
-    and the commands to begin with, instead of `brokers`, `generation` and `config`. Raises BadInput for what cannot be,
-    Unavailable where a port is taken or a package is missing.
+    There are three brokers of generation 2.4 by default. `port`: the brokers listen there and at the ports after it, by
+    default and with 0 at free ones. `story`: a file with the lab and the commands to begin with, instead of `brokers`,
+    `generation` and `config`. Raises BadInput for what cannot be, Unavailable where a port is taken or a package is
+    missing.
     """
 
     def __init__(
         self,
-        brokers: int = 3,
-        generation: str = "2.4",
+        brokers: int | None = None,
+        generation: str | None = None,
         port: int | None = None,
         story: str | Path | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        wire = True if port is None else port
+        if story is not None and not (brokers is None and generation is None and config is None):
+            raise BadInput("a story has brokers, generation and config in its first line; leave out these arguments")
+        count = validate.integer("the number of brokers", 3 if brokers is None else brokers, 1, MOST_BROKERS)
+        first = validate.integer("port", 0 if port is None else port, 0, 65536 - (count if story is None else 1))
         self._lock = threading.RLock()
         self._kills: dict[TopicPartition, int] = {}
-        if story is not None:
-            self.lab = Lab.replay(story, wire=wire)
-        else:
-            count = validate.integer("the number of brokers", brokers, 1, MOST_BROKERS)
-            costs, settings = replace(COSTS, zookeeper_tick=0.0), QUICK | dict(config or {})
-            self.lab = Lab(brokers=count, generation=generation, config=settings, costs=costs, wire=wire)
+        try:
+            if story is not None:
+                self.lab = Lab.replay(story, wire=first or True)
+            else:
+                costs, settings = replace(COSTS, zookeeper_tick=0.0), QUICK | dict(config or {})
+                made = "2.4" if generation is None else generation
+                self.lab = Lab(count, made, config=settings, costs=costs, wire=first or True)
+        except PortTaken as taken:
+            raise Unavailable(f"{taken}; port 0 takes a free one") from None
         self.faults = client_faults(self.lab.world)
         self.lab.trace.listeners.append(self._look_at_kills)
 
@@ -110,7 +122,12 @@ class KafkaCluster:
             leader = self.lab.partition(topic, partition).leader
             return leader >= 0 and self.lab.world.brokers[leader].listening
 
-        self.wait_until(found)
+        try:
+            self.wait_until(found, PATIENCE)
+        except ConditionNotMet:
+            raise ConditionNotMet(
+                f"partition {partition} of topic {topic} has had no leader that is alive for {PATIENCE:g} s"
+            ) from None
         return leader
 
     def wait_until(self, holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
@@ -125,8 +142,12 @@ class KafkaCluster:
 
     def assert_kept(self, topic: str, values: Iterable[str | bytes | None]) -> None:
         """Raise AssertionError, with the first that are lost, unless the topic holds each of these values."""
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise BadInput(f"values cannot be {short(values)}; they must be a list such as ['order-1', 'order-2']")
         wanted = Counter(value.encode() if isinstance(value, str) else value for value in values)
         partitions = [one.partition for one in self.lab.partitions() if one.topic == topic]
+        if not partitions:
+            raise UnknownName("topic", topic, sorted({one.topic for one in self.lab.partitions()}))
         lost = wanted - Counter(record.value for number in partitions for record in self.records(topic, number))
         if lost:
             first = ", ".join(repr(value) for value in list(lost)[:3])
@@ -167,7 +188,7 @@ class KafkaCluster:
         if source is not None and target is not None and broker is None:
             self.lab.disconnect(source, target)
             return
-        known = self._known(broker, "cut needs a broker, or a source and a target")
+        known = self._alone("cut", broker, source, target)
         self._change(lambda: self.faults.cut.add(known))
 
     def delay(
@@ -181,7 +202,7 @@ class KafkaCluster:
         if source is not None and target is not None and broker is None:
             self.lab.delay(source, target, seconds)
             return
-        known = self._known(broker, "delay needs a broker, or a source and a target")
+        known = self._alone("delay", broker, source, target)
         wait = validate.seconds("a delay", seconds)
         self._change(lambda: self.faults.delays.__setitem__(known, wait))
 
@@ -202,6 +223,12 @@ class KafkaCluster:
         self._kills.clear()
         self._change(self.faults.heal)
         self.lab.heal()
+
+    def _alone(self, call: str, broker: int | None, source: object, target: object) -> int:
+        """The broker of a fault of clients' connections, which has no source and no target."""
+        if broker is not None and not (source is None and target is None):
+            raise BadInput(f"{call} takes a broker, or a source and a target, not both")
+        return self._known(broker, f"{call} needs a broker, or a source and a target")
 
     def _known(self, broker: int | None, otherwise: str) -> int:
         if broker is None:
@@ -232,8 +259,23 @@ class KafkaCluster:
                     "delays": dict(faults.delays),
                     "throttles": dict(faults.throttles),
                     "errors": [vars(one) for one in faults.errors],
+                    "kills": [tp._asdict() | {"after": least} for tp, least in list(self._kills.items())],
+                    "paused": [one.id for one in lab.world.brokers.values() if one.paused_since != math.inf],
+                    "links": self._links(),
                 },
             }
+
+    def _links(self) -> list[dict[str, object]]:
+        """The faults between brokers, or between one and ZooKeeper, each way by itself."""
+        store, links = self.lab.world.store, list(self.lab.world.network.links.items())
+        assert isinstance(store, MemoryStore)
+        found: list[tuple[int | str, int | str, bool, float]]
+        found = [(*ends, link.cut_since != math.inf, link.delay) for ends, link in links]
+        for id in self.lab.world.brokers:
+            sends, receives = store.cut.get(f"broker-{id}", (True, True))
+            found.append((id, ZOOKEEPER, not sends, store.slow.get((f"broker-{id}", UP), 0.0)))
+            found.append((ZOOKEEPER, id, not receives, store.slow.get((f"broker-{id}", DOWN), 0.0)))
+        return [dict(zip(("source", "target", "cut", "delay"), one, strict=True)) for one in found if any(one[2:])]
 
     def check(self) -> None:
         """Raise the error that a part of the lab has died of, if any has."""

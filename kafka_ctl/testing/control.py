@@ -7,7 +7,8 @@
     POST /stop                   end the cluster
 
 The answer to a call is JSON: `{"result": ...}` with status 200, or `{"error": "..."}` with 400 for a call that cannot
-be, 404 for one that there is not, 503 for what did not come about. Pages in a browser are refused.
+be, 404 for one that there is not, 405 for a wrong method, 503 for what did not come about. Pages in a browser are
+refused.
 
 Separate from `cli/commands.py` because that one only reads options.
 """
@@ -19,6 +20,7 @@ import json
 import threading
 from collections.abc import Callable
 from functools import partial
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
@@ -30,6 +32,10 @@ from kafka_ctl.wire.listeners import HOST, reason
 
 LARGEST = 1 << 20
 """Bytes of a body, at most."""
+OBJECT = 'it must be an object such as {"broker": 1}'
+PAGES = ("", "state", "story")
+KNOWN = sorted({*CALLS, *COMMANDS, "stop"})
+"""The calls by name."""
 
 
 class Server(ThreadingHTTPServer):
@@ -43,7 +49,8 @@ class Server(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), Handler)
         except OSError as error:
-            raise Unavailable(f"port {port} of {HOST} cannot be listened at: {reason(error)}") from None
+            text = f"port {port} of {HOST} cannot be listened at: {reason(error)}"
+            raise Unavailable(f"{text}; port 0 takes a free one") from None
 
     def begin(self, cluster: KafkaCluster) -> str:
         """Answer about this cluster; the address."""
@@ -66,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
             "story": lambda: cluster.lab.story,
         }
         name = urlsplit(self.path).path.strip("/")
-        if name in (*CALLS, *COMMANDS, "stop"):
+        if name in KNOWN:
             self._answer(405, {"error": f"{name} is a call; send it with POST"})
         else:
             self._attempt(lambda: shown[name]() if name in shown else _unknown(name, shown))
@@ -74,29 +81,37 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Carry out a call."""
         name = urlsplit(self.path).path.strip("/")
-        if self._attempt(lambda: {"result": self._called(name)}) and name == "stop":
+        if name in PAGES:
+            self._answer(405, {"error": f"{name or 'the list of calls'} is a page; ask for it with GET"})
+        elif self._attempt(lambda: {"result": self._called(name)}) and name == "stop":
             self.server.stopped.set()  # only now: the process may end before an answer is sent
 
     def _called(self, name: str) -> object:
         if "Origin" in self.headers:
             raise BadInput("a page in a browser cannot call a cluster for tests")
-        arguments = self._arguments()
+        arguments = self._arguments(name)
+        if name not in KNOWN:
+            raise UnknownName("call", name, KNOWN)
         if name == "stop":
             return "stopped"
         return _plain(self.server.cluster.do(name, **arguments))
 
-    def _arguments(self) -> dict[str, object]:
+    def _arguments(self, call: str) -> dict[str, object]:
+        if "Transfer-Encoding" in self.headers:
+            raise BadInput("a body in chunks cannot be read; send it whole, with its Content-Length")
         size = self.headers.get("Content-Length", "0")
         if not size.isdecimal() or int(size) > LARGEST:
             raise BadInput(f"a body of {short(size)} bytes cannot be read; {LARGEST} at most")
-        given: dict[str, object] = {name: json_or_text(text) for name, text in parse_qsl(urlsplit(self.path).query)}
+        kinds = {name: str(each.annotation) for name, each in _parameters(call).items()}
+        asked = parse_qsl(urlsplit(self.path).query)
+        given: dict[str, object] = {name: _value(text, kinds.get(name, "")) for name, text in asked}
         text = self.rfile.read(int(size)).decode("utf-8", "replace").strip()
         try:
             body = json.loads(text or "{}")
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"the body is not JSON: {error}") from None
+            raise BadInput(f"the body is not JSON: {error}; {OBJECT}") from None
         if not isinstance(body, dict):
-            raise BadInput(f'the body cannot be {short(body)}; it must be an object such as {{"broker": 1}}')
+            raise BadInput(f"the body cannot be {short(body)}; {OBJECT}")
         return given | body
 
     def _attempt(self, call: Callable[[], object]) -> bool:
@@ -109,6 +124,12 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(404 if unknown else 400 if isinstance(error, BadInput) else 503, {"error": str(error)})
             return False
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no request, or has another method, which Python finds."""
+        if code == HTTPStatus.NOT_IMPLEMENTED:
+            code, message = 405, f"{self.command} is no method of this server; GET asks for a page, POST makes a call"
+        self._answer(code, {"error": message or HTTPStatus(code).phrase})
+
     def _answer(self, status: int, content: object) -> None:
         text = content if isinstance(content, str) else json.dumps(content, default=str) + "\n"
         kind = "text/plain" if isinstance(content, str) else "application/json"
@@ -117,7 +138,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the terminal belongs to the program that started the cluster."""
@@ -125,12 +147,18 @@ class Handler(BaseHTTPRequestHandler):
 
 def usage() -> str:
     """The calls with their arguments, as text."""
-    functions = {name: getattr(KafkaCluster if name in CALLS else Lab, name) for name in sorted({*CALLS, *COMMANDS})}
     lines = ["GET  /state", "GET  /story", "POST /stop"]
-    for name, function in functions.items():
-        arguments = list(inspect.signature(function).parameters.values())[1:]
-        lines.append(f"POST /{name:<24} {', '.join(map(_argument, arguments))}".rstrip())
+    for name in sorted({*CALLS, *COMMANDS}):
+        lines.append(f"POST /{name:<24} {', '.join(map(_argument, _parameters(name).values()))}".rstrip())
     return "\n".join(lines) + "\n"
+
+
+def _parameters(name: str) -> dict[str, inspect.Parameter]:
+    """The arguments of a call; none for an unknown one."""
+    function = getattr(KafkaCluster if name in CALLS else Lab, name) if name in (*CALLS, *COMMANDS) else usage
+    found = dict(inspect.signature(function).parameters)
+    found.pop("self", None)
+    return found
 
 
 def _argument(parameter: inspect.Parameter) -> str:
@@ -140,6 +168,13 @@ def _argument(parameter: inspect.Parameter) -> str:
 
 def _unknown(name: str, known: dict[str, Callable[[], object]]) -> object:
     raise UnknownName("page", name, [*filter(None, known)])
+
+
+def _value(text: str, kind: str) -> object:
+    """A value in an address for an argument of this kind: as JSON, or, as most texts are written, as itself."""
+    value = json_or_text(text)
+    fits = isinstance(value, str) or kind not in ("str", "str | None") or (value is None and kind != "str")
+    return value if fits else text
 
 
 def _plain(result: object) -> object:

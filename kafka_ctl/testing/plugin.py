@@ -34,7 +34,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     with _without(request.config.pluginmanager.rewrite_hook):
         from kafka_ctl.testing.cluster import KafkaCluster
 
-        started = KafkaCluster(**(mark.kwargs if mark else {}))
+        started = KafkaCluster(*mark.args, **mark.kwargs) if mark else KafkaCluster()
     with started as cluster:
         yield cluster
 

@@ -173,7 +173,7 @@ def unpack(codec: str, data: bytes, most: int = LARGEST) -> bytes:
 
 
 def _unpack_stream(codec: str, data: bytes, most: int) -> bytes:
-    with needed_for(f"records compressed with {codec}"):
+    with needed_for(f"a record compressed with {codec}"):
         import pyarrow
     try:
         with pyarrow.input_stream(pyarrow.py_buffer(data), compression=codec) as stream:
@@ -188,7 +188,7 @@ def _unpack_snappy(data: bytes, most: int) -> bytes:
     A block begins with the length that it unpacks to.
     Kafka 2.0.1: common/record/CompressionType.java, SNAPPY; org.xerial.snappy.SnappyInputStream
     """
-    with needed_for("records compressed with snappy"):
+    with needed_for("a record compressed with snappy"):
         import pyarrow
     out = b""
     for block in _snappy_blocks(data):

@@ -47,6 +47,8 @@ def request(
     Raises UnknownName for a field that this version does not have, BadInput for a value that its field cannot have.
     """
     kind = message_type(api_key(api), version, REQUEST)
+    if not isinstance(body, Mapping):
+        raise BadInput(f"{api} request (version {version}): the fields cannot be {short(body)}; they must be a mapping")
     header = {"correlation_id": correlation_id, "client_id": client_id}
     return encode_message(kind, header, _translated(apis()[kind.api_key], version, kind.body, body))
 

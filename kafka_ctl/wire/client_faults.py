@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka_ctl.errors import UnknownName
+from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.schema import RESPONSE, Schema, api_key, message_type, number_of
 
@@ -51,10 +51,12 @@ class ClientFaults:
     def demand(self, kind: str, error: str, requests: int, broker: int | None) -> None:
         """Answer the next requests of a kind with an error.
 
-        Raises UnknownName for an unknown kind or error.
+        Raises UnknownName for an unknown kind or error, BadInput for NONE: the request would only seem to be done.
         """
         if kind not in KINDS:
             raise UnknownName("kind of request", kind, KINDS)
+        if error == "NONE":
+            raise BadInput("error cannot be NONE, which is success; an example is NOT_LEADER_FOR_PARTITION")
         number_of(error)
         self.errors.append(RequestedErrors(kind, error, requests, broker))
 

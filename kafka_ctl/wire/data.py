@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import Generation
 from kafka_ctl.requests import ALL, NOT_LEADER, PRODUCE_TIMEOUT, UNKNOWN_PARTITION, ProduceRequest, Response
 from kafka_ctl.trace import details
@@ -33,12 +33,17 @@ MOST_BYTES = 1_000_012
 ONE_BATCH, ZSTD = 3, 7
 """The versions of Produce from which on a partition has one batch, of magic 2, and this may be compressed with zstd."""
 CORRUPT, INVALID, TOO_LARGE = "CORRUPT_MESSAGE", "INVALID_RECORD", "MESSAGE_TOO_LARGE"
-UNSUPPORTED = "UNSUPPORTED_COMPRESSION_TYPE"
+UNSUPPORTED, UNKNOWN_CODEC = "UNSUPPORTED_COMPRESSION_TYPE", "UNKNOWN_SERVER_ERROR"
 
 
 def invalid(generation: Generation) -> str:
     """Kafka's error for records that cannot be: a name of its own only since 2.4 (KIP-467)."""
     return INVALID if generation.requests.answers_invalid_batches else CORRUPT
+
+
+def unsupported(generation: Generation) -> str:
+    """Kafka's error for a codec that cannot be read here: a name of its own only since 2.1 (KIP-110)."""
+    return UNSUPPORTED if announced(generation)["Produce"][1] >= ZSTD else UNKNOWN_CODEC
 
 
 def check_batches(generation: Generation, version: int, data: bytes) -> None:
@@ -103,7 +108,7 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
             return batches.read_batch(batches.write_batch(records, codec=codec)) if records else None
         batch = batches.read_batch(data)
     if batch.codec == "unknown" or (batch.codec == "zstd" and newest < ZSTD):
-        raise Refusal("UNKNOWN_SERVER_ERROR", f"Unknown compression type id: {batch.attributes & 7}")
+        raise Refusal(UNKNOWN_CODEC, f"Unknown compression type id: {batch.attributes & 7}")
     if from_client:
         _check_batch(batch, invalid(generation))
     return batch
@@ -206,9 +211,10 @@ async def _append(
     try:
         check_batches(broker.generation, version, data)
         batch = received(broker.generation, data, from_client=version != MARKS)
-    except Refusal as refused:
-        service.refused(refused.error, f"{tp}: {refused}", "refused-records")
-        return Response(refused.error)
+    except (Refusal, Unavailable) as refused:
+        wrong = refused.error if isinstance(refused, Refusal) else unsupported(broker.generation)
+        service.refused(wrong, f"{tp}: {refused}", "refused-records")
+        return Response(wrong)
     if batch is None:
         return Response(None)
     if (fenced := contents.fences(tp, batch)) is not None:

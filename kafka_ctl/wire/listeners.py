@@ -34,6 +34,10 @@ PATIENCE = 30.0
 """Seconds in which a large request must arrive once there is room, and an answer must be taken."""
 
 
+class PortTaken(Unavailable):
+    """A port was asked for that cannot be listened at."""
+
+
 def reason(error: OSError) -> str:
     """The system's words for an error; for too many open files, sockets among them, also what raises the limit."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
@@ -210,7 +214,8 @@ def _bind(port: int) -> socket.socket:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((HOST, port))
         except OSError as error:
-            which = f"port {port}" if port else "a free port"
-            raise Unavailable(f"cannot listen on {which} of {HOST}: {reason(error)}") from None
+            if port:
+                raise PortTaken(f"cannot listen on port {port} of {HOST}: {reason(error)}") from None
+            raise Unavailable(f"cannot listen on a free port of {HOST}: {reason(error)}") from None
         stack.pop_all()
     return bound

@@ -86,6 +86,9 @@ def test_go(served: tuple[KafkaCluster, str], tmp_path: Path) -> None:
     if downloaded.returncode:
         pytest.skip(f"the modules of the Go client cannot be downloaded: {downloaded.stderr[-300:]}")
     cluster, control = served
-    assert run("go", "run", ".", cluster.bootstrap_servers, control, folder=tmp_path) == "200 acknowledged\n"
+    command = ["go", "run", ".", cluster.bootstrap_servers, control]
+    assert run(*command, folder=tmp_path) == "200 acknowledged\n"
     cluster.assert_kept("orders", ALL)
     assert "\nkill " in cluster.lab.story
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode and "Topic 'orders' already exists" in again.stderr

@@ -437,6 +437,17 @@ def test_a_long_word_is_read_at_once(word: str) -> None:
     assert line.name == "write_znode"
 
 
+@pytest.mark.parametrize("name", ["lab", "lab.txt", "labs/story.txt", "lab 1"])
+def test_a_file_whose_name_begins_as_a_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A path is always that of a file; a text is a story if its first word is `lab`."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("lab brokers=2\n", "utf-8")
+    for given in (Path(name), name if "." in name else "lab brokers=2"):
+        with Lab.replay(given) as lab:
+            assert len(lab.brokers) == 2
+
+
 def test_a_story_of_an_editor_on_windows(tmp_path: Path) -> None:
     """A file with a byte order mark, and lines that end in CR and LF."""
     (tmp_path / "story.txt").write_bytes(b"\xef\xbb\xbflab brokers=3 seed=1\r\nsettle\r\n")

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prose import Prose
 from wire_clients import eventually
 
-from kafka_ctl.errors import BadInput, Unavailable, UnknownName
+from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, UnknownName
 from kafka_ctl.jupyter.launch import free_port
+from kafka_ctl.testing import cluster as testing_cluster
 from kafka_ctl.testing.cluster import KafkaCluster
 from kafka_ctl.wire.batches import Record, write_batch
 from kafka_ctl.wire.client import ask
@@ -150,8 +152,84 @@ def test_zookeeper_can_be_cut_off(cluster: KafkaCluster) -> None:
     eventually(lambda: sorted(cluster.lab.partition("orders", 0).isr) == [1, 2, 3], "it is in sync again")
 
 
-def test_what_cannot_be_is_refused(cluster: KafkaCluster) -> None:
+@pytest.mark.kafka(2, "2.0")
+def test_the_mark_takes_positional_arguments_too(kafka: KafkaCluster) -> None:
+    assert (len(kafka.lab.brokers), kafka.lab.generation.name) == (2, "2.0")
+
+
+def test_the_state_has_every_fault(cluster: KafkaCluster) -> None:
+    """Those between brokers, to ZooKeeper and of processes as well, and kills that wait; `heal` ends them."""
+    leader = cluster.leader("orders")
+    one, other = sorted({1, 2, 3} - {leader})
+    healthy = cluster.state()["faults"]
+    lists = {name: [] for name in ("cut", "errors", "kills", "paused", "links")}
+    assert healthy == lists | {"delays": {}, "throttles": {}}
+    cluster.kill_leader("orders", after=100)
+    cluster.cut(source=one, target=other)
+    cluster.delay(0.25, source=other, target=leader)
+    cluster.delay(0.25, source=other, target="zookeeper")
+    cluster.do("disconnect", source=one, target="zookeeper", one_way=True)
+    cluster.do("pause", broker=leader, seconds=60)
+    faults = cluster.state()["faults"]
+    assert isinstance(faults, dict)
+    assert {(link["source"], link["target"]): (link["cut"], link["delay"]) for link in faults["links"]} == {
+        (one, other): (True, 0),
+        (other, one): (True, 0),
+        (other, leader): (False, 0.25),
+        (other, "zookeeper"): (False, 0.25),
+        (one, "zookeeper"): (True, 0),
+    }
+    assert faults["kills"] == [{"topic": "orders", "partition": 0, "after": 100}]
+    assert faults["paused"] == [leader]
+    cluster.heal()
+    assert cluster.state()["faults"] == healthy
+
+
+def test_nobody_alive_can_lead(cluster: KafkaCluster, prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once all replicas are dead, the error names the partition and how long it was waited for."""
+    monkeypatch.setattr(testing_cluster, "PATIENCE", 0.2)
+    for broker in (1, 2, 3):
+        cluster.kill(broker)
+    for call in (lambda: cluster.leader("orders"), lambda: cluster.assert_kept("orders", ["v"])):
+        with prose.refused(ConditionNotMet):
+            call()
+
+
+def test_what_cannot_be_kept_is_refused(cluster: KafkaCluster, prose: Prose) -> None:
+    """A topic that there is not, and one text instead of a list, which would be taken letter by letter."""
+    with prose.refused(UnknownName):
+        cluster.assert_kept("order", [])
+    for values in ("order-1", b"order-1", 7):
+        with prose.refused(BadInput):
+            cluster.assert_kept("orders", values)
+
+
+def test_arguments_that_exclude_each_other_are_refused(cluster: KafkaCluster, prose: Prose, tmp_path: Path) -> None:
+    """A broker and a connection; a story and what its first line has; ports that are none."""
+    for wrong in ({"target": 2}, {"source": 2}, {"source": 1, "target": 2}):
+        with prose.refused(BadInput):
+            cluster.cut(broker=1, **wrong)
+        with prose.refused(BadInput):
+            cluster.delay(1, broker=1, **wrong)
+    story = tmp_path / "story.txt"
+    story.write_text("lab brokers=1 generation=2.0\n")
+    for options in ({"brokers": 5}, {"generation": "2.0"}, {"config": {}}, {"port": 65536}, {"port": "9092"}):
+        with prose.refused(BadInput):
+            KafkaCluster(story=story, **options)
+    for port in (-1, 65534, 99999, True):
+        with prose.refused(BadInput):
+            KafkaCluster(port=port)
+
+
+def test_port_0_is_a_free_one() -> None:
+    with KafkaCluster(brokers=1, port=0) as one, KafkaCluster(brokers=1, port=0) as other:
+        assert one.bootstrap_servers != other.bootstrap_servers
+
+
+def test_what_cannot_be_is_refused(cluster: KafkaCluster, prose: Prose) -> None:
     """With what is allowed."""
+    with prose.refused(BadInput):
+        cluster.errors("Produce", "NONE")
     with pytest.raises(UnknownName, match="unknown call 'kil'"):
         cluster.do("kil", broker=1)
     with pytest.raises(BadInput, match="the call is"):
@@ -177,5 +255,5 @@ def test_fixed_ports_and_a_story(tmp_path: Path) -> None:
     with KafkaCluster(story=story, port=port) as cluster:
         assert cluster.bootstrap_servers == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
         assert cluster.lab.generation.name == "2.0" and len(cluster.lab.partitions()) == 2
-        with pytest.raises(Unavailable, match=f"port {port} of"):
+        with pytest.raises(Unavailable, match=rf"port {port} of .*; port 0 "):
             KafkaCluster(port=port)

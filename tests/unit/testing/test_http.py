@@ -3,13 +3,17 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from prose import Prose
 
 from kafka_ctl.jupyter.launch import free_port
 from kafka_ctl.testing.cluster import KafkaCluster
@@ -58,6 +62,60 @@ def test_calls_and_what_they_did(control: tuple[str, Server]) -> None:
     assert re.search(r"^POST /kill +broker$", call(address, "GET")[1], re.M)
 
 
+def test_texts_in_an_address_stay_texts(control: tuple[str, Server]) -> None:
+    """A topic may be called 42 or true; null is none where there may be none, and quotes are those of JSON."""
+    address, server = control
+    for given in ("42", "true", "null", "%221e3%22"):
+        assert call(f"{address}/create_topic?topic={given}&partitions=2")[0] == 200
+    topics = {one.topic for one in server.cluster.lab.partitions()}
+    assert {"42", "true", "null", "1e3"} <= topics
+    assert call(f"{address}/add_broker?broker=7&rack=1")[0] == 200
+    assert call(f"{address}/add_broker?broker=8&rack=null")[0] == 200
+    assert call(f"{address}/disconnect?source=7&target=zookeeper")[0] == 200
+    story = call(f"{address}/story", "GET")[1].splitlines()
+    added = """add_broker broker=7 rack='"1"'"""
+    assert story[-3:] == [added, "add_broker broker=8", "disconnect 7 zookeeper"]
+
+
+def test_the_story_and_the_end_wait_for_no_call(control: tuple[str, Server]) -> None:
+    """Calls and the state wait for the call before them."""
+    address, server = control
+    asked, ended, release = threading.Event(), threading.Event(), threading.Event()
+
+    def holds() -> bool:
+        asked.set()
+        return release.is_set()
+
+    waiting = threading.Thread(target=server.cluster.wait_until, args=(holds,))
+    state = threading.Thread(target=lambda: call(f"{address}/state", "GET") and ended.set())
+    waiting.start()
+    assert asked.wait(30)
+    state.start()
+    assert call(f"{address}/story", "GET")[0] == 200
+    assert call(f"{address}/stop")[0] == 200
+    assert server.stopped.wait(30) and not ended.is_set()
+    server.stopped.clear()
+    release.set()
+    waiting.join(30)
+    state.join(30)
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "HEAD", "PATCH"])
+def test_other_methods(control: tuple[str, Server], method: str) -> None:
+    """An error as JSON, too; after HEAD without a body."""
+    status, text = call(f"{control[0]}/state", method)
+    assert status == 405 and (method == "HEAD" or "GET" in json.loads(text)["error"])
+
+
+def test_a_line_that_is_no_request(control: tuple[str, Server]) -> None:
+    """Python's own refusals are JSON as well."""
+    with socket.create_connection(control[1].server_address) as connection:
+        connection.sendall(b"GET / more HTTP/1.0\r\n\r\n")
+        head, _, text = connection.makefile("rb").read().partition(b"\r\n\r\n")
+    assert b" 400 " in head and "GET / more" in json.loads(text)["error"]
+
+
 @pytest.mark.parametrize(
     ("path", "method", "body", "status", "reply"),
     [
@@ -69,6 +127,11 @@ def test_calls_and_what_they_did(control: tuple[str, Server]) -> None:
         ("delete_topic?topic=x", "POST", None, 400, "delete_topic: unknown topic 'x'"),
         ("kill", "POST", b"[1]", 400, "be an object"),
         ("kill", "POST", b"{", 400, "is not JSON"),
+        ("kill", "POST", b"broker=1", 400, 'an object such as {"broker": 1}'),
+        ("sto", "POST", None, 404, "stop"),
+        ("", "POST", None, 405, "with GET"),
+        ("state", "POST", None, 405, "state is a page; ask for it with GET"),
+        ("story/", "POST", None, 405, "with GET"),
         ("errors?kind=Produce&error=NONSENSE", "POST", None, 400, "unknown error of Kafka"),
     ],
 )
@@ -83,6 +146,7 @@ def test_a_wrong_call(
 def test_pages_of_a_browser_and_large_bodies_are_refused(control: tuple[str, Server]) -> None:
     address, server = control
     assert call(f"{address}/stop", Origin="http://elsewhere.example")[0] == 400
+    assert "Content-Length" in call(f"{address}/kill", **{"Transfer-Encoding": "chunked"})[1]
     assert call(f"{address}/kill", **{"Content-Length": str(LARGEST + 1)})[0] == 400
     assert not server.stopped.is_set()
 
@@ -106,6 +170,7 @@ def test_serve_runs_until_stop(free: bool) -> None:
             command[-2:] = [f"--port={port}", f"--control={control}"]
             again = subprocess.run(command, capture_output=True, text=True)
             assert (again.returncode, again.stdout) == (1, "") and f"port {control} of" in again.stderr
+            assert again.stderr.endswith("; port 0 takes a free one\n")
             assert call(f"{found[2]}/stop")[0] == 200
             assert serving.wait(20) == 0
         finally:
@@ -113,8 +178,31 @@ def test_serve_runs_until_stop(free: bool) -> None:
                 serving.send_signal(signal.SIGKILL)
 
 
+def test_serve_begins_with_a_story(tmp_path: Path) -> None:
+    """The file may be called as a story begins."""
+    (tmp_path / "lab.txt").write_text("lab brokers=1 generation=2.0\n", "utf-8")
+    command = [sys.executable, "-m", "kafka_ctl.cli.commands", "serve", "--port=0", "--control=0", "--story=lab.txt"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as serving:
+        try:
+            assert serving.stdout is not None
+            line = serving.stdout.readline()
+            assert re.match(r"Kafka 2\.0\.1 listens on 127\.0\.0\.1:\d+; control: ", line), line
+        finally:
+            serving.kill()
+
+
 def test_serve_says_how_many_ports_it_needs() -> None:
     command = [sys.executable, "-m", "kafka_ctl.cli.commands", "serve", "--port=65535"]
     refused = subprocess.run(command, capture_output=True, text=True)
     assert refused.returncode == 2 and refused.stdout == ""
     assert "--port 65535" in refused.stderr and "65533" in refused.stderr
+
+
+@pytest.mark.parametrize(("options", "ports"), [((), "19700 to 19702"), (("--brokers", "1"), "19700")])
+def test_serve_refuses_one_port_for_two(prose: Prose, options: tuple[str, ...], ports: str) -> None:
+    """The port of control must not be one of the brokers'; where a story has these, at least not that of the first."""
+    control = ports[-5:]
+    command = [sys.executable, "-m", "kafka_ctl.cli.commands", "serve", "--port=19700", f"--control={control}"]
+    refused = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (2, "") and ports in refused.stderr
+    prose(refused.stderr)

@@ -522,3 +522,6 @@ def test_a_request_refuses_unknown_fields(prose: Prose) -> None:
         request("Produce", 2, {"topic_data": "orders"})
     with prose.refused(BadInput):
         request("Produce", 2, {"topic_data": [{"topic": "t", "name": "t"}]})
+    for fields in (None, ["topics"]):
+        with prose.refused(BadInput):
+            request("Metadata", 1, fields)

@@ -5,6 +5,8 @@ Motive: Kafka 2.0.1, ProduceRequestTest.scala, LogValidatorTest.scala, DefaultRe
 
 import gzip
 import struct
+import sys
+import zlib
 from collections.abc import Iterator
 
 import pyarrow
@@ -154,6 +156,23 @@ def test_records_that_are_none(lab: Lab, data: bytes, error: str) -> None:
     with Asking(lab, 1) as leader:
         listed = [{"name": "orders", "partitions": [{"partition_index": 0, "timestamp": 1}]}]
         assert leader.ask("ListOffsets", 1, replica_id=-1, topics=listed)["topics"]
+
+
+def test_codecs_of_a_package_that_is_missing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of its own since zstd is known (KIP-110), before it the one for all else; gzip is read all the same."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    error = "UNSUPPORTED_COMPRESSION_TYPE" if lab.generation.name == "2.4" else "UNKNOWN_SERVER_ERROR"
+    old = batches.write_messages([Record(0, 5, None, b"value")], codec="gzip")
+    with_snappy = bytearray(old)
+    with_snappy[batches.CODEC_AT] = SNAPPY
+    with_snappy[12:16] = struct.pack(">I", zlib.crc32(with_snappy[batches.MAGIC_AT :]))
+    assert sent(lab, 2, bytes(with_snappy)) == (error, -1)
+    if lab.generation.name != "0.10":
+        for codec in (SNAPPY, LZ4):
+            assert sent(lab, 5, packed(b"?", attributes=codec)) == (error, -1)
+    refused = lab.trace.slice(action="refused-records")[-1]
+    assert refused.error == error and "the package pyarrow" in str(refused.detail)
+    assert sent(lab, 2, old)[0] is None
 
 
 def test_who_wants_no_answer_loses_the_connection_instead(lab: Lab) -> None:
