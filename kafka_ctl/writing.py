@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kafka_ctl.errors import BadInput, Unavailable, short
+from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, short
 
 ELSEWHERE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 """Reasons that lie with the machine, not with the path that was asked for."""
@@ -29,14 +29,13 @@ def write_file(path: str | os.PathLike[str], content: bytes | memoryview | str) 
             Path(unfinished).write_bytes(data)
         return Path(path)
     except OSError as error:
-        kind = Unavailable if error.errno in ELSEWHERE else BadInput
-        raise kind(f"{os.fspath(path)}: {error.strerror or error}") from None
+        raise _refused(path, error) from None
     except (TypeError, ValueError) as error:  # no path at all, or a null character in it
         raise BadInput(f"{short(path)} cannot be written: {error}") from None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise BadInput for a file that cannot be written, before the work that is to be written there."""
+    """Raise what `write_file` would for a file that cannot be written, before the work that is to be written there."""
     target = os.path.realpath(path)
     there = os.path.exists(target)
     if there and not (os.path.isfile(target) or os.path.isdir(target)):
@@ -47,7 +46,12 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         if not there:
             os.remove(target)
     except OSError as error:
-        raise BadInput(f"{os.fspath(path)}: cannot be written: {error.strerror}") from None
+        raise _refused(path, error) from None
+
+
+def _refused(path: str | os.PathLike[str], error: OSError) -> KafkaCtlError:
+    kind = Unavailable if error.errno in ELSEWHERE else BadInput
+    return kind(f"{os.fspath(path)}: {error.strerror or error}")
 
 
 @contextmanager

@@ -45,7 +45,9 @@ def predict_wrong(answer: int, truth: int) -> str | None:
         return "That many are needed one by one, in 0.10. How many operations share a round trip here?"
     if answer in (60, 90, 120, 213, 214):
         return "That is a number of operations; those of one phase share round trips, five at a time."
-    if answer in (2, 5, 6, 7):
+    if answer == 2:
+        return "That is how it learns who has gone. Then thirty reads need six round trips, thirty writes six more."
+    if answer in (5, 6, 7):
         return "A window of five: thirty reads need six round trips, thirty writes six more. And what comes before?"
     if answer == 8:
         return "That is a window of ten."

@@ -171,8 +171,8 @@ class Timeouts(Exercise):
                 )
         if interval + session / 2 + RETRY >= session:
             text = f"A broker waits {session / 2:g} ms for an answer before it sends a heartbeat again"
-            late_ms = f"{interval + session / 2:g} ms after the last, and that takes {RETRY} ms more"
-            return Verdict(False, f"{text}, {late_ms}; it is fenced at {session}.")
+            again = f"{interval + session / 2:g} ms after the last, and that takes {RETRY} ms more"
+            return Verdict(False, f"{text}, {again}; it is fenced at {session}.")
         if session > self.most:
             return Verdict(False, f"A dead broker's partitions are without a leader for {session} ms; that is longer.")
         if session < PAUSE:

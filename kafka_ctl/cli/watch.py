@@ -66,7 +66,10 @@ def watch(
 
     console = Console(highlight=False, markup=False)
     if not console.is_terminal and not once and seconds is None and out is None:
-        raise BadInput("a table that refreshes needs a terminal; --once prints it once, --seconds N after N seconds")
+        raise BadInput(
+            "a table that refreshes needs a terminal; --once prints the table once, --seconds N prints it after N "
+            "seconds, --out FILE writes the trace"
+        )
     with console.status("") as status:
         watched = watch_cluster(address, lambda done, known: status.update(f"{done:,} of {known:,} znodes read"), auth)
     with watched:

@@ -23,6 +23,8 @@ from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafka_ctl.views.widget.player import Player
 
 TODAY = "today"
@@ -60,12 +62,11 @@ class Console:
     incident with logs only.
     """
 
-    def __init__(self, lab: Lab, living: bool) -> None:
-        self._lab, self._living = lab, living
+    def __init__(self, lab: Lab, living: bool, answered: Callable[[], bool]) -> None:
+        self._lab, self._living, self._answered = lab, living, answered
         self._began, self._read = lab.now, 0.0
         self.spent = 0
         """The commands given so far."""
-        self.answered = False
 
     @property
     def seconds(self) -> float:
@@ -85,9 +86,13 @@ class Console:
         found = list(story.parse(line))
         if len(found) != 1:
             raise BadInput(f"a command is one line, such as `start 3`; {short(line)} has {len(found)} commands")
+        if self._answered():
+            return self._lab.do(found[0])
         return self._give(found[0].name, *found[0].args, **found[0].kwargs)
 
     def _give(self, name: str, *args: object, **kwargs: object) -> object:
+        if self._answered():
+            return getattr(self._lab, name)(*args, **kwargs)
         if name not in (*COMMANDS, *WAITS):
             raise UnknownName("command of an administrator", name, (*COMMANDS, *WAITS))
         if not self._living:
@@ -106,7 +111,7 @@ class Console:
     def brokers(self) -> BrokerTable:
         """The brokers, as `Lab.brokers`. As long as the incident is open, a process that stands still is not named."""
         found = self.look().brokers
-        return found if self.answered else BrokerTable({n: b._replace(paused=None) for n, b in found.items()})
+        return found if self._answered() else BrokerTable({n: b._replace(paused=None) for n, b in found.items()})
 
     @validate.call
     def metrics(self, broker: int) -> dict[str, Shown]:
@@ -132,7 +137,7 @@ class Console:
         if name in COMMANDS or name in WAITS:
             return functools.wraps(getattr(self._lab, name))(functools.partial(self._give, name))
         if not name.startswith("_") and hasattr(Lab, name):
-            if self.answered:
+            if self._answered():
                 return getattr(self._lab, name)
             looks = ", ".join(LOOKS[:7])
             raise BadInput(
@@ -142,8 +147,8 @@ class Console:
         raise AttributeError(f"the cluster of an incident has no {name!r}")
 
     def __dir__(self) -> list[str]:
-        opened = (name for name in dir(Lab) if self.answered and not name.startswith("_"))
-        return sorted({*LOOKS, *COMMANDS, *WAITS, *opened, "answered", "do", "seconds", "spent"})
+        opened = (name for name in dir(Lab) if self._answered() and not name.startswith("_"))
+        return sorted({*LOOKS, *COMMANDS, *WAITS, *opened, "do", "seconds", "spent"})
 
 
 class Part(NamedTuple):
@@ -194,7 +199,7 @@ class Incident:
     def __init__(self, seed: int, logs_only: bool) -> None:
         self.seed, self.logs_only = seed, logs_only
         self._played = play(seed)
-        self.lab = Console(self._played.lab, living=not logs_only)
+        self.lab = Console(self._played.lab, not logs_only, lambda: self.score is not None)
         self.score: Score | None = None
         self._lost, self._leaderless = self._played.lost(), self._played.leaderless_seconds()
 
@@ -273,7 +278,6 @@ class Incident:
         others = [_timed(self.lab.seconds), *([] if self.logs_only else self._repaired())]
         right = is_cause + is_component
         self.score = Score([*found, *(part._replace(points=part.points * right // 2) for part in others)])
-        self.lab.answered = True
         return self.score
 
     def _component(self, given: object) -> str:

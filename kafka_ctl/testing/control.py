@@ -50,7 +50,7 @@ class Server(ThreadingHTTPServer):
             super().__init__((HOST, port), Handler)
         except OSError as error:
             text = f"port {port} of {HOST} cannot be listened at: {reason(error)}"
-            raise Unavailable(f"{text}; port 0 takes a free one") from None
+            raise Unavailable(f"{text}; port 0 takes a free one" if port else text) from None
 
     def begin(self, cluster: KafkaCluster) -> str:
         """Answer about this cluster; the address."""
@@ -89,12 +89,11 @@ class Handler(BaseHTTPRequestHandler):
     def _called(self, name: str) -> object:
         if "Origin" in self.headers:
             raise BadInput("a page in a browser cannot call a cluster for tests")
-        arguments = self._arguments(name)
         if name not in KNOWN:
             raise UnknownName("call", name, KNOWN)
         if name == "stop":
             return "stopped"
-        return _plain(self.server.cluster.do(name, **arguments))
+        return _plain(self.server.cluster.do(name, **self._arguments(name)))
 
     def _arguments(self, call: str) -> dict[str, object]:
         if "Transfer-Encoding" in self.headers:
@@ -104,6 +103,8 @@ class Handler(BaseHTTPRequestHandler):
             raise BadInput(f"a body of {short(size)} bytes cannot be read; {LARGEST} at most")
         kinds = {name: str(each.annotation) for name, each in _parameters(call).items()}
         asked = parse_qsl(urlsplit(self.path).query)
+        if ("entity_type", "topics") in asked:
+            kinds["entity_name"] = "str"
         given: dict[str, object] = {name: _value(text, kinds.get(name, "")) for name, text in asked}
         text = self.rfile.read(int(size)).decode("utf-8", "replace").strip()
         try:
@@ -154,9 +155,8 @@ def usage() -> str:
 
 
 def _parameters(name: str) -> dict[str, inspect.Parameter]:
-    """The arguments of a call; none for an unknown one."""
-    function = getattr(KafkaCluster if name in CALLS else Lab, name) if name in (*CALLS, *COMMANDS) else usage
-    found = dict(inspect.signature(function).parameters)
+    """The arguments of a call."""
+    found = dict(inspect.signature(getattr(KafkaCluster if name in CALLS else Lab, name)).parameters)
     found.pop("self", None)
     return found
 

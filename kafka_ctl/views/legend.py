@@ -93,7 +93,7 @@ MACHINE = (
     Entry("wire taken", "none", "made in this step", "line"),
     Entry("wire legal", "none", "legal from here", "line"),
     Entry("wire", "none", "other legal transition", "line"),
-    Entry("parcel", "none", "its controller", "pill"),
+    Entry("parcel", "none", "controller of this step", "pill"),
 )
 
 

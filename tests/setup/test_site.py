@@ -155,7 +155,7 @@ def test_what_cannot_be_downloaded_is_one_sentence(
 ) -> None:
     """A registry that does not answer, for npm and for pip, which would bring npm; each is named."""
     nowhere = "http://127.0.0.1:9/"
-    monkeypatch.setenv("PIP_INDEX_URL", "http://user:password@127.0.0.1:9/")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://user:p@ss@127.0.0.1:9/")
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("npm_config_registry", nowhere)
     monkeypatch.setenv("npm_config_fetch_retries", "0")
@@ -353,7 +353,7 @@ def asked(server: serve.Site, path: bytes) -> bytes:
 def test_a_taken_port_is_refused_before_the_site_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ten seconds of a build are lost otherwise."""
+    """The build would be lost otherwise."""
     built: list[Path] = []
     monkeypatch.setattr(build, "build", lambda out, _: built.append(out))
     with serve.running(tmp_path) as server:

@@ -113,13 +113,13 @@ def _index() -> str:
     """The address of the registry that pip is configured with, without a password that stands in it."""
     asked = [*_pip(), "config", "get", "global.index-url"]
     found = os.environ.get("PIP_INDEX_URL") or subprocess.run(asked, capture_output=True, text=True).stdout
-    return re.sub(r"//[^/@]*@", "//", found.strip() or "pypi.org")
+    return re.sub(r"//[^/]*@", "//", found.strip() or "pypi.org")
 
 
 def _reason(output: str) -> str:
     """The line in which npm names the registry and what is wrong with it; else the last line."""
     found = re.search(r"[^\n]*failed, reason:[^\n]*", output)
-    return found[0].removeprefix("npm error ") if found else _last(output)
+    return re.sub("^npm (error|ERR!) ", "", found[0]) if found else _last(output)
 
 
 def _last(output: str) -> str:

@@ -14,6 +14,7 @@ from importlib import import_module
 from inspect import getdoc, isfunction
 from typing import Any
 
+from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.controller import failover
@@ -300,7 +301,7 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
         knowledge = f"leader epoch {fields.get('current', '?')}"
         inputs = (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", knowledge))
         instead = "with a higher leader epoch"
-        if record.error == "KAFKA_STORAGE_ERROR":
+        if record.error == STORAGE_ERROR:
             rule = "A broker ignores LeaderAndIsr for a partition whose log directory has failed."
             inputs = (("Broker", str(record.broker)), ("Error", record.error))
             instead = "with a working log directory"

@@ -137,6 +137,7 @@ def test_a_changed_configuration_keeps_a_broker_from_starting(generation: str) -
         error, detail = stopped(lab)
         assert error == "InconsistentBrokerId"
         assert detail.startswith("Configured broker.id 7 doesn't match stored broker.id 3 in meta.properties.")
+        assert lab.trace[-1].action == "closed"  # its session: Kafka shuts down as usual
         for directory in ("/d0", "/d1"):  # all data removed: a new broker
             lab.set_meta(3, directory, None)
         until_quiet(lab.start, 3)

@@ -75,6 +75,16 @@ def test_what_would_tell_the_cause_is_open_after_the_answer():
     assert any(record.kind == "fault" for record in lab.trace)
     assert lab.story == incident.solution().story and lab.player() is not None
     assert {"trace", "story", "player"} < {*dir(lab)}
+    lab.do("pause 13 3")
+    lab.run_for(4000)
+
+
+def test_after_the_answer_logs_alone_have_a_living_cluster_too():
+    incident = opened(DOWN, logs_only=True)
+    incident.answer("acks-1", "zookeeper")
+    incident.lab.settle()
+    incident.lab.kill(13)
+    assert incident.lab.brokers[13].state == "down"
 
 
 def test_the_page_and_the_link_name_neither_cause_nor_kind():

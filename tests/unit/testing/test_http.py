@@ -69,6 +69,8 @@ def test_texts_in_an_address_stay_texts(control: tuple[str, Server]) -> None:
         assert call(f"{address}/create_topic?topic={given}&partitions=2")[0] == 200
     topics = {one.topic for one in server.cluster.lab.partitions()}
     assert {"42", "true", "null", "1e3"} <= topics
+    asked = "entity_type=topics&entity_name=42&config=%7B%22retention.ms%22:1%7D"
+    assert call(f"{address}/alter_config?{asked}")[0] == 200
     assert call(f"{address}/add_broker?broker=7&rack=1")[0] == 200
     assert call(f"{address}/add_broker?broker=8&rack=null")[0] == 200
     assert call(f"{address}/disconnect?source=7&target=zookeeper")[0] == 200
