@@ -11,7 +11,7 @@ from labs import by_hand, until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
-from kafka_ctl.cli.watch import watch as command
+from kafka_ctl.cli.commands import app
 from kafka_ctl.foreign import watch as module
 from kafka_ctl.foreign.read_only import ReadOnlySession
 from kafka_ctl.foreign.watch import OFFLINE, Watch
@@ -266,10 +266,10 @@ def test_the_command_writes_the_trace_whatever_ends_the_watch(
         monkeypatch.setattr(module, "watch", lambda *_: watch)
         watch.failed = failed
         with pytest.raises(BadInput, match="no/such"):
-            command.main(["zk:2181", "--out", str(tmp_path / "no/such")], standalone_mode=False)
-        arguments = ["zk:2181", "--seconds", "0" if failed is None else "60", "--out", str(tmp_path / "night")]
+            app.main(["watch", "zk:2181", "--out", str(tmp_path / "no/such")], standalone_mode=False)
+        arguments = ["watch", "zk:2181", "--seconds", "0" if failed is None else "60", "--out", str(tmp_path / "night")]
         with nullcontext() if failed is None else pytest.raises(Unavailable, match="no answer"):
-            command.main(arguments, standalone_mode=False)
+            app.main(arguments, standalone_mode=False)
         assert pq.read_table(tmp_path / "night").num_rows == len(watch.trace)
         out = capsys.readouterr().out
         assert out.count("under-replicated") == 1 and " 0 records since " in out
@@ -278,7 +278,7 @@ def test_the_command_writes_the_trace_whatever_ends_the_watch(
 def test_without_a_terminal_a_watch_has_an_end_or_a_file(prose: Prose) -> None:
     """Said before anything is connected to; nothing would be printed until Ctrl-C."""
     with prose.refused(BadInput):
-        command.main(["127.0.0.1:1"], standalone_mode=False)
+        app.main(["watch", "127.0.0.1:1"], standalone_mode=False)
 
 
 def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,9 +286,9 @@ def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: 
     with played() as lab, watched(lab) as watch:
         monkeypatch.setattr(module, "watch", lambda *_: watch)
         watch.cluster.problems["/config/brokers"] = "cannot be read"
-        assert command.main(["zk:2181", "--once"], standalone_mode=False) == 0
+        assert app.main(["watch", "zk:2181", "--once"], standalone_mode=False) == 0
         watch.cluster.problems[STATE] = "cannot be read"
-        assert command.main(["zk:2181", "--once"], standalone_mode=False) == 1
+        assert app.main(["watch", "zk:2181", "--once"], standalone_mode=False) == 1
 
 
 @pytest.mark.parametrize(
