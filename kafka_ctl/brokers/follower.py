@@ -410,7 +410,7 @@ class FollowerRole:
             if p.state is CATCHING_UP or p.state is DELAYED:
                 found = p.found()
                 if found and found.answered and process.reaches(p.known.leader):
-                    return process.paused_since == math.inf
+                    return not process.is_paused
         return False
 
     def rejoin(self, partitions: Iterable[TopicPartition] | None = None) -> None:

@@ -198,9 +198,14 @@ class BrokerProcess:
         self.quotas = ReplicationQuotas(*(ReplicationQuota(self.clock.now) for _ in range(3)))
         """Bounds in bytes a second: sent to throttled replicas, fetched as one, copied between log directories."""
 
+    @property
+    def is_paused(self) -> bool:
+        """True while the process stands still."""
+        return self.paused_since != math.inf
+
     def end_pause(self) -> bool:
         """Let the tasks of this process go on; True if they were paused."""
-        if self.paused_since == math.inf:
+        if not self.is_paused:
             return False
         self.paused_since = math.inf
         self._pause.cancel()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar, Unpack
 
@@ -341,12 +342,9 @@ def _read_plan(file: Path, name: str, of_topics: bool = False, check: bool = Fal
     from kafka_ctl.generation import Generation
     from kafka_ctl.reassign.plan import read_plan, read_topics
 
-    text, generation = _read(file), Generation(name)
+    text, parse = _read(file), read_topics if of_topics else partial(read_plan, check=check)
     try:
-        if of_topics:
-            read_topics(text, generation)
-        else:
-            read_plan(text, generation, check)
+        parse(text, Generation(name))
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from None
     return text

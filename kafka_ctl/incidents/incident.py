@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import random
 import re
 from datetime import date, timedelta
@@ -119,7 +118,7 @@ class Console:
         self._lab.metrics(broker)  # a look that is refused takes no time
         lab = self.look()
         process = lab.world.brokers[broker]
-        if process.state == DOWN or process.paused_since != math.inf:
+        if process.state == DOWN or process.is_paused:
             raise Unavailable(f"broker {broker} does not answer")
         return lab.metrics(broker)
 

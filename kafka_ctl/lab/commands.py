@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
@@ -118,7 +117,7 @@ class Commands(RecordedRun):
 
     def _broker(self, id: int, asked: str, running: bool) -> Broker:
         process = self._known(id)
-        if process.paused_since != math.inf:
+        if process.is_paused:
             raise BadInput(f"broker {id} is paused; {asked} needs a broker that is not paused: heal, or kill it")
         if process.state != (RUNNING if running else DOWN):
             wanted = "one that is running" if running else "one that is down"

@@ -7,7 +7,6 @@ Kafka 2.0.1: clients/producer/KafkaProducer.java, send; clients/NetworkClient.ja
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,7 +57,7 @@ class Producer:
         brokers = self.world.brokers
         known = self._leaders.get(tp, NO_LEADER)
         if known == NO_LEADER or (known in brokers and not brokers[known].listening):  # it may be of another process
-            asked = next((b for b in brokers.values() if b.listening and b.paused_since == math.inf), None)
+            asked = next((b for b in brokers.values() if b.listening and not b.is_paused), None)
             state = asked.metadata.get(tp) if asked else None
             self._leaders[tp] = known = state.leader if state else NO_LEADER
         return known

@@ -6,7 +6,6 @@ the controller that acts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
@@ -257,7 +256,7 @@ def broker(process: Broker) -> BrokerView:
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader != process.id)),
         process.live_brokers,
         process.broker_state.name,
-        process.paused_since != math.inf,
+        process.is_paused,
     )
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import itertools
 import os
@@ -71,6 +72,7 @@ def is_unknown(argv: Sequence[str]) -> bool:
     return bool(argv) and not argv[0].startswith("-") and f"{argv[0]} " not in _helps()
 
 
+@functools.cache
 def _helps() -> dict[str, str]:
     """The text of `--help` by command, as in `history import `."""
     _, *blocks = HELP.read_text("utf-8").split("$ kafka-ctl")

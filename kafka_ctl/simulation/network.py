@@ -103,7 +103,7 @@ class Network(Peers):
         try:
             async with limit:
                 unanswered[limit] = self.clock.now() - self.delay
-                if broker is not None and broker.paused_since != math.inf:
+                if broker is not None and broker.is_paused:
                     self._limit(target, limit)
                 return await self._deliver(source, target, request)
         except TimeoutError:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 from array import array
 from collections.abc import Callable, Coroutine, Iterator
@@ -177,7 +176,7 @@ class World:
     @property
     def is_healthy(self) -> bool:
         """True if nothing is broken but processes that are down."""
-        paused = any(broker.paused_since != math.inf for broker in self.brokers.values())
+        paused = any(broker.is_paused for broker in self.brokers.values())
         return not paused and not self.network.links
 
     def _has_late_follower(self) -> bool:

@@ -244,15 +244,13 @@ class KafkaCluster:
         """The cluster in values that JSON can hold."""
         with self._lock:
             lab, faults = self.lab, self.faults
-            controller = lab.controller
+            controller, brokers = lab.controller, lab.brokers
             return {
                 "bootstrap_servers": self.bootstrap_servers,
                 "generation": lab.generation.name,
                 "seconds": round(lab.now, 3),
                 "controller": None if controller is None else controller._asdict(),
-                "brokers": [
-                    {"id": id, "state": str(view.state), "paused": view.paused} for id, view in lab.brokers.items()
-                ],
+                "brokers": [{"id": id, "state": str(b.state), "paused": b.paused} for id, b in brokers.items()],
                 "partitions": [one._asdict() for one in lab.partitions()],
                 "faults": {
                     "cut": sorted(faults.cut),
@@ -260,7 +258,7 @@ class KafkaCluster:
                     "throttles": dict(faults.throttles),
                     "errors": [vars(one) for one in faults.errors],
                     "kills": [tp._asdict() | {"after": least} for tp, least in list(self._kills.items())],
-                    "paused": [one.id for one in lab.world.brokers.values() if one.paused_since != math.inf],
+                    "paused": [id for id, b in brokers.items() if b.paused],
                     "links": self._links(),
                 },
             }

@@ -33,7 +33,11 @@ from kafka_ctl.wire.listeners import HOST, reason
 LARGEST = 1 << 20
 """Bytes of a body, at most."""
 OBJECT = 'it must be an object such as {"broker": 1}'
-PAGES = ("", "state", "story")
+PAGES: dict[str, Callable[[KafkaCluster], object]] = {
+    "": lambda cluster: usage(),
+    "state": KafkaCluster.state,
+    "story": lambda cluster: cluster.lab.story,
+}
 KNOWN = sorted({*CALLS, *COMMANDS, "stop"})
 """The calls by name."""
 
@@ -66,17 +70,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Show what there is."""
-        cluster = self.server.cluster
-        shown: dict[str, Callable[[], object]] = {
-            "": usage,
-            "state": cluster.state,
-            "story": lambda: cluster.lab.story,
-        }
         name = urlsplit(self.path).path.strip("/")
         if name in KNOWN:
             self._answer(405, {"error": f"{name} is a call; send it with POST"})
         else:
-            self._attempt(lambda: shown[name]() if name in shown else _unknown(name, shown))
+            self._attempt(lambda: PAGES.get(name, partial(_unknown, name))(self.server.cluster))
 
     def do_POST(self) -> None:
         """Carry out a call."""
@@ -103,7 +101,7 @@ class Handler(BaseHTTPRequestHandler):
             raise BadInput(f"a body of {short(size)} bytes cannot be read; {LARGEST} at most")
         kinds = {name: str(each.annotation) for name, each in _parameters(call).items()}
         asked = parse_qsl(urlsplit(self.path).query)
-        if ("entity_type", "topics") in asked:
+        if ("entity_type", "topics") in asked:  # a topic may be called 42; a broker is a number
             kinds["entity_name"] = "str"
         given: dict[str, object] = {name: _value(text, kinds.get(name, "")) for name, text in asked}
         text = self.rfile.read(int(size)).decode("utf-8", "replace").strip()
@@ -166,8 +164,8 @@ def _argument(parameter: inspect.Parameter) -> str:
     return f"{parameter.name}={parameter.default}" if optional else parameter.name
 
 
-def _unknown(name: str, known: dict[str, Callable[[], object]]) -> object:
-    raise UnknownName("page", name, [*filter(None, known)])
+def _unknown(name: str, cluster: KafkaCluster) -> object:
+    raise UnknownName("page", name, [*filter(None, PAGES)])
 
 
 def _value(text: str, kind: str) -> object:

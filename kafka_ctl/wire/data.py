@@ -50,7 +50,7 @@ def check_batches(generation: Generation, version: int, data: bytes) -> None:
     """From version 3 on there is one batch for each partition. Raises Refusal where that is not so."""
     if version < ONE_BATCH:
         return
-    wrong, found = invalid(generation), _split(data)
+    wrong, found = invalid(generation), _split(generation, data)
     if not found:
         text = "must have at least one record batch"
     elif magic_of(found[0]) != MAGIC:
@@ -65,17 +65,19 @@ def check_batches(generation: Generation, version: int, data: bytes) -> None:
 
 
 @contextmanager
-def _refusing(malformed: str = CORRUPT) -> Iterator[None]:
+def _refusing(generation: Generation, malformed: str = CORRUPT) -> Iterator[None]:
     """Refuse records that cannot be read."""
     try:
         yield
     except BadInput as error:
         name = TOO_LARGE if isinstance(error, TooLarge) else malformed if isinstance(error, Malformed) else UNSUPPORTED
         raise Refusal(name, str(error)) from None
+    except Unavailable as missing:
+        raise Refusal(unsupported(generation), str(missing)) from None
 
 
-def _split(data: bytes) -> list[bytes]:
-    with _refusing():
+def _split(generation: Generation, data: bytes) -> list[bytes]:
+    with _refusing(generation):
         found = [raw for _, raw in batches.split(data)]
         if any(magic_of(raw) not in (0, 1, MAGIC) for raw in found):
             raise Malformed(f"Invalid magic found in record: {magic_of(data)}")
@@ -91,7 +93,7 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
 
     Messages of magic 0 and 1 become a batch. `from_client`: it may not end a transaction.
     """
-    found = _split(data)
+    found = _split(generation, data)
     if not found:
         return None
     _, newest = announced(generation)["Produce"]
@@ -100,7 +102,7 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
     if (largest := max(map(len, found))) > MOST_BYTES:
         which = f"{largest} bytes which exceeds the maximum configured value of {MOST_BYTES}"
         raise Refusal(TOO_LARGE, f"The record batch size in the append is {which}")
-    with _refusing():
+    with _refusing(generation):
         if magic < MAGIC:
             records = [record._replace(offset=number) for number, record in enumerate(batches.read_messages(data))]
             codec = "gzip" if any(raw[batches.CODEC_AT] & 7 for raw in found) else "none"
@@ -110,7 +112,7 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
     if batch.codec == "unknown" or (batch.codec == "zstd" and newest < ZSTD):
         raise Refusal(UNKNOWN_CODEC, f"Unknown compression type id: {batch.attributes & 7}")
     if from_client:
-        _check_batch(batch, invalid(generation))
+        _check_batch(generation, batch)
     return batch
 
 
@@ -120,8 +122,9 @@ def _check_number(codec: str, records: int) -> None:
         raise TooLarge(f"{records} records in a batch; {batches.MOST_RECORDS} are kept at most")
 
 
-def _check_batch(batch: Batch, wrong: str) -> None:
+def _check_batch(generation: Generation, batch: Batch) -> None:
     """Refuse a batch whose header and records do not fit together."""
+    wrong = invalid(generation)
     last = batches.end_of(0, batch.data) - 1
     if batch.base_offset:
         text = f"The baseOffset of the record batch in the append should be 0, but it is {batch.base_offset}"
@@ -136,7 +139,7 @@ def _check_batch(batch: Batch, wrong: str) -> None:
     elif batch.attributes & batches.CONTROL:
         text = "Clients are not allowed to write control records"
     else:
-        with _refusing(wrong):
+        with _refusing(generation, wrong):
             _check_number(batch.codec, batch.records)
             batches.check_records(batch)
         return
@@ -211,10 +214,9 @@ async def _append(
     try:
         check_batches(broker.generation, version, data)
         batch = received(broker.generation, data, from_client=version != MARKS)
-    except (Refusal, Unavailable) as refused:
-        wrong = refused.error if isinstance(refused, Refusal) else unsupported(broker.generation)
-        service.refused(wrong, f"{tp}: {refused}", "refused-records")
-        return Response(wrong)
+    except Refusal as refused:
+        service.refused(refused.error, f"{tp}: {refused}", "refused-records")
+        return Response(refused.error)
     if batch is None:
         return Response(None)
     if (fenced := contents.fences(tp, batch)) is not None:

@@ -8,7 +8,6 @@ Kafka 2.0.1: common/requests/RequestContext.java, parseRequest; network/SocketSe
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -179,7 +178,7 @@ class Service:
 
     async def _resumed(self) -> None:
         """Wait while this process is paused."""
-        while self.broker.paused_since != math.inf:
+        while self.broker.is_paused:
             await self.broker.clock.sleep(LOOK, background=True)
 
     async def _client_answer(self, name: str, version: int, request: Message) -> Message | None:

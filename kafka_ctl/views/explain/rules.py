@@ -297,10 +297,6 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
         return None
     fields = details.named(record.detail)
     if "request" not in fields:
-        rule = "A broker applies LeaderAndIsr to a partition only if its leader epoch is higher than the known one."
-        knowledge = f"leader epoch {fields.get('current', '?')}"
-        inputs = (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", knowledge))
-        instead = "with a higher leader epoch"
         if record.error == STORAGE_ERROR:
             rule = "A broker ignores LeaderAndIsr for a partition whose log directory has failed."
             inputs = (("Broker", str(record.broker)), ("Error", record.error))
@@ -309,6 +305,11 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
             rule = "A broker applies LeaderAndIsr to a partition only if the broker is one of the assigned replicas."
             inputs = (("Assigned", format_ids(record.replicas)), ("Broker", str(record.broker)))
             instead = "if it were an assigned replica"
+        else:
+            rule = "A broker applies LeaderAndIsr to a partition only if its leader epoch is higher than the known one."
+            knowledge = f"leader epoch {fields['current']}"
+            inputs = (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", knowledge))
+            instead = "with a higher leader epoch"
         decided, method = "this partition's part of the request is ignored", ReplicaManager.problem
         otherwise = ((instead, "it would have led or followed as requested"),)
         return Finding(rule=rule, inputs=inputs, decided=decided, otherwise=otherwise, by=(method,))
