@@ -130,6 +130,12 @@ def refused(lab: Lab) -> str | None:
     return None if produced.acknowledged else f"a new producer is answered {produced.error}."
 
 
+def created(lab: Lab) -> str | None:
+    """The reply to a learner who created another topic."""
+    last = next(each for each in reversed(lab.commands) if each.name == "create_topic")
+    return None if last.args[0] == ORDERS.topic else "The new topic is served. Nothing was sent about orders-0."
+
+
 def agreed(lab: Lab) -> str:
     """The reason why all agree again: a higher leader epoch, or the old value."""
     epoch = lab.partition(*ORDERS).leader_epoch
@@ -200,7 +206,7 @@ def stale(lab):
             "delete_controller": "It has sent leader epoch 0 once more, and the replicas have ignored it.",
             "bounce 2": "Broker 2 lost its memory of epoch 0, so it obeyed. Broker 1 did not: both lead with epoch 0.",
             "bounce 4": "Broker 4 holds no replica; no election was necessary.",
-            "create_topic": "The new topic is served. Nothing was sent about orders-0.",
+            "create_topic": created,
             "add_broker": "The new broker got the same metadata as all the others.",
         },
         praise={

@@ -75,8 +75,13 @@ def predict_wrong(answer: tuple[tuple[str, int], ...], truth: tuple[tuple[str, i
             return "New has never had a leader; solo-0 has had one, and its `state` znode says so."
         if state == "Online":
             return "Online needs a leader that is alive; which broker has a replica of solo-0?"
-        if leader == -1:
-            return "True in 2.4. Here ZooKeeper still names a leader for solo-0: who would have written -1?"
+        if state == "NonExistent":
+            return "The topic exists, so the controller knows the partition."
+        if leader == 4:
+            return (
+                "True in 2.0. A controller of 2.4 moves replicas on dead brokers to Offline when it takes over "
+                "(KAFKA-3143). What does this move write?"
+            )
     if any(mine == 4 for _, mine in answer[1:3]):
         return "Broker 4 is dead; the new controller elects for every partition that it finds Offline."
     if any(state == "Offline" for state, _ in answer[1:3]):
@@ -186,17 +191,17 @@ EXERCISES: tuple[Exercise, ...] = (
         hints=(
             "For which of the four is the leader's broker alive? The new controller elects for the others.",
             "Which other brokers have a replica of each partition?",
-            "Which process writes to ZooKeeper at a takeover in 2.0, when no replica can be elected?",
+            "Turn the lesson's control to 2.4: to which state does a new controller move replicas on dead brokers?",
         ),
-        story=OPENING + TAKEOVER + "settle\n",
+        story=OPENING.replace("2.0", "2.4") + TAKEOVER + "settle\n",
         ask=after_takeover,
         example=(("New", 7), ("New", 7), ("New", 7), ("New", 7)),
         parts=("orders-0", "orders-1", "orders-2", "solo-0"),
         wrong=(predict_wrong,),
         names={str(state): short(state) for state in PartitionState} | {short(s): short(s) for s in PartitionState},
         no_broker="-1",
-        why="Three of them have a live replica in sync. solo-0 is Offline, and ZooKeeper names a dead leader: in 2.0 "
-        "no controller rewrites it (KAFKA-3143).",
+        why="Three of them have a live replica in sync. solo-0 is Offline, and its leader is -1 since the new "
+        "controller moved its replica to Offline. In 2.0 ZooKeeper still names broker 4 (KAFKA-3143).",
     ),
     Implement(
         name="03.2",

@@ -15,6 +15,7 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
+from kafka_ctl.trace import details
 from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
@@ -61,19 +62,24 @@ def predict_wrong(answer: tuple[str, ...], truth: tuple[str, ...]) -> str | None
     if any(each.count("|") != 1 for each in answer):
         return "Each log has one bar, where its high watermark is."
     logs = [each.split() for each in answer]
-    if any("3@0" in each for each in logs):
-        return "You have a third record; two were sent, with the values 1 and 2."
-    if any(each == ["|"] for each in logs[1:]):
-        return "With an empty follower the answer would be that of acks=1. Whom did the leader wait for?"
-    if any({*each} != {"|", "1@0", "2@0"} for each in logs):
-        return "Two records, 1 and 2, were written in leader epoch 0: 1@0 and 2@0, on each disk."
-    if logs[0] != ["1@0", "2@0", "|"]:
-        return "The producer has its answer, so both records of the leader are below its high watermark."
+    held = [[part for part in each if part != "|"] for each in logs]
+    if any("4@0" in each for each in held):
+        return "You have a fourth record; three were sent, with the values 1, 2 and 3."
+    if any(len(each) < len(held[0]) for each in held[1:]):
+        return "A follower of yours lacks a record. That would do for acks=1. Which brokers did the leader wait for?"
+    if any(sorted(each) != ["1@0", "2@0", "3@0"] for each in held):
+        return "Three records, 1, 2 and 3, were written in leader epoch 0: 1@0, 2@0 and 3@0, on each disk."
+    if any(each != sorted(each) for each in held):
+        return "The records are in the order in which they were written."
+    if logs[0][-1] != "|":
+        return "The producer has its answers, so all records of the leader are below its high watermark."
     if any(each[-1] == "|" for each in logs[1:]):
         return (
-            "A follower has the records, but what tells it that they are safe? A fetch is answered with the high "
-            "watermark from *before* that fetch."
+            "A follower has record 3, but what tells it that it is safe? The answer that brought the record left "
+            "before the leader knew that all have it."
         )
+    if any(each[0] == "|" for each in logs[1:]):
+        return "The answer that brought record 3 has a high watermark, too. Which records were safe when it left?"
     return None
 
 
@@ -157,10 +163,16 @@ def refused(lab: Lab) -> str | None:
     return None if len(copies) >= 2 else f"a write is acknowledged, with one copy, on broker {copies[0]}."
 
 
+FEWER = "To ask for fewer copies is no second copy: the next failure would take what was acknowledged."
 CONFIGURED = (
-    "To ask for fewer copies is no second copy: the next failure would take what was acknowledged. Here a broker reads "
-    "a topic's settings only when its copy is made."
+    f"{FEWER} A broker reads a topic's settings when its copy is made, and when `/config/changes` notifies it, as "
+    "`lab.alter_config` lets it do."
 )
+
+
+def asks_for_fewer(lab: Lab) -> bool:
+    """True if the topic has a minimum of its own."""
+    return b"min.insync.replicas" in lab.znodes().get("/config/topics/orders", (b"",))[0]
 
 
 def ignored(lab: Lab) -> str | None:
@@ -175,6 +187,9 @@ def ignored(lab: Lab) -> str | None:
 
 def asked_again(lab: Lab) -> str:
     """The reply to a learner who made a new controller."""
+    written = lab.trace.slice(actor="admin", action="set", path="/brokers/topics/orders/partitions/0/state")
+    if any(2 in details.json_object(record.detail).get("isr", ()) for record in written):
+        return "The new controller took broker 2, which is dead, out of the ISR that you wrote."
     return ignored(lab) or "A new controller finds the same ISR, (1), and the same replicas, 1 and 2."
 
 
@@ -186,15 +201,16 @@ EXERCISES: tuple[Exercise, ...] = (
         hints=(
             "Which set does the leader wait for before it answers?",
             "A follower learns the high watermark from the answer to a fetch. To which fetch?",
-            "When does the next fetch of a follower leave in Kafka 2.0?",
+            "In Kafka 2.0 a fetch that finds nothing new waits at the leader. Which fetch waits when record 3 comes?",
         ),
-        story=OPENING.replace("2.4", "2.0") + TOPIC + "produce orders 0 records=2\n",
+        story=OPENING.replace("2.4", "2.0") + TOPIC + "produce orders 0 records=2\nproduce orders 0\n",
         ask=contents,
         example=("7@7 |", "7@7 |", "7@7 |"),
         parts=("broker 1", "broker 2", "broker 3"),
         wrong=(predict_wrong,),
         read=spaced,
-        why="The leader knows that both records are safe; the followers have them, and do not know it yet.",
+        why="The leader knows that record 3 is safe; the followers have it, and do not know it yet. With it came the "
+        "high watermark of the moment before.",
     ),
     Implement(
         name="04.2",
@@ -258,7 +274,8 @@ def cut(high_watermark, end, shared):
         missing=refused,
         best=1,
         remarks={
-            "write_znode": lambda lab: CONFIGURED if "/config/topics/orders" in lab.znodes() else None,
+            "write_znode": lambda lab: CONFIGURED if asks_for_fewer(lab) else None,
+            "alter_config": lambda lab: FEWER if asks_for_fewer(lab) else None,
             "elect_preferred": "Broker 1 leads already; an election adds no replica to an ISR.",
             "delete_controller": asked_again,
             "add_partitions": "Other partitions may take records; those of orders-0 are still refused.",

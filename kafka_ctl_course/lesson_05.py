@@ -201,8 +201,12 @@ def predict_wrong(answer: tuple[int, tuple[int, ...]], truth: tuple[int, tuple[i
 def no_leader(lab: Lab) -> str | None:
     """The problem (the partition still has no leader), or None."""
     found = lab.partition("orders", 0)
-    running = lab.brokers[found.leader].state == "running" if found.leader >= 0 else False
-    return None if running else f"orders-0 has leader {found.leader} and ISR {found.isr}."
+    named = lab.brokers.get(found.leader)
+    if named is None or named.state != "running":
+        return f"orders-0 has leader {found.leader} and ISR {found.isr}."
+    if ("orders", 0) in named.leads:
+        return None
+    return f"ZooKeeper names broker {named.id}, and no request has made broker {named.id} lead."
 
 
 def no_leader_or_loss(lab: Lab) -> str | None:
@@ -220,17 +224,31 @@ def led_by_other(lab: Lab) -> str | None:
     return no_leader(lab)
 
 
+def wrote_state(lab: Lab) -> bool:
+    """True if a command wrote a `state` znode."""
+    return any(each.name == "write_znode" and str(each.args[0]).endswith("/state") for each in lab.commands)
+
+
 def asked_again(lab: Lab) -> str:
     """The reply to a learner who made a new controller without starting broker 1."""
     if lab.partition("orders", 0).leader < 0:
         return "The next controller asks the same question of the same ISR."
-    if any(each.name == "write_znode" and str(each.args[0]).endswith("/state") for each in lab.commands):
+    if wrote_state(lab):
         return "The next controller believed the leader that you wrote into the znode; no election was held."
-    return "The next controller elected a replica that is not in the ISR, as you allowed it to."
+    return ELECTED
+
+
+def looked_again(lab: Lab) -> str:
+    """The reply to a learner who restarted another broker."""
+    if lab.partition("orders", 0).leader < 0:
+        return "The controller looked again, and found the same: no member of the ISR is alive."
+    return "The controller believed the ISR that you wrote into the znode." if wrote_state(lab) else ELECTED
 
 
 def configured(lab: Lab) -> str | None:
     """The reply to a learner who changed the topic's configuration, and has no leader yet."""
+    if lab.partition("orders", 0).leader >= 0:
+        return None
     znode = lab.znodes().get("/config/topics/orders")
     text = znode[0].decode(errors="replace") if znode else ""
     config = details.json_object(text).get("config")
@@ -246,6 +264,7 @@ def configured(lab: Lab) -> str | None:
     return CONFIG if allows else f"The topic has {KEY}={value}: it does not allow unclean elections."
 
 
+ELECTED = "The controller elected a replica that is not in the ISR, as you allowed it to."
 KEY = "unclean.leader.election.enable"
 PREFERRED = "Strategy *preferred* looks at one broker only, the first of the assignment: broker 1, which is dead."
 MOVE = "A reassignment waits until the new replicas are in the ISR; without a leader they cannot join it."
@@ -330,7 +349,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "reassign": MOVE,
             "start 2": "Broker 2 runs, but it was not in the ISR.",
             "delete_controller": asked_again,
-            "bounce": "The controller looked again, and found the same: no member of the ISR is alive.",
+            "bounce": looked_again,
         },
         why="An offline partition names the broker that you need: the one in its ISR.",
     ),
@@ -372,7 +391,7 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         kill_first,
         lambda lab: frozenset(f"broker:{p.leader}" for p in lab.partitions() if p.leader != NO_LEADER),
         {
-            "broker:3": "It is the next in the ISR. Many pages say so, even a comment in Kafka's source.",
+            "broker:3": "It is the next in the ISR. Many pages say so.",
             "broker:1": "It is dead; the controller does not wait for it while others are in sync.",
             "broker:4": "It has no copy of the partition.",
             "none": "Two replicas are in sync and alive.",

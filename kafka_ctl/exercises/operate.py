@@ -91,7 +91,7 @@ class Operate(Exercise):
         if not (lost := sorted(self._begun[1] - left)):
             return None
         how = "was deleted" if lost[0][0] in dict(left) else "is gone"
-        return f"the topic {lost[0][0]} {how}, and its records with it."
+        return f"the topic {lost[0][0]} {how}, and what it held with it."
 
     def _worked(self, answer: object) -> tuple[Lab, bool]:
         """A lab of our own that carried out the commands of the answer; and True if one of them ran too long."""

@@ -97,23 +97,16 @@ def _record(x: int, y: int, entry: Entry, committed: bool, lost: bool) -> list[s
 def beliefs(lab: Lab, topic: str, partition: int) -> Drawing:
     """The beliefs about one partition: ZooKeeper's state, and of each running broker its role and its leader.
 
-    *does* is whether its replica leads or follows, *says* the leader that its metadata names. A cell that does not fit
-    ZooKeeper is red. Raises UnknownName when there is no such partition.
+    *does* is whether its replica leads, or which broker it follows; *says* is the leader that its metadata names. A
+    cell that does not fit ZooKeeper is red. Raises UnknownName when there is no such partition.
     """
     stored, tp = lab.partition(topic, partition).leader, TopicPartition(topic, partition)
     running = [view for view in lab.brokers.values() if view.state != DOWN]
     cells = [("ZooKeeper", "", f"leader {stored}", False, False)]
     for view in running:
-        does, says = _belief(view, tp)
-        cells.append(
-            (
-                f"broker {view.id}",
-                does,
-                f"says {says}",
-                (does == "leads") != (view.id == stored),
-                says not in (stored, "-"),
-            )
-        )
+        does, says = _belief(lab, view, tp)
+        right = ("leads",) if view.id == stored else (f"follows {stored}", "no replica")
+        cells.append((f"broker {view.id}", does, f"says {says}", does not in right, says not in (stored, "-")))
     parts, lines = [label(20, 20, f"{tp}: what each does and what it says; red: not as in ZooKeeper", "bold")], []
     for column, (name, does, says, wrong, stale) in enumerate(cells):
         parts.append(label(20 + CELL * column, 46, name, "bold"))
@@ -124,9 +117,12 @@ def beliefs(lab: Lab, topic: str, partition: int) -> Drawing:
     return Drawing(svg(max(20 + CELL * len(cells), 460), 132, parts), "\n".join(lines))
 
 
-def _belief(view: BrokerView, tp: TopicPartition) -> tuple[str, int | str]:
+def _belief(lab: Lab, view: BrokerView, tp: TopicPartition) -> tuple[str, int | str]:
     """The role of a broker for a partition, and the leader that it names; `-` where it knows none."""
-    does = "leads" if tp in view.leads else "follows" if tp in view.follows else "no replica"
+    does = "leads" if tp in view.leads else "no replica"
+    if tp in view.follows:
+        obeyed = lab.trace.slice(action="become-follower", **tp._asdict(), broker=view.id, error=None)
+        does = f"follows {obeyed[-1].leader if len(obeyed) else '-'}"
     return does, view.metadata[tp].leader if tp in view.metadata else "-"
 
 

@@ -49,6 +49,13 @@ def in_turn(*order: int, way: str = "shutdown") -> Any:
     return restart
 
 
+def without_waiting(lab: Lab) -> None:
+    """A broker that was killed is started at once, and waits for its session; so three brokers wait together."""
+    for broker in (1, 2, 4, 3):
+        lab.kill(broker)
+        lab.start(broker)
+
+
 def all_at_once(lab: Lab) -> None:
     for broker in (1, 2, 4, 3):
         lab.shutdown(broker)
@@ -74,6 +81,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (in_turn(1, 2, 3, 4), "the controller changed 2 times: 3 → "),
         (in_turn(4, 3, 2, 1), "the controller changed 3 times: 3 → "),
         (all_at_once, "were down at the same time"),
+        (without_waiting, "broker-1 and broker-2 were out of the cluster at the same time"),
         (in_turn(1, 2, 4), "not restarted and running again: broker 3"),
     ],
 }

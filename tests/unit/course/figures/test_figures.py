@@ -74,7 +74,7 @@ def test_beliefs_that_differ_from_zookeeper_are_red() -> None:
     assert repr(edited).splitlines() == [
         "ZooKeeper: leader 2",
         "broker 1: leads (!), says 1 (!)",
-        "broker 2: follows (!), says 1 (!)",
+        "broker 2: follows 1 (!), says 1 (!)",
         "broker 3: no replica, says 1 (!)",
     ]
     assert agreed.svg.count('stroke-width="3"') == 0 and edited.svg.count('stroke-width="3"') == 5
