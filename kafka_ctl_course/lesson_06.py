@@ -192,6 +192,8 @@ EXERCISES: tuple[Exercise, ...] = (
         best=1,
         remarks={
             "kill": "A dead broker loses its session, and the controller writes the ISR.",
+            "pause 3": "A pause longer than the session ends it, and the controller writes. "
+            "After a pause broker 3 catches up again.",
             "bounce": "The controller saw the session end, and wrote with a new leader epoch.",
             "expire_session": "The controller saw the session end, and wrote with a new leader epoch.",
             "slow": "When a slow fetch arrives, broker 3 has everything; a leader adds such a follower to the ISR.",
@@ -199,7 +201,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "reassign": "A reassignment raises the leader epoch, and the assignment is another one then.",
             "delete_controller": "A new controller writes no ISR of a partition whose brokers live.",
         },
-        why="The leader wrote after 15 s, by the fetches; the version rose, the leader epoch stayed.",
+        why="The leader wrote 10 to 15 s after broker 3 had last caught up; the version rose, the leader epoch stayed.",
     ),
     Repair(
         name="06.4",

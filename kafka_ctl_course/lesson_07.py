@@ -10,7 +10,7 @@ from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, not_callable
-from kafka_ctl.exercises.operate import WAITS, Operate
+from kafka_ctl.exercises.operate import WAITS, Operate, Remark, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
@@ -76,6 +76,11 @@ ROLLS = (
     Roll("three copies", OPENING + TOPIC),
     Roll(
         "a second topic, whose follower has just died", OPENING + TWO_COPIES + SECOND + "kill 3\nrun_for 1\n", "start 3"
+    ),
+    Roll(
+        "a second topic, whose leader has just died",
+        OPENING + TWO_COPIES + SECOND.replace("[1,3]", "[3,1]") + "kill 3\nrun_for 1\n",
+        "start 3",
     ),
 )
 
@@ -198,11 +203,47 @@ def _merged(text: str) -> str:
 
 
 def not_whole(lab: Lab) -> str | None:
-    """The problem (a copy is missing from the ISR), or None."""
+    """The problem (a copy is missing from the ISR, or only an edited znode says that it is there), or None."""
     found: PartitionView = lab.partition("orders", 0)
-    if found.leader >= 0 and set(found.isr) == {1, 2, 3}:
+    if found.leader < 0 or set(found.isr) != {1, 2, 3}:
+        return f"orders-0 has leader {found.leader} and ISR {found.isr}."
+    if stopped := [id for id in down(lab) if id in found.isr]:
+        return f"broker {stopped[0]} is in the ISR {found.isr} and does not run."
+    *_, last = (
+        r for r in lab.trace.slice(kind="zk", action="set") if (r.path or "").endswith("/state") and not r.error
+    )
+    return None if last.actor.startswith("broker-") else f"the ISR is {found.isr}, and no broker wrote it."
+
+
+def joined(broker: int, other: int, state: str, text: str) -> Remark:
+    """A remark for where this broker has joined broker 1 in the ISR, and the other one is in this state."""
+    return lambda lab: (
+        text if {*lab.partition("orders", 0).isr} == {1, broker} and lab.brokers[other].state == state else None
+    )
+
+
+def cut_off(lab: Lab) -> str | None:
+    """The reply to a restart of broker 3 that still cannot fetch."""
+    found = lab.partition("orders", 0)
+    if found.leader != 1 or 3 in found.isr or 3 in down(lab):
         return None
-    return f"orders-0 has leader {found.leader} and ISR {found.isr}."
+    return "Broker 3 runs again and still cannot reach broker 1: its process was never the trouble."
+
+
+def last_member(lab: Lab) -> str | None:
+    """The reply to the end of broker 1."""
+    found = lab.partition("orders", 0)
+    if (found.leader, found.isr) != (NO_LEADER, (1,)):
+        return None
+    return "Broker 1 was the last member of the ISR: now no replica may lead."
+
+
+def moved(lab: Lab) -> str | None:
+    """The reply to a reassignment."""
+    if lab.reassignments():
+        return "A reassignment waits until its targets are in the ISR, so for the same fetch as you."
+    replicas = lab.partition("orders", 0).replicas
+    return None if {*replicas} == {1, 2, 3} else f"The assignment is {replicas} now; brokers 1, 2 and 3 were asked for."
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -242,7 +283,7 @@ def safe_to_stop(lab, broker):
             "Where is the ISR of now, and not the one of seven seconds ago? `lab.partitions()` reads ZooKeeper.",
             "What if the other member of the ISR has just died, or is the one that you have just restarted?",
         ),
-        why="Every partition kept a member of the ISR that runs, in six rolling restarts.",
+        why="Every partition kept a member of the ISR that runs, in seven rolling restarts.",
     ),
     Operate(
         name="07.3",
@@ -257,13 +298,17 @@ def safe_to_stop(lab, broker):
         missing=not_whole,
         best=2,
         remarks={
-            "heal": "Broker 3 can fetch again and has joined. Broker 2 is still down.",
-            "start 2": "Broker 2 has joined. Broker 3 runs, and still cannot reach broker 1.",
-            "bounce 3": "Broker 3 comes back and still cannot reach broker 1: its process was never the trouble.",
-            "start 3": "Broker 3 runs again and still cannot reach broker 1: its process was never the trouble.",
-            "kill 1": "Broker 1 was the last member of the ISR: now no replica may lead.",
-            "reassign": "A reassignment waits until its targets are in the ISR, so for the same fetch as you.",
-            "elect_preferred": "Broker 1 is the preferred leader and leads. An election adds no replica to an ISR.",
+            "heal": joined(3, 2, DOWN, "Broker 3 can fetch again and has joined. Broker 2 is still down."),
+            "start 2": joined(2, 3, "running", "Broker 2 has joined. Broker 3 runs, and still cannot reach broker 1."),
+            "bounce 3": cut_off,
+            "start 3": cut_off,
+            "kill 1": last_member,
+            "reassign": moved,
+            "elect_preferred": lambda lab: (
+                "Broker 1 is the preferred leader and leads. An election adds no replica to an ISR."
+                if lab.partition("orders", 0).leader == 1
+                else None
+            ),
         },
         why="A follower needs to run and to reach the leader; then the leader adds it, in any order.",
     ),

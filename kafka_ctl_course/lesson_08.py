@@ -107,7 +107,7 @@ def explain_plan(
     gone = ", ".join(map(str, sorted(leaving)))
     asked = f"broker {broker} asks, leaving: {gone}."
     if not isinstance(got, dict):
-        return f"{asked} Your function returned {got!r}; a dictionary is expected, such as {{'orders-0': 2}}."
+        return f"{asked} Your function returned {_shown(got)}; a dictionary is expected, such as {{'orders-0': 2}}."
     known = {f"{p.topic}-{p.partition}": p for p in partitions}
     wrong = next(name for name in [*got, *expected] if name not in got or got[name] != expected.get(name, "nothing"))
     return f"{asked} {_explain_one(broker, leaving, wrong, known.get(wrong), got, expected)}"
@@ -135,15 +135,19 @@ def _explain_one(
     if leader == NO_LEADER:
         return f"You return {NO_LEADER} for {name}. A plan names no leader with None."
     if not isinstance(leader, int):
-        return f"You give {name} to {leader!r}; the id of a broker is a whole number."
+        return f"You give {name} to {_shown(leader)}; the id of a broker is a whole number."
     if leader in leaving:
         return f"You give {name} to broker {leader}, which is leaving: it would be without a leader a moment later."
     if leader not in p.isr:
         return f"You give {name} to broker {leader}; a controlled shutdown never chooses outside the ISR {p.isr}."
-    return (
-        f"You give {name} to broker {leader}, the next in the ISR {p.isr} (KAFKA-3670, lesson 05). The walk goes along "
-        f"the assignment {p.replicas}."
-    )
+    is_next = leader == next(each for each in p.isr if each not in leaving)
+    why = f", the next in the ISR {p.isr} (KAFKA-3670, lesson 05)" * is_next
+    return f"You give {name} to broker {leader}{why}. The walk goes along the assignment {p.replicas}."
+
+
+def _shown(value: object) -> str:
+    """A value of an answer; a list has become a tuple on its way here."""
+    return "a sequence" if isinstance(value, tuple) else repr(value)
 
 
 # 3: operate
@@ -170,9 +174,19 @@ def left_a_gap(lab: Lab) -> str | None:
 
 def asked_in_vain(lab: Lab) -> str | None:
     """The reply to a controlled shutdown that left pair-0 behind."""
-    if lab.partition("pair", 0).leader != -1:
+    answers = [r.detail or "" for r in lab.trace.slice(kind="broker", action="controlled-shutdown", broker=1)]
+    if lab.partition("pair", 0).leader != NO_LEADER or not answers or not all("pair-0" in each for each in answers):
         return None
     return "Its answers all said remaining=pair-0. What has to be true of replica 2 before one of them is empty?"
+
+
+def caught_up(lab: Lab) -> str | None:
+    """The reply to a `catch_up` that was not enough."""
+    if lab.brokers[1].state != "down":
+        return "Now replica 2 can join the ISR. Broker 1 has still to be stopped, in good order."
+    if len(lab.trace.slice(kind="broker", action="controlled-shutdown", broker=1)) < 3:
+        return None
+    return "Broker 1 asked at 0, 5 and 10 s. Replica 2 has to be in the ISR before the third attempt."
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -226,7 +240,7 @@ EXERCISES: tuple[Exercise, ...] = (
         remarks={
             "kill": "After `kill` the controller gets no request; it learns of the death when the session ends.",
             "shutdown": asked_in_vain,
-            "catch_up": "Now replica 2 can join the ISR. Broker 1 has still to be stopped, in good order.",
+            "catch_up": caught_up,
             "write_znode": "An unclean election gives a leader at once, without the records that only broker 1 has.",
             "lag": "The further replica 2 falls behind, the longer broker 1 has to stay.",
         },

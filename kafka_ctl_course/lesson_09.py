@@ -18,6 +18,8 @@ from kafka_ctl_course.quiet import opening
 
 Case = tuple[int, int]
 Obeyed = tuple[tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
+LARGEST = 2**31 - 1
+"""The largest epoch of 32 bits; a lab counts on where Kafka's number would be negative."""
 TITLE = "Failover: epochs, zombies, fencing"
 OPENING = opening()
 ZOMBIE = OPENING.replace("brokers=3", "brokers=4").replace("seed=7", "seed=1")
@@ -108,6 +110,10 @@ def disobeyed(lab: Lab) -> str | None:
         return "the topic new is not whole any more."
     known = {str(tp) for broker in lab.brokers.values() for tp in broker.leads}
     missing = [name for name in wanted if name not in known]
+    if lab.controller is not None and lab.controller.epoch > LARGEST:
+        return (
+            f"{LARGEST} is the largest number of 32 bits: Kafka would go on with {-LARGEST - 1}, which no broker obeys."
+        )
     if not missing:
         return None
     if lab.controller is None:
@@ -115,8 +121,10 @@ def disobeyed(lab: Lab) -> str | None:
     return f"the controller has epoch {lab.controller.epoch}, and no broker leads {', '.join(missing)}."
 
 
-def written(lab: Lab) -> str:
+def written(lab: Lab) -> str | None:
     """The reply to a learner who wrote an epoch or made a new controller."""
+    if lab.controller is not None and lab.controller.epoch > LARGEST:
+        return None
     znode = lab.znodes().get("/controller_epoch")
     if znode is not None and not _is_read(znode[0]):
         return (

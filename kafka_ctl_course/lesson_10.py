@@ -10,6 +10,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 from kafka_ctl.assignment import alternating, assign
+from kafka_ctl.display import counted
 from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
 from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable
 from kafka_ctl.exercises.implement import decoded
@@ -33,6 +34,8 @@ SIX = json.dumps(assign([1, 2, 3, 4], 6, 2), separators=(",", ":"))
 
 def predict_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
     """The mistakes of exercise 1."""
+    if len(set(answer)) < len(answer):
+        return "A broker holds one replica of a partition."
     if answer == (1, 2):
         return "That is partition 0. From partition 4 on, the second round, the distance has grown by one."
     if answer == (4, 1):
@@ -204,7 +207,7 @@ def refused(followers: Followers, room: Room) -> str | None:
         if len(chosen) != wanted:
             few = len(chosen) < wanted
             more = "When every rack has a copy, may one have a second? Skip a broker, do not stop." if few else ""
-            return f"{asked} returned {short(chosen)}, so {len(chosen)} brokers. {more}".rstrip()
+            return f"{asked} returned {short(chosen)}, so {counted(len(chosen), 'broker')}. {more}".rstrip()
         if len({*chosen}) != wanted or not {*chosen} <= {*others}:
             return f"{asked} returned {short(chosen)}; so many different brokers of `others` are expected."
     return None
@@ -256,6 +259,14 @@ def unused(lab: Lab) -> str | None:
     return None if held >= 2 else f"broker 4 holds {held} replica{'s' * (held != 1)} of orders."
 
 
+def refused_plan(lab: Lab) -> str | None:
+    """The reply to a plan that the tool has not begun."""
+    begun = [r for r in lab.trace.slice(kind="zk", action="create") if r.path == "/admin/reassign_partitions"]
+    if sum(each.name == "execute_reassignment" for each in lab.commands) == len(begun):
+        return None
+    return "The tool refuses a second plan while the first one runs: put all moves into one plan, or wait."
+
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="10.1",
@@ -280,7 +291,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "Let the distance of the followers depend on the round, `p // len(brokers)`.",
             "A distance is 1 to `len(brokers) - 1`, never 0: that would be the leader again.",
         ),
-        why="Leaders are even, and what a dead broker led goes to all the others, for three sizes and every broker.",
+        why="Leaders are even, and stay nearly even after each death, for three sizes and every broker.",
     ),
     Racked(
         name="10.3",
@@ -312,11 +323,12 @@ EXERCISES: tuple[Exercise, ...] = (
                 ignored(lab) or "A new controller reads the same assignment from ZooKeeper. It places nothing."
             ),
             "generate_reassignment": "This prints a plan; it has not been executed.",
+            "execute_reassignment": refused_plan,
             "create_topic": "A new topic may use broker 4; `orders` stays where it is.",
         },
         praise={
             "generate_reassignment": (
-                "The generator ignores the current placement: it copied half of the replicas. Three copies "
+                "The generator ignores the current placement: it copied half of the replicas. Two copies "
                 "would have been enough."
             ),
         },

@@ -51,6 +51,11 @@ def whole_or_reduced(lab: Any, broker: int) -> bool:
     return all(lab.brokers[r].state == "running" and (downs or len(p.isr) > 1) for p in lab.partitions() for r in p.isr)
 
 
+def led(lab: Any, broker: int) -> bool:
+    """Only what this broker leads is looked at."""
+    return all(in_sync(lab, broker, p) for p in lab.partitions() if p.leader == broker)
+
+
 def first_partition(lab: Any, broker: int) -> bool:
     return in_sync(lab, broker, lab.partitions()[0])
 
@@ -88,6 +93,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (in_metadata, "metadata may be 7.5 s old"),
         (two_in_isr, "ZooKeeper learns that only when the session ends"),
         (whole_or_reduced, "Broker 2 did not run and was not in the ISR (1,)"),
+        (led, 'topic, whose leader has just died": you stopped broker 1, and payments-0 went Offline. Broker 3 was'),
         (first_partition, 'follower has just died": you stopped broker 1, and payments-0 went Offline'),
         (some_partition, "payments-0 went Offline. Broker 3 was in the ISR (1, 3) but did not run"),
         (returns_too_early, "Broker 3 was in the ISR (1, 3) but did not run"),

@@ -117,7 +117,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "10.3": [
         (lambda leader, others, rack_of, wanted: others[:wanted], "the first is partition"),
         (never_twice, "so 2 brokers. When every rack"),
-        (stops, "so 1 brokers. When every rack"),
+        (stops, "so 1 broker. When every rack"),
         (not_the_leaders, "have two copies in one rack while another rack has none"),
         (smallest_of_each, "take the first that fits"),
         (lambda leader, others, rack_of, wanted: others, "so 5 brokers."),

@@ -155,7 +155,22 @@ WRITTEN = (
 )
 WAYS = (
     ("06.1", (("controller", True), ("broker 1", False), ("broker-1", False))),
+    ("06.3", "run_for 7\nlag 3 orders 0"),
     ("07.3", "bounce 1"),
+    ("07.3", "heal\nkill 3"),
+    ("07.3", "heal\nbounce 3"),
+    ("07.3", "kill 1\nstart 2"),
+    ("07.3", "kill 1\nelect_preferred"),
+    (
+        "07.3",
+        'write_znode /config/topics/orders \'{"version":1,"config":{"unclean.leader.election.enable":"true"}}\'\n'
+        "kill 1",
+    ),
+    ("08.3", "kill 1\ncatch_up 2"),
+    ("08.3", "catch_up 2\nsettle\nshutdown 1\nshutdown 2"),
+    ("08.3", "delete_topic pair\nshutdown 1"),
+    ("08.3", "shutdown 1 grace=2"),
+    ("10.4", "execute_reassignment '{\"orders-0\":[1,4]}'\nsettle\nexecute_reassignment '{\"orders-0\":[1,2]}'"),
     ("10.4", WRITTEN),
     ("11.4", "expire_session 3\ndelete_znode /admin/reassign_partitions"),
     ("12.4", "heal\nsettle\nreassign '{\"orders-0\":[1,2,3]}'"),
