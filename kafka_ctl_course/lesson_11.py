@@ -20,6 +20,7 @@ Case = tuple[tuple[int, ...], tuple[int, ...]]
 Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 End = tuple[Partitions, tuple[tuple[str, int], ...], bool, tuple[str, ...]]
 TITLE = "A reassignment in twelve steps"
+PLAN = "/admin/reassign_partitions"
 FIVE = opening(5) + TOPIC
 DEAD = opening(4) + TOPIC + """kill 4\nsettle\nreassign '{"orders-0":[1,2,4]}'\nsettle\n"""
 """A move to broker 4, which is down; broker 3 is controller since."""
@@ -138,7 +139,7 @@ def ended(lab: Lab) -> End:
     )
     copies = tuple(sorted((f"{at.topic}-{at.partition}", at.broker) for at in lab.log_dirs()))
     broken = tuple(sorted({v.invariant for v in lab.violations if v.known is None}))
-    return found, copies, "/admin/reassign_partitions" in lab.znodes(), broken
+    return found, copies, PLAN in lab.znodes(), broken
 
 
 def in_words(outcome: End) -> str:
@@ -171,15 +172,20 @@ def moves_on(lab: Lab) -> str | None:
     return f"AR is {list(found.replicas)}; a week later broker 4 is up, and AR is {list(then.replicas)}."
 
 
+def deleted(lab: Lab) -> bool:
+    """True if the plan was deleted in ZooKeeper."""
+    return any((each.name, *each.args[:1]) == ("delete_znode", PLAN) for each in lab.commands)
+
+
 def executed(lab: Lab) -> str:
     """The reply to a learner who executed the plan back."""
     memory = lab.controller_memory()
     if memory is not None and "orders-0" in memory.reassigning:
-        if any(command.name == "delete_znode" for command in lab.commands):
+        if deleted(lab):
             return (
-                "The tool wrote your plan, and no process read it: the controller "
-                "still has the first one in memory, and "
-                "its watch of the znode was used up when you deleted it."
+                "The tool wrote your plan, and no process read it: the controller still has the first one in memory, "
+                "and its watch of this znode fired when it wrote the znode at the beginning of the move; it was not "
+                "set again."
             )
         return "The tool wrote nothing: There is an existing assignment running."
     return "Look at AR once more when everything is quiet."
@@ -195,7 +201,7 @@ def deleted_plan(lab: Lab) -> str:
 
 def deleted_controller(lab: Lab) -> str:
     """The reply to a learner who made a new controller."""
-    if any(command.name == "delete_znode" for command in lab.commands):
+    if deleted(lab):
         return (
             "The plan is in no place any more. But AR has stayed as step 1 wrote it: "
             "there is no request to change it back."
@@ -206,7 +212,7 @@ def deleted_controller(lab: Lab) -> str:
 def emptied(lab: Lab) -> str:
     """The reason why a way back works."""
     named = [(each.name, *each.args[:1]) for each in lab.commands]
-    if ("write_znode", "/admin/reassign_partitions") in named:
+    if ("write_znode", PLAN) in named:
         return (
             "You replaced the plan in ZooKeeper, and the new controller never saw the old one, which was in its "
             "predecessor's memory."
@@ -298,7 +304,7 @@ def remember(cached, written):
         remarks={
             "execute_reassignment": executed,
             "reassign": executed,
-            "delete_znode": deleted_plan,
+            f"delete_znode {PLAN}": deleted_plan,
             "delete_controller": deleted_controller,
             "expire_session": deleted_controller,
             "start": "The plan gives broker 4 a copy: with it, the move would end.",

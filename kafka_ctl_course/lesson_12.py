@@ -186,11 +186,16 @@ def cancelled(lab: Lab) -> str | None:
     """The reply to a learner who cancelled."""
     if set(lab.partition("orders", 0).replicas) != {1, 2, 3}:
         return None
-    return "The set is back, and nothing moves. The znode had 3, 4, 2, 1; the order of before is recorded nowhere."
+    return (
+        "The set is back, and nothing moves. The znode had 3, 4, 2, 1; the order before the move is recorded nowhere."
+    )
 
 
 def taken_back(lab: Lab) -> str:
     """The reason why a move to the old list works; it copies where the first move has ended."""
+    names = [each.name for each in lab.commands]
+    if "write_znode" in names and not {"reassign", "execute_reassignment"} & {*names[names.index("write_znode") :]}:
+        return "The next controller reads the lists from the znode."
     if lab.trace.slice(kind="broker", action="stop-replica", broker=1):
         return "The first move had ended and broker 1 had no copy any more; it fetched every record again."
     return "A move to the old list takes the running one back, and it names the order; every copy is there already."
@@ -249,7 +254,7 @@ EXERCISES: tuple[Exercise, ...] = (
         best=1,
         remarks={
             "cancel_reassignment": NOTHING,
-            "reassign": "The move to 1 and 3 is done; asking for it again does not touch the older request.",
+            "reassign": "A move through the API does not touch the older request in `/admin/reassign_partitions`.",
             "execute_reassignment": "The tool answers: There is an existing assignment running.",
             "delete_controller": "The new controller reads `/admin/reassign_partitions`, and finds the older request.",
             "start": "Now nothing keeps the older request from being carried out, once a new controller reads it.",

@@ -234,7 +234,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "verify_reassignment": verified,
             "start": started,
             "cancel_reassignment": "It is cancelled. Throttles are settings of their own; the controller leaves them.",
-            "delete_znode": "In 2.4 the plan is also in the topic's znode: see `lab.list_reassignments()`.",
+            "reassign": "A move changes AR. Throttles are settings of their own; the controller leaves them.",
+            "delete_znode /admin/reassign_partitions": "In 2.4 the plan is also in the topic's znode: see "
+            "`lab.list_reassignments()`.",
             "execute_reassignment": "The tool begins a plan or changes a throttle; it removes none.",
         },
         why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",

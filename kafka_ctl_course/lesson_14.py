@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 from kafka_ctl.controller.deletion import next_move
@@ -20,6 +20,7 @@ from kafka_ctl_course.quiet import TOPIC, opening
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
 End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
 TITLE = "Deleting topics"
+PLAN = "/admin/reassign_partitions"
 STUCK = opening(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
 """Broker 1 is down, so the deletion of orders cannot end."""
 LEFT = (
@@ -29,6 +30,10 @@ LEFT = (
     + """reassign '{"orders-0":[1,2,4]}'\nrun_for 0.1\ndelete_topic orders\nsettle\nheal\nsettle\n"""
 )
 """A topic was deleted while it moved: its request for a reassignment is left over."""
+MOVING = (
+    """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; reassign '{"orders-0":[1,4]}'; run_for 0.1; """
+)
+"""Commands after which orders moves, and audit does not."""
 
 
 # 1: predict
@@ -49,12 +54,16 @@ def predict_wrong(answer: dict[int, str], truth: dict[int, str]) -> str | None:
         return "A broker that is down is sent no request, so nothing has started there."
     if answer[1] != truth[1]:
         return "Broker 1 had left before: which state has a replica whose broker is down?"
+    if SUCCESSFUL in (answer[2], answer[3]):
+        return "That was in the memory of the controller before. Which znode has the state of a replica?"
+    if STARTED in (answer[2], answer[3]):
+        return "The deletion is halted again, because broker 1 is down: the new controller asks no broker to delete."
     if OFFLINE in (answer[2], answer[3]):
-        return "The deletion begins on every live broker: it does not wait until all are there."
+        return "Brokers 2 and 3 are up. A new controller begins with the state of their brokers."
     if "NonExistentReplica" in (answer[2], answer[3]):
         return "A replica is forgotten only when all of the topic are deleted, and broker 1 has not answered."
     if answer != truth:
-        return "Brokers 2 and 3 live and have answered: their copies are deleted."
+        return "Brokers 2 and 3 are up, and AR names them: the new controller has sent them LeaderAndIsr."
     return None
 
 
@@ -151,9 +160,9 @@ def not_moved(lab: Lab) -> str | None:
     """The problem (audit is not yet on brokers 1, 2 and 4, or a request is left), or None."""
     found = lab.partition("audit", 0)
     if (3 in found.replicas) or set(found.isr) != {1, 2, 4}:
-        request = "/admin/reassign_partitions" in lab.znodes()
+        request = PLAN in lab.znodes()
         where = f"audit-0 has the replicas {list(found.replicas)} and the ISR {list(found.isr)}"
-        return f"{where}; /admin/reassign_partitions is {'there' if request else 'not there'}."
+        return f"{where}; {PLAN} is {'there' if request else 'not there'}."
     return None
 
 
@@ -167,21 +176,28 @@ def removed_mark(lab: Lab) -> str:
 
 def executed(lab: Lab) -> str:
     """The reply to a learner who executed a plan that was not carried out."""
-    if "/admin/reassign_partitions" not in lab.znodes():
+    if lab.partition("audit", 0).replicas != (1, 2, 3):
+        return "The plan was carried out, and it is another one: audit is to be on brokers 1, 2 and 4."
+    if PLAN not in lab.znodes():
         return "When you asked, the old request was still there, and the tool wrote nothing. It is gone now: ask again."
-    if b"audit" not in lab.znodes()["/admin/reassign_partitions"][0]:
+    if b"audit" not in lab.znodes()[PLAN][0]:
         return "The tool wrote nothing: There is an existing assignment running."
     return (
-        "The plan is in ZooKeeper, and the controller has not noticed: its watch of this znode was used up when the "
-        "znode was deleted."
+        "The plan is in ZooKeeper, and the controller has not noticed: its watch of this znode fired when it wrote the "
+        "znode at the beginning of the move of orders; it was not set again."
     )
 
 
 def again(lab: Lab) -> str:
     """The reply to a learner who let another controller take over."""
     if "/admin/delete_topics/orders" in lab.znodes():
-        return "The next controller reads the mark, starts again, and waits for the same broker."
+        return "The next controller reads the mark. The deletion stays halted, because the same broker is down."
     return "The next controller finds no mark, so it deletes nothing."
+
+
+def taken_out(reply: str) -> Callable[[Lab], str | None]:
+    """Praise where a new controller has read a request for a partition that there is not."""
+    return lambda lab: reply if lab.trace.slice(kind="controller", action="reassignment_unknown") else None
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -189,16 +205,17 @@ EXERCISES: tuple[Exercise, ...] = (
         name="14.1",
         title="Where the three replicas are",
         hints=(
-            "Who can answer a request, and who cannot?",
-            "Do brokers 2 and 3 have a reason to wait for broker 1?",
+            "Where does a controller keep the states of replicas, and what does the next one know of them?",
+            "In *One broker is down*, which disks have a copy after `delete_controller`?",
             "Broker 1 was down before the deletion began. Which state has its replica had since?",
         ),
-        story=STUCK,
+        story=STUCK + "delete_controller\nsettle\n",
         ask=states,
         example={1: "NewReplica", 2: "NewReplica", 3: "NewReplica"},
         names=SHORT,
         wrong=(predict_wrong,),
-        why="The live ones delete at once, so one copy is left: the one that cannot be reached.",
+        why="Replica states are in memory only. The new controller finds brokers 2 and 3 up and sends them "
+        "LeaderAndIsr, so each has a copy again, an empty one.",
     ),
     Implement(
         name="14.2",
@@ -256,15 +273,18 @@ EXERCISES: tuple[Exercise, ...] = (
         best=2,
         remarks={
             "execute_reassignment": executed,
-            "delete_znode": "The old request is gone. The move of audit has not been requested yet.",
-            "reassign": "The request of orders is still there, and so a second one is not accepted.",
-            "create_topic": "A new topic of this name is a new topic; the old request does not move it.",
+            f"delete_znode {PLAN}": "The old request is gone. The move of audit has not been requested yet.",
+            "reassign": executed,
+            "create_topic orders": "A new topic of this name takes up the old request: the next controller, or the "
+            "start of broker 4, moves it to 1, 2, 4.",
             "delete_controller": "The request of orders is gone now. The move of audit has not been requested yet.",
             "bounce": "The move of audit has not been requested yet.",
         },
         praise={
-            "delete_controller": "A new controller reads the request, finds no such partition, and takes it out.",
-            "bounce": "Another controller came; it read the request and took it out.",
+            "delete_controller": taken_out(
+                "A new controller reads the request, finds no such partition, and takes it out."
+            ),
+            "bounce": taken_out("Another controller came; it read the request and took it out."),
         },
         why="Look for moves before you delete a topic: the controller deletes it and leaves the request.",
     ),
@@ -283,8 +303,9 @@ def waits(asked, queued, moving):
     return [topic for topic in queued if topic in moving]
 ''',
         stories={
-            "one topic moves, another is deleted": """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; """
-            """reassign '{"orders-0":[1,4]}'; run_for 0.1; delete_topic audit; settle; heal; settle""",
+            "one topic moves, another is deleted": MOVING + "delete_topic audit; settle; heal; settle",
+            "a topic waits, another is deleted": MOVING
+            + "delete_topic orders; run_for 0.5; delete_topic audit; settle; heal; settle",
         },
         why="So orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
     ),

@@ -298,7 +298,6 @@ def may_be_elected(partition, live, moving):
         remarks={
             "elect_preferred": "By hand it worked, once. The automatic check still holds no election.",
             "delete_controller": "The new controller reads the unfinished move and takes it up again.",
-            "delete_znode": "In 2.4 the move is not in this znode: the topic's own znode has it, and the controller.",
             "bounce": "The restarted broker follows, like any other; the move is still there.",
             "kill": "What it led went to others, and what it prefers will not come back to it.",
         },

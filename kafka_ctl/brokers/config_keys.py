@@ -24,7 +24,7 @@ from kafka_ctl.brokers.replication_quota import (
     LOG_DIRS_RATE,
     REPLICAS_FORM,
 )
-from kafka_ctl.errors import ApiException, UnknownName
+from kafka_ctl.errors import ApiException, BadInput, UnknownName
 from kafka_ctl.generation import GENERATIONS, UNCLEAN, Generation
 from kafka_ctl.paths import blocks
 
@@ -215,9 +215,13 @@ def checked_topic(config: Mapping[str, object], generation: Generation) -> dict[
 def checked_broker(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
     """Settings of a running broker as Kafka stores them.
 
-    Raises UnknownName for a key that can only be set at its start.
+    Raises BadInput for a key that can only be set at its start, UnknownName for one that there is not.
     """
-    return _checked(config, dynamic_keys(generation.name), generation, "broker configuration key")
+    known = dynamic_keys(generation.name)
+    for key in config:
+        if key not in known and key in keys(BROKER, generation.name):
+            raise BadInput(f"{key} cannot be changed while a broker runs")
+    return _checked(config, known, generation, "broker configuration key")
 
 
 def _checked(

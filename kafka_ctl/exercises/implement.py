@@ -105,12 +105,15 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
             return None
         less = shortest(text, lambda part: self._played(part, mine) != self._usually(part, usual)[0])
         found = next((problem for case in asked if (problem := self._difference(mine, usual, case)) is not None), "")
-        ends = (
-            ""
-            if isinstance(got, str) or isinstance(expected, str)
-            else f"\nThe story ends with {self.describe(got)}; with Kafka's, {self.describe(expected)}."
+        return Verdict(False, f"{where}: {found or got}{self._ends(less, mine, usual)}", less, mine)
+
+    def _ends(self, text: str, mine: Plugins, usual: Plugins) -> str:
+        """The two ends of a story, in words; "" where they have none, or the same."""
+        ends = self._played(text, mine), self._usually(text, usual)[0]
+        words = ["" if isinstance(end, str) else self.describe(end) for end in ends]
+        return (
+            f"\nThe story ends with {words[0]}; with Kafka's, {words[1]}." if all(words) and len({*words}) > 1 else ""
         )
-        return Verdict(False, f"{where}: {found or got}{ends}", less, mine)
 
     def _usually(self, text: str, usual: Plugins) -> tuple[End | str, bool]:
         """The end of a story with the kit's own function, and whether it is asked in it; the same each time."""

@@ -145,14 +145,14 @@ class Operate(Exercise):
     def _remark(self, lab: Lab, given: Sequence[Command]) -> str:
         """The remarks on commands that were tried, on the last one first."""
         for each in reversed(given):
-            if text := _about(self.remarks.get(_named(each), self.remarks.get(each.name)), lab):
+            if text := _about(_on(each, self.remarks), lab):
                 return f"\n{text}"
         return ""
 
     def _praised(self, lab: Lab, given: Sequence[Command]) -> str:
         number = f"{len(given)} command{'s' * (len(given) != 1)}"
         fewer = "" if len(given) <= self.best else f"; {self.best} would have been enough"
-        praises = [_about(self.praise.get(_named(each), self.praise.get(each.name)), lab) for each in given]
+        praises = [_about(_on(each, self.praise), lab) for each in given]
         edited = [str(each.args[0]) for each in given if each.name in ("write_znode", "delete_znode")]
         if states := [path for path in edited if path.startswith("/brokers/")]:  # which Kafka's own processes write
             praises = [
@@ -197,9 +197,14 @@ def _lines(answer: object) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def _named(command: Command) -> str:
-    """A command with its first argument, `start 1`."""
-    return " ".join([command.name, *map(str, command.args[:1])])
+def _on(command: Command, remarks: Mapping[str, Remark]) -> Remark | None:
+    """The remark on a command with its first argument, `start 1`, or with any.
+
+    To delete the znode `/controller` is `delete_controller`.
+    """
+    named = " ".join([command.name, *map(str, command.args[:1])])
+    name = "delete_controller" if named == "delete_znode /controller" else command.name
+    return remarks.get(named, remarks.get(name))
 
 
 def _listed(given: Sequence[Command]) -> str:

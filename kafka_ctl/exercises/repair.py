@@ -63,7 +63,7 @@ class Repair(Exercise):
         heard = Plugins(**{self.what: {self.occasion: listening}})
         if (problem := played(text, heard, partial(left, exhibit))) is not None:
             return Verdict(False, f"The story of the bug: {problem}{self._last(asked)}", text, mine)
-        texts = {"of the bug": text}
+        texts = {"the bug": text}
         for title, commands in {**ORDINARY, **self.stories}.items():
             texts[title] = repaired(self.ticket, 4) + f"{BEGIN}{commands}".replace("; ", "\n") + "\n"
         for title, text in texts.items():

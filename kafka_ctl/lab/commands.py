@@ -206,8 +206,8 @@ class Commands(RecordedRun):
         `alter_config("topics", "orders", {"min.insync.replicas": 2})`, or `"brokers", 1` with
         `leader.replication.throttled.rate` and `follower.replication.throttled.rate` in bytes a second (KIP-73).
         All keys of the release are checked as Kafka does and kept; a lab obeys few of them.
-        Raises UnknownName for another entity or key, ApiException (INVALID_CONFIG) for a wrong value, BadInput for the
-        removal of what is not set.
+        Raises UnknownName for another entity or key, ApiException (INVALID_CONFIG) for a wrong value, BadInput for a
+        broker's key that cannot be changed while it runs, and for the removal of what is not set.
         """
         changes = validate.mapping("the settings", config)
         if entity_type == TOPICS:

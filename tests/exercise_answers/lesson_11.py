@@ -53,7 +53,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     ],
     "11.4": [
         (lambda lab: withdrawn(lab, BACK), "There is an existing assignment running"),
-        (lambda lab: withdrawn(lab, PLAN, BACK), "no process read it"),
+        (lambda lab: withdrawn(lab, PLAN, BACK), "when it wrote the znode at the beginning of the move"),
         (lambda lab: withdrawn(lab, lambda: lab.delete_controller()), "goes on with the same plan"),
         (lambda lab: withdrawn(lab, lambda: lab.start(4), BACK), "broker 4 is down for a week"),
         (lambda lab: withdrawn(lab, PLAN, lambda: lab.delete_controller(), REVERSED), "It was 1, 2, 3, in this order"),

@@ -57,7 +57,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: lab.execute_reassignment(AUDIT), "There is an existing assignment running"),
         (
             lambda lab: (lab.delete_znode("/admin/reassign_partitions"), lab.execute_reassignment(AUDIT)),
-            "its watch of this znode was used up",
+            "its watch of this znode fired when it wrote the znode",
         ),
     ],
 }

@@ -174,6 +174,16 @@ WAYS = (
     ("10.4", WRITTEN),
     ("11.4", "expire_session 3\ndelete_znode /admin/reassign_partitions"),
     ("12.4", "heal\nsettle\nreassign '{\"orders-0\":[1,2,3]}'"),
+    (
+        "12.4",
+        """write_znode /brokers/topics/orders '{"version":2,"partitions":{"0":[1,2,3]},"adding_replicas":{},"""
+        """"removing_replicas":{}}'\ndelete_controller""",
+    ),
+    (
+        "14.4",
+        "delete_znode /admin/reassign_partitions\ndelete_controller\nsettle\n"
+        """execute_reassignment '{"audit-0":[1,2,4]}'""",
+    ),
     ("17.1", "kill 2\nsettle\nproduce orders 0\nkill 1"),
     ("17.1", "kill 1\nkill 2\nstart 2 empty=true"),
     ("17.1", "bounce 2\nkill 1"),
@@ -248,6 +258,22 @@ def test_a_counterexample_has_the_answer_in_it(capsys: pytest.CaptureFixture[str
         counterexample("05.2")
     with pytest.raises(UnknownName, match=r"unknown exercise '99\.1'"):
         counterexample("99.1")
+
+
+def test_ends_of_a_story_are_those_of_the_story_that_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """And two equal ones are not a difference."""
+
+    def from_now(replicas: tuple, adding: tuple, removing: tuple, target: tuple) -> tuple:
+        origin = [broker for broker in replicas if broker not in adding]
+        full = [*target, *(broker for broker in origin if broker not in target)]
+        return full, [each for each in full if each not in replicas], [each for each in full if each not in target]
+
+    check("12.2", from_now)
+    reported = flat(printed(capsys))
+    with counterexample("12.2") as lab:
+        assert f"ends with orders-0: AR {list(lab.partition('orders', 0).replicas)}, adding" in reported
+    check("14.2", lambda states, alive, halted: "complete" if any("Success" in s for s in states.values()) else "start")
+    assert "ends with" not in printed(capsys)
 
 
 def test_what_no_case_and_no_story_asks_is_found_by_walks(capsys: pytest.CaptureFixture[str]) -> None:

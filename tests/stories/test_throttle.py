@@ -261,7 +261,8 @@ def test_what_cannot_be_set_is_refused() -> None:
             ("topics", "orders", {"min.insync.replicas": 0}, ApiException, "Value must be at least 1"),
             ("topics", "orders", {REPLICAS: "1:2:3"}, ApiException, "must be the literal '.' or a list of replicas"),
             ("topics", "orders", {"retention.ms": None}, BadInput, r"Invalid config\(s\): retention.ms"),
-            ("brokers", 1, {"broker.id": 3}, UnknownName, "unknown broker configuration key 'broker.id'"),
+            ("brokers", 1, {"colour": 3}, UnknownName, "unknown broker configuration key 'colour'"),
+            ("brokers", 1, {"broker.id": 3}, BadInput, r"broker\.id cannot be changed while a broker runs"),
             ("brokers", 1, {RATE: "fast"}, ApiException, "Not a number of type LONG"),
             ("brokers", "one", {RATE: 1}, BadInput, "a broker id cannot be 'one'"),
         ):
