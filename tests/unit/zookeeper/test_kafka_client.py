@@ -56,7 +56,7 @@ def test_the_first_controller_creates_the_epoch() -> None:
     missing, there = error("NONODE"), error("NODEEXISTS")
     assert asked(client(missing, DONE, DONE).register_controller(1, b"")) == (1, 1)
     assert asked(client(missing, there, epoch(4), DONE).register_controller(1, b"")) == (5, 9)
-    with pytest.raises(NoNode, match="/controller_epoch existed before but goes away while trying to read it"):
+    with pytest.raises(NoNode, match="but goes away while"):
         asked(client(missing, there, missing).register_controller(1, b""))
     with pytest.raises(ZooKeeperError, match="NOAUTH"):
         asked(client(missing, error("NOAUTH")).register_controller(1, b""))
@@ -70,9 +70,9 @@ def test_a_transaction_whose_answer_was_lost_counts(refused: str) -> None:
     for moved in ((OTHERS,), (MINE, epoch(6)), (error("NONODE"),)):
         with pytest.raises(ControllerMoved, match="Aborting controller startup"):
             asked(client(*before, *moved).register_controller(1, b""))
-    with pytest.raises(ControllerMoved, match="The ephemeral node at /controller went away"):
+    with pytest.raises(ControllerMoved, match="at /controller went away"):
         asked(client(*before, error("NONODE")).register_controller(1, b""))
-    with pytest.raises(NoNode, match="/controller_epoch existed before but goes away"):
+    with pytest.raises(NoNode, match="but goes away while"):
         asked(client(*before, MINE, error("NONODE")).register_controller(1, b""))
 
 
