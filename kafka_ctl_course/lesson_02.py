@@ -204,7 +204,7 @@ def stale(lab):
         remarks={
             "write_znode": "ZooKeeper has another value now, and no process has read it.",
             "delete_controller": "It has sent leader epoch 0 once more, and the replicas have ignored it.",
-            "bounce 2": "Broker 2 lost its memory of epoch 0, so it obeyed. Broker 1 did not: both lead with epoch 0.",
+            "bounce 3": "Broker 3 was the controller. The next one found it alive, and sent leader epoch 0 once more.",
             "bounce 4": "Broker 4 holds no replica; no election was necessary.",
             "create_topic": created,
             "add_broker": "The new broker got the same metadata as all the others.",

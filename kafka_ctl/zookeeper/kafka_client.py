@@ -24,6 +24,10 @@ FIRST_EPOCH = 1
 FIRST_EPOCH_ZK_VERSION = 1
 """The version that the first controller assumes of the znode it has just created (it is 0: Kafka's quirk)."""
 MOVED = "Controller moved to another broker. Aborting controller startup procedure"
+WENT_AWAY = (
+    "The ephemeral node at /controller went away while checking whether the controller election succeeds. "
+    "Aborting controller startup procedure"
+)
 
 
 class Updated(NamedTuple):
@@ -85,20 +89,34 @@ class KafkaZkClient:
         Raises ControllerMoved when another broker did one of the two first.
         Kafka 2.4.1: zk/KafkaZkClient.scala, registerControllerAndIncrementControllerEpoch
         """
-        path = znodes.ControllerEpochZNode.path()
-        await self.send([Create(path, znodes.ControllerEpochZNode.encode(0))])
-        answer = (await self.read(path)).checked()
-        epoch, version = znodes.ControllerEpochZNode.decode(answer.data) + 1, answer.found.version
+        path, encode = znodes.ControllerEpochZNode.path(), znodes.ControllerEpochZNode.encode
+        epoch, version = await self.controller_epoch() or await self._create_controller_epoch()
         create = Create(znodes.ControllerZNode.path(), data, ephemeral=True)
-        raised = Set(path, znodes.ControllerEpochZNode.encode(epoch), version)
-        done = (await self.send([Multi((create, raised))]))[0]
+        done = (await self.send([Multi((create, Set(path, encode(epoch + 1), version)))]))[0]
         if done.error in ("NODEEXISTS", "BADVERSION"):
-            now = await self.controller_epoch()
-            if now is not None and await self.controller_id() == broker and now[0] == epoch:
+            elected = await self.controller_id()
+            if elected == -1:
+                raise ControllerMoved(WENT_AWAY)
+            if elected == broker and (now := await self._existing_controller_epoch())[0] == epoch + 1:
                 return now  # our own transaction was done, and its answer lost
             raise ControllerMoved(MOVED)
         done.checked()
-        return epoch, version + 1
+        return epoch + 1, version + 1
+
+    async def _create_controller_epoch(self) -> tuple[int, int]:
+        """Create `/controller_epoch` with 0; what it has now if another broker created it first."""
+        path = znodes.ControllerEpochZNode.path()
+        created = (await self.send([Create(path, znodes.ControllerEpochZNode.encode(0))]))[0]
+        if created.error == "NODEEXISTS":
+            return await self._existing_controller_epoch()
+        created.checked()
+        return 0, 0
+
+    async def _existing_controller_epoch(self) -> tuple[int, int]:
+        if (found := await self.controller_epoch()) is None:
+            path = znodes.ControllerEpochZNode.path()
+            raise NoNode(path, f"{path} existed before but goes away while trying to read it")
+        return found
 
     async def raise_controller_epoch(self, epoch: int, zk_version: int) -> tuple[int, int]:
         """Write an epoch on condition of the zk_version; the epoch written and the zk_version to go on with.

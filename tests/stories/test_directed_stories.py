@@ -125,7 +125,7 @@ def test_an_election_whose_transaction_went_through_though_its_answer_is_lost() 
     with lab_of("2.4") as lab:
         since = len(lab.trace)
         lab.kill(1)
-        begun = {"kind": "zk", "action": "create", "path": "/controller_epoch"}
+        begun = {"kind": "zk", "action": "get", "path": "/controller_epoch"}
         lab.run_until(lambda now: {"broker-2", "broker-3"} <= {r.actor for r in now.trace.slice(since, **begun)})
         lab.lose(2, "zookeeper", applied=True)
         until_quiet(lab.lose, 3, "zookeeper", applied=True)

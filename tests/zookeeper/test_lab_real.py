@@ -228,6 +228,24 @@ def test_the_controller_znode_is_deleted(open_lab: OpenLab) -> None:
     assert view is not None and view.epoch == 2
 
 
+def test_the_epoch_is_read_and_only_the_first_election_creates_it(open_lab: OpenLab) -> None:
+    """In 2.4 each election reads the epoch, and raises it in the transaction that creates `/controller`.
+
+    Kafka 2.4.1: zk/KafkaZkClient.scala, registerControllerAndIncrementControllerEpoch
+    """
+    lab = open_lab(generation="2.4", brokers=1)
+    election, since = {"kind": "zk", "actor": "broker-1", "path": {"/controller_epoch", "/controller"}}, 0
+    raised = [("create", "/controller", None), ("set", "/controller_epoch", None)]
+    missing, created = ("get", "/controller_epoch", "NONODE"), ("create", "/controller_epoch", None)
+    for expected in ([missing, created, *raised], [("get", "/controller_epoch", None), *raised]):
+        records = [(r.action, r.path, r.error) for r in lab.trace.slice(since, **election)]
+        first = next(n for n, (_, path, _) in enumerate(records) if path == "/controller_epoch")
+        assert records[first : first + len(expected)] == expected
+        since = len(lab.trace)
+        until_quiet(lab.delete_controller)
+    assert lab.controller is not None and lab.controller.epoch == 3
+
+
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_controller_written_by_hand_does_not_act(generation: str, open_lab: OpenLab) -> None:
     """Whoever is only named has won no race and has no epoch; the one that had resigns."""

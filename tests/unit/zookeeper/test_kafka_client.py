@@ -48,22 +48,37 @@ def epoch(number: int) -> Result:
 
 
 def test_a_controller_registers_with_the_next_epoch() -> None:
-    assert asked(client(DONE, epoch(4), DONE).register_controller(1, b"")) == (5, 9)
+    assert asked(client(epoch(4), DONE).register_controller(1, b"")) == (5, 9)
+
+
+def test_the_first_controller_creates_the_epoch() -> None:
+    """If another broker creates it in between, its epoch is read, and must still be there."""
+    missing, there = error("NONODE"), error("NODEEXISTS")
+    assert asked(client(missing, DONE, DONE).register_controller(1, b"")) == (1, 1)
+    assert asked(client(missing, there, epoch(4), DONE).register_controller(1, b"")) == (5, 9)
+    with pytest.raises(NoNode, match="but goes away while"):
+        asked(client(missing, there, missing).register_controller(1, b""))
+    with pytest.raises(ZooKeeperError, match="NOAUTH"):
+        asked(client(missing, error("NOAUTH")).register_controller(1, b""))
 
 
 @pytest.mark.parametrize("refused", ["NODEEXISTS", "BADVERSION"])
 def test_a_transaction_whose_answer_was_lost_counts(refused: str) -> None:
     """It was done if `/controller` is ours, and the epoch the one that we wrote."""
-    before = (DONE, epoch(4), error(refused))
-    assert asked(client(*before, epoch(5), MINE).register_controller(1, b"")) == (5, 8)
-    for others in ((epoch(5), OTHERS), (epoch(6), MINE), (error("NONODE"), MINE)):
+    before = (epoch(4), error(refused))
+    assert asked(client(*before, MINE, epoch(5)).register_controller(1, b"")) == (5, 8)
+    for moved in ((OTHERS,), (MINE, epoch(6)), (error("NONODE"),)):
         with pytest.raises(ControllerMoved, match="Aborting controller startup"):
-            asked(client(*before, *others).register_controller(1, b""))
+            asked(client(*before, *moved).register_controller(1, b""))
+    with pytest.raises(ControllerMoved, match="at /controller went away"):
+        asked(client(*before, error("NONODE")).register_controller(1, b""))
+    with pytest.raises(NoNode, match="but goes away while"):
+        asked(client(*before, MINE, error("NONODE")).register_controller(1, b""))
 
 
 def test_another_error_of_the_transaction_is_raised() -> None:
     with pytest.raises(ZooKeeperError):
-        asked(client(DONE, epoch(4), error("NOAUTH")).register_controller(1, b""))
+        asked(client(epoch(4), error("NOAUTH")).register_controller(1, b""))
 
 
 def test_the_epoch_is_raised_where_no_other_controller_has_raised_it() -> None:
