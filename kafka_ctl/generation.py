@@ -202,7 +202,8 @@ class Election(Area):
     retries_whole_batch: bool = _field("KAFKA-8286", False, True, False,
         doc="after a version conflict all partitions of a batch are elected again, not only the one")
     skips_needless_elections: bool = _field("KAFKA-5692", False, False, True,
-        doc="a preferred election leaves out partitions that do not need or know it")
+        doc="a preferred election leaves out partitions that the controller does not know, and those whose preferred "
+            "replica leads already")
     elects_already_preferred: bool = _field("KAFKA-5642", False, True, False,
         doc="a preferred election raises the leader epoch also where the preferred replica leads already")
     rebalances_in_batches: bool = _field("KAFKA-7299", False, True, True,
@@ -228,7 +229,8 @@ class Isr(Area):
     expels_silent_followers: bool = _field("KAFKA-7152", True, True, False,
         doc="a follower that stopped fetching leaves the ISR in time also when nothing was written")
     joins_from_epoch_start: bool = _field("KAFKA-7128", False, True, True,
-        doc="a follower is in sync when it has all that its leader had at first; before, all below the high watermark")
+        doc="a follower is in sync when it has all that its leader had when it began to lead; before, when it had all "
+            "below the high watermark")
     counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
         doc="only ISR changes that were written are counted")
     keeps_offline_partitions: bool = _field("KAFKA-7313", False, False, True,
@@ -289,7 +291,8 @@ class Reassignment(Area):
     """Reassignments."""
 
     requests_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
-        doc="a reassignment or election is noticed when its znode is created; before, also when it was changed")
+        doc="a reassignment (apache/kafka#4143) or an election is noticed when its znode is created; before, also when "
+            "it was changed")
     drops_finished_requests: bool = _field("KAFKA-6193", True, False, False,
         doc="a new controller takes finished moves out of the znode as it reads it; since then, when it resumes them")
     tolerates_deleted_topics: bool = _field("KAFKA-6630", False, True, True,
@@ -334,7 +337,8 @@ class LogDirs(Area):
     outlives_failed_log_dir: bool = _field("KIP-112", False, True, True,
         doc="a broker goes on when one of its log directories fails; before, it stops")
     moves_in_ascending_order: bool = _field("apache/kafka#6313", False, False, True,
-        doc="the first partition by name and number moves first, to its end; before, the last, or a new one behind it")
+        doc="copies move one after another in ascending order of topic and partition; before, in descending order, and "
+            "a new one that is later in the order goes first")
     distinguishes_unknown_partitions: bool = _field("KAFKA-7395", False, False, True,
         doc="where a copy cannot be moved because it is not there, the answer says whether the partition exists")
 
@@ -395,7 +399,7 @@ class Bugs(Area):
     keeps_batches: bool = _bug("KAFKA-2300", fix="clears_batches", fixed="0.9.0.0",
         doc="a controller that cannot go on empties its request batches and resigns")
     reads_brokers_twice: bool = _bug("KAFKA-3085", fix="reads_brokers_once", fixed="0.10.0.0",
-        doc="new and dead brokers are computed from one read of `/brokers/ids`, not from two")
+        doc="live, new and dead brokers are taken from the brokers' znodes; before, dead ones from `/brokers/ids`")
     shutdown_follows_isr: bool = _bug("KAFKA-3670", fix="shutdown_prefers_order", fixed="0.10.0.0",
         doc="a controlled shutdown chooses the new leader in the order of the assigned replicas, not of the ISR")
     has_controller_state: bool = _bug("KAFKA-3761", fix="names_no_controller_state", fixed="0.10.1.0",

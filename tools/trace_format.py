@@ -20,7 +20,7 @@ change, and `cause`: the `seq` of the record that caused it. Columns that do not
 | `history` | which cluster or imported log (a column of files and tables, not of the records in memory) |
 | `seq` | order inside the history, from 0 |
 | `time_ms` | milliseconds since the start; in imported logs since 1970 |
-| `actor` | who: `controller-1`, `broker-2`, `zookeeper`, `admin`, `producer`, `fault` |
+| `actor` | who: `controller-1`, `broker-2`, `zookeeper`, `admin`, `producer`, `fault`, `invariants` |
 | `kind`, `action` | what; the tables below |
 | `topic`, `partition`, `broker` | the subject; `broker` is the replica's broker, or the receiver of a request |
 | `source`, `target` | the states before and after |
@@ -32,8 +32,9 @@ change, and `cause`: the `seq` of the record that caused it. Columns that do not
 | `detail` | anything else: `name=value` words, JSON, or the text of a znode |
 
 A record without a cause is a root: a broker process that starts with the lab (`broker` `start`), a command of the
-administrator (`event` of `admin`), a producer's request, a fault, or a timer of a process (a leader that looks for
-lagging followers, the check of the balance). Every chain of causes ends in a root.
+administrator (`event` of `admin`), a producer's request, a fault, a timer of a process (a leader that looks for
+lagging followers, the check of the balance), a connection to ZooKeeper that is lost or made again, or a violation that
+is found at rest. Every chain of causes ends in a root.
 
 ## Kinds and actions
 
@@ -57,7 +58,8 @@ RENDERINGS = """
 t=6089.5    controller-2  partition   orders-0      Online -> Offline
 t=6089.7    controller-2  election    orders-0      offline: leader=2 isr=2,3 leader_epoch=1  from replicas=1,2,3 ...
 t=6089.9    controller-2  partition   orders-0      Offline -> Online  leader=2 isr=2,3 leader_epoch=1 zk_version=1
-t=6089.9    controller-2  request     LeaderAndIsr -> 2,3       orders-0  leader=2 isr=2,3 leader_epoch=1
+t=6089.9    controller-2  request     LeaderAndIsr -> 2         orders-0  leader=2 isr=2,3 leader_epoch=1
+t=6089.9    controller-2  request     LeaderAndIsr -> 3         orders-0  leader=2 isr=2,3 leader_epoch=1
 ```
 
 Names of states are shortened, epochs and versions of 0 are left out, and sets of brokers are sorted; assignments and

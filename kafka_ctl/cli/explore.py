@@ -74,8 +74,9 @@ def explore(
 ) -> int:
     """Run random commands and faults on random clusters, and report which invariants are violated.
 
-    A step is one record of the trace; all invariants are checked after each. A violation is minimised to the
-    shortest story that violates the same invariant, printed, and written into a file that `kafka-ctl run` plays.
+    A step is one record of the trace; the invariants are checked after each, and those of a cluster at rest when it
+    is quiet. A violation is minimised to the shortest story that violates the same invariant, printed, and written
+    into a file that `kafka-ctl run` plays.
     Violations that real Kafka of that generation is known to have are counted, and not reported one by one.
 
     \b
@@ -104,7 +105,7 @@ def _at_random(run: Callable[[Callable[[Findings], None]], Findings], out: Path)
     progress = Countdown(EVERY, "kafka-ctl explore: ")
 
     def report(f: Findings) -> None:
-        progress(f"{f.walks:,} walk{'s' * (f.walks != 1)}, {f.steps:,} steps, {len(f.unknown)} not declared")
+        progress(f"{f.walks:,} walk{'s' * (f.walks != 1)}, {f.steps:,} steps, {_unknown(f)}")
 
     findings = run(report)
     click.echo(summary(findings))
@@ -119,15 +120,19 @@ def _every_order(run: Callable[[Callable[[Search], None]], Search], out: Path) -
     def report(search: Search) -> None:
         seen = search.rounds[-1].seen
         deep = f"{search.rounds[-1].depth} choices deep: {seen.finished} of {search.rounds[-1].cases} pairs of commands"
-        progress(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {len(search.unknown)} not declared")
+        progress(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {_unknown(search)}")
 
     search = run(report)
     click.echo(account(search))
     return _stories(search, progress, out)
 
 
+def _unknown(findings: Findings | Search) -> str:
+    return f"{len(findings.unknown)} unknown violation{'s' * (len(findings.unknown) != 1)}"
+
+
 def _stories(findings: Findings | Search, progress: Countdown, out: Path) -> int:
-    """Print and write the shortest story of everything that is not declared; the exit status."""
+    """Print and write the shortest story of each unknown violation; the exit status."""
     from kafka_ctl.explore.search import shortest, story_text, write_story
 
     for found in shortest(findings, lambda runs, lines: progress(f"minimising: {lines} commands after {runs} runs")):

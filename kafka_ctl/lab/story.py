@@ -304,8 +304,8 @@ PAGE = "try.html"
 class Link(NamedTuple):
     """A run as the end of an address: `try.html#story=lab+brokers%3D3...&step=12`, opened by the site's try-it page.
 
-    The text is the story, percent-encoded, and `step` the number of the picture to begin with: 0 is the first, None the
-    last. It can be read, cut and changed by hand; no server sees it, for what follows `#` is not sent.
+    The text is the story, encoded as in a form, and `step` the number of the picture to begin with: 0 is the first,
+    None the last. It can be read, cut and changed by hand; no server sees it, for what follows `#` is not sent.
     """
 
     story: str

@@ -1,4 +1,4 @@
-"""Six network partitions with a producer that goes on all the time, and what somebody saw on real clusters.
+"""Six network partitions with a producer that goes on all the time, and what others say of real clusters.
 
 The scenarios are those of the public project Dabz/kafka-boom-boom that one ZooKeeper allows: 1, 2, 4, 5, 6 and
 `zookeeper-disconnect`; 3 rebuilds a quorum. There a console producer stands beside each broker; here one producer asks

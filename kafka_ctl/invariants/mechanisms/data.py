@@ -64,6 +64,7 @@ class CancelledMove(OfPartition):
     """
 
     ticket = "KAFKA-14424"
+    field, value = "incremental_reassignment", True
 
     @only("stop-replica")
     def process(self, record: Record) -> None:
@@ -125,7 +126,7 @@ class JoinedTooEarly(OfPartition):
 class ExpansionNotConfirmed(OfPartition):
     """A leader's ISR expansion was written, the answer was lost, and the leader goes on with the smaller ISR.
 
-    Its high watermark does not wait for a follower that others consider in sync, and may elect.
+    Its high watermark does not wait for a follower that ZooKeeper has in the ISR, and that the controller may elect.
     Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr, updateIsr; ended by the maximal ISR of KIP-497
     """
 

@@ -35,6 +35,7 @@ class ReadsConfigAfterCheck(Mechanism):
 
     ticket = "KafkaApis.handleLeaderAndIsrRequest"
     breaks = ("I9",)
+    field, value = "broker_epochs", True
     aspect = "LeaderAndIsr broker"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
@@ -260,8 +261,8 @@ class CreationNotAccepted(Mechanism):
     """The answer to a create of a partition's state was lost; the controller considers the znode another client's.
 
     The partition stays New until another controller takes over. No broker learns who leads it, and when that broker
-    dies, the attempt to make the state once more is all there is instead of an election. A reassignment of it does not
-    end, for the controller does not find who leads (until KAFKA-9212, controller/KafkaController.scala,
+    dies, there is no election: the controller only tries to make the state again. A reassignment of it does not end,
+    for the controller does not find who leads (until KAFKA-9212, controller/KafkaController.scala,
     moveReassignedPartitionLeaderIfRequired).
     Kafka 2.4.1: controller/PartitionStateMachine.scala, initializeLeaderAndIsrForPartitions; zookeeper's client asks
     again in zk/KafkaZkClient.scala, retryRequestsUntilConnected
