@@ -209,6 +209,8 @@ def between_brokers(name: str) -> Handler:
             service.shared.endpoints |= read_endpoints(request)
         sent = read_request(name, request)
         response = await _received(service, sent, request["correlation_id"])
+        if isinstance(sent, StopReplicaRequest) and sent.delete:
+            service.shared.forget_deleted(sent.partitions)
         if isinstance(sent, UpdateMetadataRequest):
             if response.error is None:
                 leaders = {tp: each.state.leader for tp, each in sent.partitions.items()}

@@ -253,9 +253,6 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
     gone, seconds = [name for name, outcome in results if outcome == DONE], request["timeout"] / 1000
     await service.broker.metadata_shows(lambda: not topics_of(service).keys() & gone, seconds)
     late = topics_of(service).keys() & gone
-    for name in gone:
-        if name not in late:
-            service.shared.contents.forget(name)
     timed_out = gone if seconds <= 0 else late
     answers = [(name, ("REQUEST_TIMED_OUT", None) if name in timed_out else outcome) for name, outcome in results]
     return {"responses": [_answer(name, outcome) for name, outcome in answers]}

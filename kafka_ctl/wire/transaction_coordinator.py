@@ -270,7 +270,7 @@ class TransactionCoordinator:
     async def _written(self, transaction: Transaction) -> None:
         """Send the markers until every partition has its own, or another broker has taken over."""
         epoch = self._epoch
-        while transaction.partitions:
+        while transaction.partitions and transaction.state in COMPLETED:
             # A partition that is not known any more has been deleted.
             led = {tp: self._leader(tp) for tp in sorted(transaction.partitions)}
             transaction.partitions.difference_update(tp for tp, leader in led.items() if leader is None)
@@ -282,7 +282,8 @@ class TransactionCoordinator:
                 return
             if transaction.partitions:
                 await self.broker.clock.sleep(RETRY, background=True)
-        self._complete(transaction)
+        if self.log.coordinator_epoch == epoch:
+            self._complete(transaction)
 
     def _leader(self, tp: TopicPartition) -> int | None:
         """The broker that leads a partition, alive or not; None where there is no such partition."""
