@@ -39,11 +39,7 @@ from kafka_ctl.requests import ALL, NOT_LEADER, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
-from kafka_ctl.zookeeper.znodes import (
-    IsrChangeNotificationSequenceZNode,
-    IsrChangeNotificationZNode,
-    TopicPartitionStateZNode,
-)
+from kafka_ctl.zookeeper.znodes import IsrChangeNotificationSequenceZNode, TopicPartitionStateZNode
 
 PROPAGATION_CHECK, PROPAGATION_QUIET, PROPAGATION_LIMIT = 2.5, 5.0, 60.0
 """Seconds: how often a leader looks, how long ISRs must be quiet, how long a change waits at most."""
@@ -467,10 +463,9 @@ class LeaderRole:
             if self._last_change + PROPAGATION_QUIET < now or self._last_propagation + PROPAGATION_LIMIT < now:
                 changed, self._changed = list(self._changed), {}
                 self._last_propagation = now
-                prefix = f"{IsrChangeNotificationZNode.path()}/isr_change_"
-                data = IsrChangeNotificationSequenceZNode.encode(changed)
+                znode = IsrChangeNotificationSequenceZNode
                 try:
-                    (await self.process.zk.write(Create(prefix, data, sequence=True))).checked()
+                    (await self.process.zk.write(Create(znode.path(), znode.encode(changed), sequence=True))).checked()
                 except (ConnectionLoss, NoNode, SessionExpired):
                     self._changed |= dict.fromkeys(changed)
 
