@@ -18,7 +18,6 @@ from kafka_ctl.cluster import TopicPartition
 DIRECTORIES = 2
 PATHS = tuple(f"/d{number}" for number in range(DIRECTORIES))
 """The names of the directories."""
-STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 
 
 class Disk:

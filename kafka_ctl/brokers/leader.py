@@ -35,7 +35,7 @@ from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput, ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
-from kafka_ctl.requests import ALL, NOT_LEADER, ProduceRequest, Response
+from kafka_ctl.requests import ALL, FENCED, NOT_LEADER, UNKNOWN_LEADER_EPOCH, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
@@ -177,13 +177,18 @@ class LeaderRole:
     # Fetches of followers
 
     def answers(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """True if we answer a fetch that names this leader epoch, or -1 for none.
+        """True if we answer a fetch that names this leader epoch, or -1 for none."""
+        return self.process.leads(tp) and self.wrong_epoch(tp, leader_epoch) is None
+
+    def wrong_epoch(self, tp: TopicPartition, leader_epoch: int) -> str | None:
+        """The error for a fetch, from a partition that we lead, that names this leader epoch.
 
         Kafka 2.4.1: cluster/Partition.scala, checkCurrentLeaderEpoch
         """
-        process = self.process
-        checks = process.generation.records.checks_fetched_epoch and leader_epoch >= 0
-        return process.leads(tp) and (not checks or process.hosted[tp].state.leader_epoch == leader_epoch)
+        own = self.process.hosted[tp].state.leader_epoch
+        if leader_epoch in (-1, own) or not self.process.generation.records.checks_fetched_epoch:
+            return None
+        return FENCED if leader_epoch < own else UNKNOWN_LEADER_EPOCH
 
     def fetch_result(self, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchResult:
         """The result of a fetch from us."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 
 from kafka_ctl.brokers.configs import TopicConfigs
-from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.brokers.follower import KEPT, SKIPPED, FollowerRole
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log_dirs import LogDirs
 from kafka_ctl.brokers.process import BrokerProcess, HostedPartition
 from kafka_ctl.cluster import LEADER_DURING_DELETE, NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.requests import (
+    STORAGE_ERROR,
     UNKNOWN_EPOCH,
     UNKNOWN_PARTITION,
     ControlRequest,

@@ -31,6 +31,7 @@ from kafka_ctl.requests import (
     Response,
 )
 from kafka_ctl.trace.record import CAUSE, Columns
+from kafka_ctl.zookeeper.znodes import BROKERS, TOPICS
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
@@ -49,8 +50,6 @@ ZOOKEEPER, CONTROLLER = "zookeeper", "controller"
 RETRY_BACKOFF = 0.1
 """Seconds between two attempts of an administrator's client."""
 RETRIED = ("NOT_CONTROLLER", "DISCONNECTED", "CONTROLLER_NOT_AVAILABLE")
-TOPICS, BROKERS = "topics", "brokers"
-"""The kinds of entities with settings."""
 DELETION_OFF = """Topic {} is marked for deletion.
 Note: This will have no impact if delete.topic.enable is not set to true."""
 """The tool's note."""

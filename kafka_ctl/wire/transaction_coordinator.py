@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafka_ctl.brokers.process import BrokerProcess
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import OFFSETS_TOPIC, TopicPartition
 from kafka_ctl.requests import WriteTxnMarkersRequest
 from kafka_ctl.table import Move, TransitionTable
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.groups import coordinator_id
 from kafka_ctl.wire.schema import Refusal
 
 LONGEST = 900.0
