@@ -18,6 +18,10 @@ LEADER_DURING_DELETE = -2
 """The leader announced to brokers while the topic is being deleted."""
 
 
+OFFSETS_TOPIC, TRANSACTIONS_TOPIC = INTERNAL = "__consumer_offsets", "__transaction_state"
+"""Kafka's own topics, to which no client writes: of groups and their offsets, and of transactions."""
+
+
 class TopicPartition(NamedTuple):
     """One partition of one topic; prints as Kafka prints it, `orders-0`."""
 

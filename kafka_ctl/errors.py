@@ -12,6 +12,8 @@
         UnknownName                  a broker, topic, partition or option that does not exist
           UnknownKey                   a key that a table does not have; also a KeyError
         ApiException                 what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
+      PluginFailed                 a function that was plugged into a lab failed, or returned what cannot be used
+      UnusableFunction             a learner's function did not come to an end, or returned what has none
       Unavailable                  something needed is missing: Java, a server, a package, the network
       ConditionNotMet              `run_until` or `settle` gave up before its condition held
       ZooKeeperError               an answer of ZooKeeper; `code` is ZooKeeper's own name for it

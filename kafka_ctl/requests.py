@@ -21,6 +21,8 @@ PRODUCE_TIMEOUT = 30.0
 ALL = -1
 """The value of `acks=all` in a produce request."""
 NOT_LEADER, UNKNOWN_PARTITION = "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"
+STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
+FENCED, UNKNOWN_LEADER_EPOCH = "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"
 API_TIMEOUT = 30.0
 """Seconds an administrator's request to the controller waits for its answer."""
 
@@ -217,6 +219,9 @@ class ApiError(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.text}"
+
+
+NOT_CONTROLLER = ApiError("NOT_CONTROLLER", "This is not the correct controller for this cluster.")
 
 
 class Response(NamedTuple):

@@ -18,6 +18,7 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events
 from kafka_ctl.errors import ApiException, ControllerMoved, KafkaCtlError, StaleBrokerEpoch
 from kafka_ctl.requests import (
+    NOT_CONTROLLER,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
     ApiError,
@@ -105,7 +106,6 @@ class KafkaApis:
         return Response("UNSUPPORTED_VERSION", text="The version of API is not supported.")
 
 
-NOT_CONTROLLER = ApiError("NOT_CONTROLLER", "This is not the correct controller for this cluster.")
 TIMED_OUT = ApiError("REQUEST_TIMED_OUT", "The request timed out.")
 
 

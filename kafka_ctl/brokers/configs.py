@@ -34,13 +34,12 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.kafka_client import config_of
 from kafka_ctl.zookeeper.store import Delete
-from kafka_ctl.zookeeper.znodes import ConfigChangeNotificationSequenceZNode, ConfigEntityZNode
+from kafka_ctl.zookeeper.znodes import BROKERS, TOPICS, ConfigChangeNotificationSequenceZNode, ConfigEntityZNode
 
 SESSION_BACKOFF = 0.1
 """Seconds until a read whose session has expired is repeated."""
 MIN_ISR: Final = "min.insync.replicas"
 CHANGES = ConfigChangeNotificationSequenceZNode.PARENT
-TOPICS, BROKERS = "topics", "brokers"
 EXPIRATION = 15 * 60 * 1000
 """Milliseconds after which a notification may be deleted (Kafka's changeExpirationMs)."""
 

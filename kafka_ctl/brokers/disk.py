@@ -1,8 +1,8 @@
 """A broker's disks: two log directories, which of them holds the copy of which partition, and whose they are.
 
 A new copy goes where the fewest are; one that is to lie elsewhere gets a future copy there, which takes its place.
-When a directory fails its copies cannot be read until the broker starts again; since 1.0 the broker lives on with the
-other directory, before it stops. A process that stops in good order flushes its logs and leaves the marker
+When a directory fails its copies cannot be read until the broker starts again; since 1.0 the broker goes on with the
+other directory; before 1.0 it stops. A process that stops in good order flushes its logs and leaves the marker
 `.kafka_cleanshutdown` in each directory; where the next process does not find it, it recovers the logs.
 Kafka 2.0.1: log/LogManager.scala, nextLogDir, handleLogDirFailure, loadLogs, shutdown
 """
@@ -18,7 +18,6 @@ from kafka_ctl.cluster import TopicPartition
 DIRECTORIES = 2
 PATHS = tuple(f"/d{number}" for number in range(DIRECTORIES))
 """The names of the directories."""
-STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 
 
 class Disk:

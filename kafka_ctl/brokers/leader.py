@@ -35,15 +35,11 @@ from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput, ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
-from kafka_ctl.requests import ALL, NOT_LEADER, ProduceRequest, Response
+from kafka_ctl.requests import ALL, FENCED, NOT_LEADER, UNKNOWN_LEADER_EPOCH, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
-from kafka_ctl.zookeeper.znodes import (
-    IsrChangeNotificationSequenceZNode,
-    IsrChangeNotificationZNode,
-    TopicPartitionStateZNode,
-)
+from kafka_ctl.zookeeper.znodes import IsrChangeNotificationSequenceZNode, TopicPartitionStateZNode
 
 PROPAGATION_CHECK, PROPAGATION_QUIET, PROPAGATION_LIMIT = 2.5, 5.0, 60.0
 """Seconds: how often a leader looks, how long ISRs must be quiet, how long a change waits at most."""
@@ -181,13 +177,18 @@ class LeaderRole:
     # Fetches of followers
 
     def answers(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """True if we answer a fetch that names this leader epoch, or -1 for none.
+        """True if we answer a fetch that names this leader epoch, or -1 for none."""
+        return self.process.leads(tp) and self.wrong_epoch(tp, leader_epoch) is None
+
+    def wrong_epoch(self, tp: TopicPartition, leader_epoch: int) -> str | None:
+        """The error for a fetch, from a partition that we lead, that names this leader epoch.
 
         Kafka 2.4.1: cluster/Partition.scala, checkCurrentLeaderEpoch
         """
-        process = self.process
-        checks = process.generation.records.checks_fetched_epoch and leader_epoch >= 0
-        return process.leads(tp) and (not checks or process.hosted[tp].state.leader_epoch == leader_epoch)
+        own = self.process.hosted[tp].state.leader_epoch
+        if leader_epoch in (-1, own) or not self.process.generation.records.checks_fetched_epoch:
+            return None
+        return FENCED if leader_epoch < own else UNKNOWN_LEADER_EPOCH
 
     def fetch_result(self, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchResult:
         """The result of a fetch from us."""
@@ -467,10 +468,9 @@ class LeaderRole:
             if self._last_change + PROPAGATION_QUIET < now or self._last_propagation + PROPAGATION_LIMIT < now:
                 changed, self._changed = list(self._changed), {}
                 self._last_propagation = now
-                prefix = f"{IsrChangeNotificationZNode.path()}/isr_change_"
-                data = IsrChangeNotificationSequenceZNode.encode(changed)
+                znode = IsrChangeNotificationSequenceZNode
                 try:
-                    (await self.process.zk.write(Create(prefix, data, sequence=True))).checked()
+                    (await self.process.zk.write(Create(znode.path(), znode.encode(changed), sequence=True))).checked()
                 except (ConnectionLoss, NoNode, SessionExpired):
                     self._changed |= dict.fromkeys(changed)
 

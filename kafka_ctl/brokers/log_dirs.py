@@ -18,12 +18,12 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kafka_ctl.brokers.disk import DIRECTORIES, PATHS, STORAGE_ERROR
+from kafka_ctl.brokers.disk import DIRECTORIES, PATHS
 from kafka_ctl.brokers.fetches import FETCH_BACKOFF, first_bytes
 from kafka_ctl.brokers.log import bytes_of
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.requests import UNKNOWN_PARTITION, LogDirDescription
+from kafka_ctl.requests import STORAGE_ERROR, UNKNOWN_PARTITION, LogDirDescription
 from kafka_ctl.scala_order import fetcher_id
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE

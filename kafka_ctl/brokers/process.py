@@ -1,7 +1,8 @@
 """The parts that all modules of a broker process share: its id, the ports, its disks, and its partitions.
 
 Brokers reach each other through the network port only. Beside requests it carries the fetches of followers, which are
-values, too; a leader learns from it what the fetches of its followers show. No broker gets an object of another one.
+values, too; a leader learns from it what the fetches of its followers show. The one object of another broker that a
+broker gets is a fetch that waits there (`WaitingFetch`).
 """
 
 from __future__ import annotations

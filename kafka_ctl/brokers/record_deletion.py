@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from kafka_ctl.brokers.configs import TopicConfigs
 from kafka_ctl.brokers.delayed_operations import DelayedDeleteRecords, Deleted
-from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.brokers.purgatory import ClockTimer, Purgatory
-from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.requests import NOT_LEADER, UNKNOWN_PARTITION, DeleteRecordsRequest, Response
+from kafka_ctl.cluster import INTERNAL, TopicPartition
+from kafka_ctl.requests import NOT_LEADER, STORAGE_ERROR, UNKNOWN_PARTITION, DeleteRecordsRequest, Response
 from kafka_ctl.trace.record import CAUSE
 
 HIGH_WATERMARK = -1
@@ -25,7 +24,6 @@ UNKNOWN_START = -1
 """The log start offset of a follower that has not fetched yet."""
 PURGE_INTERVAL = 1
 """`delete.records.purgatory.purge.interval.requests`."""
-INTERNAL = ("__consumer_offsets", "__transaction_state")
 OUT_OF_RANGE, POLICY = "OFFSET_OUT_OF_RANGE", "POLICY_VIOLATION"
 
 

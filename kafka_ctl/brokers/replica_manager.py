@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 
 from kafka_ctl.brokers.configs import TopicConfigs
-from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.brokers.follower import KEPT, SKIPPED, FollowerRole
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log_dirs import LogDirs
 from kafka_ctl.brokers.process import BrokerProcess, HostedPartition
 from kafka_ctl.cluster import LEADER_DURING_DELETE, NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.requests import (
+    STORAGE_ERROR,
     UNKNOWN_EPOCH,
     UNKNOWN_PARTITION,
     ControlRequest,
@@ -27,7 +27,7 @@ from kafka_ctl.requests import (
 )
 from kafka_ctl.trace import details
 from kafka_ctl.zookeeper.store import Create
-from kafka_ctl.zookeeper.znodes import LogDirEventNotificationSequenceZNode, LogDirEventNotificationZNode
+from kafka_ctl.zookeeper.znodes import LogDirEventNotificationSequenceZNode
 
 STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH = "STALE_CONTROLLER_EPOCH", "STALE_BROKER_EPOCH"
 UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
@@ -259,5 +259,5 @@ class ReplicaManager:
             process.spawn(self._announce_failure())
 
     async def _announce_failure(self) -> None:
-        parent, data = LogDirEventNotificationZNode.path(), LogDirEventNotificationSequenceZNode.encode(self.process.id)
-        await self.process.zk.write(Create(f"{parent}/log_dir_event_", data, sequence=True))
+        znode = LogDirEventNotificationSequenceZNode
+        await self.process.zk.write(Create(znode.path(), znode.encode(self.process.id), sequence=True))

@@ -205,8 +205,7 @@ class TimingWheel:
 
     def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> Task:
         """Call `action` in `delay` milliseconds; at once where that is less than a tick from where the hand is."""
-        if not isinstance(delay, int) or isinstance(delay, bool):
-            raise BadInput(f"delay cannot be {short(delay)}; it must be a whole number of milliseconds")
+        _check_whole("delay", delay)
         task = Task(self, self.now + delay, action, name)
         if not self._finest.add(task):
             self._run(task)
@@ -217,6 +216,7 @@ class TimingWheel:
 
     def advance(self, time: int) -> list[Task]:
         """Let it be `time`: expire every bucket that is due by then, and return the tasks that have run, in order."""
+        _check_whole("time", time)
         if time < self.now:
             raise BadInput(f"the clock shows {self.now}; it cannot be set back to {short(time)}")
         run: list[Task] = []
@@ -326,3 +326,8 @@ def _checked(place: Placing) -> Placing:
         )
 
     return placed
+
+
+def _check_whole(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadInput(f"{name} cannot be {short(value)}; it must be a whole number of milliseconds")

@@ -7,9 +7,9 @@ from functools import cache
 
 from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.paths import blocks
-from kafka_ctl.requests import ApiError
+from kafka_ctl.requests import NOT_CONTROLLER, UNKNOWN_PARTITION, ApiError
 
-UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
+UNKNOWN = ApiError(UNKNOWN_PARTITION, "The partition does not exist.")
 """The answer to administrators for a partition that the controller does not know."""
 
 
@@ -31,7 +31,7 @@ def failure(message: str, kind: type[StateChangeFailed] = StateChangeFailed, /, 
 
 def not_controller() -> ControllerMoved:
     """The answer to administrators of a broker that does not act as controller."""
-    return ControllerMoved(text("not_controller"))
+    return ControllerMoved(NOT_CONTROLLER.text)
 
 
 def joined(values: Iterable[object], mark: str = ", ") -> str:

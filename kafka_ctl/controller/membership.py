@@ -16,6 +16,7 @@ from kafka_ctl.controller import deletion, listeners, reassignment, reassignment
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
+from kafka_ctl.requests import STORAGE_ERROR
 from kafka_ctl.scala_order import filtered
 from kafka_ctl.zookeeper.znodes import (
     IsrChangeNotificationSequenceZNode,
@@ -181,7 +182,7 @@ async def leader_and_isr_response(
         env.log("leader_and_isr_error", error=error, broker=broker)
         return
     before = env.context.offline_dirs.get(broker, set())
-    failed = {tp for tp, e in errors.items() if e == "KAFKA_STORAGE_ERROR"}
+    failed = {tp for tp, e in errors.items() if e == STORAGE_ERROR}
     now = (before - {tp for tp, e in errors.items() if e is None}) | failed
     if now or before:
         env.context.offline_dirs[broker] = now

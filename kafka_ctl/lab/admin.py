@@ -50,6 +50,11 @@ class Admin:
         if state == EXPIRED:  # the next command opens another session
             self._zk = None
 
+    async def close(self) -> None:
+        """Close the session, if there is one."""
+        if self._zk is not None and (session := self._zk.client.session) is not None:
+            await session.close()
+
     async def topics(self) -> list[str]:
         return sorted(await (await self.zk()).read_children(znodes.TopicsZNode.path()))
 

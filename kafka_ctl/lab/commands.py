@@ -31,6 +31,7 @@ from kafka_ctl.requests import (
     Response,
 )
 from kafka_ctl.trace.record import CAUSE, Columns
+from kafka_ctl.zookeeper.znodes import BROKERS, TOPICS
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
@@ -47,10 +48,8 @@ TOOLS = (
 """The commands that administrators give with tools of their own."""
 ZOOKEEPER, CONTROLLER = "zookeeper", "controller"
 RETRY_BACKOFF = 0.1
-"""Seconds that an administrator's client looks for a controller, and between two attempts."""
+"""Seconds between two attempts of an administrator's client."""
 RETRIED = ("NOT_CONTROLLER", "DISCONNECTED", "CONTROLLER_NOT_AVAILABLE")
-TOPICS, BROKERS = "topics", "brokers"
-"""The kinds of entities with settings."""
 DELETION_OFF = """Topic {} is marked for deletion.
 Note: This will have no impact if delete.topic.enable is not set to true."""
 """The tool's note."""
@@ -495,14 +494,15 @@ class Commands(RecordedRun):
         """Do the work of one tool, as an administrator of its own."""
         from kafka_ctl.lab.run import new_admin
 
-        admin = new_admin(self.world)
+        admin, refusal = new_admin(self.world), None
         ADMIN.set(admin)
         try:
             await operation()
         except KafkaCtlError as error:
             admin.record_refusal(error)
-            return str(error)
-        return None
+            refusal = str(error)
+        await admin.close()
+        return refusal
 
     # A producer
 

@@ -19,7 +19,7 @@ from kafka_ctl.lab.view import LogView
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
-from kafka_ctl.trace.text import describe
+from kafka_ctl.trace.text import describe, subject_and_change
 
 if TYPE_CHECKING:
     from kafka_ctl.lab.recorded_run import RecordedRun
@@ -130,7 +130,7 @@ def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, obj
     for record in past:
         if record.kind == "violation":
             invariant, text = details.violation(record.detail)
-            yield f"{invariant} {record.action}", text
+            yield f"{invariant} {record.action} {subject_and_change(record)[0]}".rstrip(), text
     for path, node in sorted(model.znodes.items()):
         if not path.endswith("/state"):  # that is shown as a partition
             yield path, TIMESTAMP.sub("timestamp", node.data)

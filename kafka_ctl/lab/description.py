@@ -124,6 +124,8 @@ def check_description(source: str, given: Description) -> Description:
     """A description from outside, in order; BadInput, naming `source`, for what cannot be."""
     try:
         partitions, configs = given.partitions, given.configs
+        for id in given.live or ():
+            validate.integer(f"{source}: a live broker", id, 0, MAX_ID)
         for (topic, number), state in partitions.items():
             ids = (*state.replicas, *state.isr, *state.adding, *state.removing)
             for id in ids if state.leader is None else (*ids, state.leader):

@@ -129,6 +129,8 @@ class Lab(Faults):
         change at once (2.4 takes the dead out of ISRs) is changed. Raises BadInput if the description cannot be read,
         or describes an impossible cluster.
         """
+        if "described" in options:
+            raise BadInput("from_description: it reads the description itself; it does not take described")
         described = parse_description(path_or_text)
         return cls(**{"brokers": described.brokers} | options, described=described)
 

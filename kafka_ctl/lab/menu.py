@@ -169,7 +169,7 @@ class Form(NamedTuple):
         return (json.dumps({"version": 1, "partitions": [entry]}, separators=(",", ":")),), {}
 
     def at_once(self) -> Call:
-        return ([line for line in self.given["commands"].splitlines() if line.strip()],), {}
+        return ([line for line in self.as_written("commands").splitlines() if line.strip()],), {}
 
 
 def _partition(name: str) -> tuple[str, int]:

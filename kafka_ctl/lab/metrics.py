@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.controller import events
 from kafka_ctl.controller.gauges import COUNTS
@@ -84,27 +83,26 @@ REPLICA_MANAGER = """
 """The gauges in Kafka's order; `METRICS` says which of them exist in a generation."""
 
 
-def replica_manager(process: BrokerProcess, min_isr: Callable[[str], int]) -> dict[str, int]:
+def replica_manager(broker: Broker) -> dict[str, int]:
     """The counts of a broker about its partitions, from its own memory.
 
-    By name; one that has lost its connection to the controller shows its last values. `min_isr` gives a topic's
-    `min.insync.replicas`.
+    By name; one that has lost its connection to the controller shows its last values.
     Kafka 2.0.1: server/ReplicaManager.scala, newGauge; cluster/Partition.scala, isUnderReplicated, isUnderMinIsr
     Kafka 2.4.1: cluster/Partition.scala, isAtMinIsr
     """
-    hosted, offline = process.hosted, process.offline
-    led = {tp: held for tp, held in hosted.items() if held.state.leader == process.id}
-    spare = [len(held.state.isr) - min_isr(tp.topic) for tp, held in led.items()]
+    hosted, offline, configs = broker.hosted, broker.offline, broker.as_leader.configs
+    led = {tp: held for tp, held in hosted.items() if held.state.leader == broker.id}
+    spare = [len(held.state.isr) - configs.min_isr(tp) for tp, held in led.items()]
     under_replicated = sum(len(held.state.isr) < len(held.replicas) for held in led.values())
     below, at = sum(more < 0 for more in spare), spare.count(0)
     counted = len(led), len(hosted) + len(offline), len(offline), under_replicated, below, at
     return dict(zip(REPLICA_MANAGER, counted, strict=True))
 
 
-def metrics(broker: Broker, records: Iterable[Record], min_isr: Callable[[str], int]) -> dict[str, Shown]:
+def metrics(broker: Broker, records: Iterable[Record]) -> dict[str, Shown]:
     """The metrics of one broker by Kafka's names, those that its generation has.
 
-    A process that is down shows what one that has just started would. `min_isr` gives a topic's `min.insync.replicas`.
+    A process that is down shows what one that has just started would.
     """
     generation, found = broker.world.generation, dict[str, Shown]()
     own = [] if broker.state == DOWN else _of_process(records, broker.id)
@@ -112,7 +110,7 @@ def metrics(broker: Broker, records: Iterable[Record], min_isr: Callable[[str], 
         found |= dict.fromkeys(("ActiveControllerCount", "BrokerState", *COUNTS, *REPLICA_MANAGER, *PRODUCE, *FETCH), 0)
     else:
         found |= broker.controller.gauges.read()
-        found |= {"BrokerState": broker.broker_state.number} | replica_manager(broker, min_isr)
+        found |= {"BrokerState": broker.broker_state.number} | replica_manager(broker)
         leader = broker.as_leader
         for (size, delayed), purgatory in ((PRODUCE, leader.produce_purgatory), (FETCH, leader.fetch_purgatory)):
             found |= {size: purgatory.watched, delayed: purgatory.delayed}

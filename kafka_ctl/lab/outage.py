@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from kafka_ctl.errors import BadInput
+from kafka_ctl.lab import validate
 from kafka_ctl.lab.lab import Lab
 
 
@@ -13,8 +15,13 @@ def longest_gap(
     """Send a record every so often, for so many seconds; the longest time between two acknowledgements, in ms.
 
     The first gap begins with the call, and the last one ends with these seconds; then the lab settles. What fails
-    was made to fail before the call. Raises as `lab.produce` does.
+    was made to fail before the call. Raises BadInput for acks=0, and as `lab.produce` does.
     """
+    if acks == 0:
+        raise BadInput("acks cannot be 0: then nothing is acknowledged; it must be 1 or all")
+    if not validate.seconds("every", every):
+        raise BadInput("every cannot be 0; it must be a number of seconds, more than 0")
+    validate.seconds("seconds", seconds)
     start, began = len(lab.trace), lab.now * 1000
     for _ in range(round(seconds / every)):
         lab.produce(topic, partition, acks=acks, wait=False)

@@ -191,11 +191,7 @@ class RecordedRun:
         from kafka_ctl.lab.metrics import metrics
 
         process = self._known(broker)
-        usual = int(self.world.config["min.insync.replicas"])
-        znodes = self.world.look(lambda znodes: znodes) if process.hosted else {}
-        return self.world.clock.call(
-            lambda: metrics(process, self.trace, lambda topic: view.min_isr(znodes, topic, usual))
-        )
+        return self.world.clock.call(lambda: metrics(process, self.trace))
 
     def identity(self, broker: int) -> view.IdentityView:
         """The sources of a broker's id, and their contradictions. Raises UnknownName for an unknown broker."""

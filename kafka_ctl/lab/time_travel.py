@@ -32,7 +32,7 @@ LONG = 100_000
 EVERY = 2.0
 """Seconds between two lines."""
 LOOK = 0x3FFF
-"""One record in so many looks at the clock."""
+"""A mask: each 16,384th record is reported."""
 
 Report = Callable[[int, int], object]
 """Called with how many records there are, and how many there will be."""

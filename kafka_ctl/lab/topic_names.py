@@ -16,11 +16,11 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kafka_ctl.cluster import INTERNAL, OFFSETS_TOPIC
 from kafka_ctl.errors import ApiException, BadInput
 from kafka_ctl.generation import Generation
 
 LEGAL, MOST = re.compile(r"[a-zA-Z0-9._-]"), 249
-OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To "
     "avoid issues it is best to use either, but not both."
@@ -45,8 +45,8 @@ class Rules(NamedTuple):
 
 
 NEW = Rules(
-    internal=(OFFSETS, TRANSACTIONS),
-    fixed=(OFFSETS,),
+    internal=INTERNAL,
+    fixed=(OFFSETS_TOPIC,),
     fixed_text="The number of partitions for the offsets topic cannot be changed.",
     empty="Topic name is illegal, it can't be empty",
     dots='Topic name cannot be "." or ".."',
@@ -56,8 +56,8 @@ NEW = Rules(
 )
 RULES = {
     "0.10": Rules(
-        internal=(OFFSETS,),
-        fixed=(OFFSETS,),
+        internal=(OFFSETS_TOPIC,),
+        fixed=(OFFSETS_TOPIC,),
         fixed_text=NEW.fixed_text,
         empty="topic name is illegal, can't be empty",
         dots='topic name cannot be "." or ".."',

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.identity import BrokerMetadata
 from kafka_ctl.brokers.log import Entry
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.display import KeyedRows, Table, table
 from kafka_ctl.errors import BadInput, IdentityError
@@ -186,12 +187,9 @@ def min_isr(znodes: Znodes, topic: str, usual: int) -> int:
 
 
 def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition, PartitionView]:
-    """Every partition that a topic znode assigns or that the controller still knows."""
-    views: dict[TopicPartition, PartitionView] = {}
+    """Every partition that a topic znode assigns."""
     states = acting.context.partitions if acting else {}
-    for tp, assignment in _assignments(znodes):
-        views[tp] = _partition(tp, assignment, znodes, states.get(tp, NON_EXISTENT))
-    return views
+    return {tp: _partition(tp, a, znodes, states.get(tp, NON_EXISTENT)) for tp, a in _assignments(znodes)}
 
 
 def _assignments(znodes: Znodes) -> Iterator[tuple[TopicPartition, ReplicaAssignment]]:
@@ -245,7 +243,7 @@ def identity_of(process: Broker, znodes: Znodes) -> IdentityView:
 
 def broker(process: Broker) -> BrokerView:
     """The state of a broker process, its metadata, and the partitions it leads and follows at this moment."""
-    hosted = process.hosted if process.state != "down" else {}
+    hosted = process.hosted if process.state != DOWN else {}
     return BrokerView(
         process.id,
         process.rack,

@@ -34,24 +34,24 @@ class RunTooLong(BaseException):
 class Timer:
     """A callback that waits for its moment."""
 
-    __slots__ = ("args", "background", "callback", "cancelled", "clock", "context", "when")
+    __slots__ = ("args", "background", "callback", "cancelled", "context", "loop", "when")
 
     def __init__(
         self,
-        clock: VirtualLoop,
+        loop: VirtualLoop,
         when: float,
         callback: Callable[..., object],
         args: tuple[object, ...],
         context: Context | None,
         background: bool,
     ) -> None:
-        self.clock, self.when, self.callback, self.args = clock, when, callback, args
+        self.loop, self.when, self.callback, self.args = loop, when, callback, args
         self.context, self.background, self.cancelled = context, background, False
 
     def cancel(self) -> None:
         if not self.cancelled:
             self.cancelled = True
-            self.clock.foreground -= not self.background
+            self.loop.foreground -= not self.background
             self.callback, self.args = _nothing, ()
 
 

@@ -279,8 +279,12 @@ class Network(Peers):
         return FollowerLag(late_since, min(stopped_since, self.unreachable_since(follower, leader)))
 
     def unreachable_since(self, follower: int, leader: int) -> float:
-        """Time in seconds since which the two brokers cannot reach each other; infinity if they can."""
-        other = self.brokers[follower]
+        """Time in seconds since which the two brokers cannot reach each other; infinity if they can.
+
+        A broker of others, which may lead a partition in ZooKeeper, exchanges no records with one of this lab.
+        """
+        if (other := self.brokers.get(follower)) is None:
+            return 0.0
         if not self.links and other.listening:
             return other.paused_since
         cuts = [self.links[ends].cut_since for ends in self._faulty(follower, leader)]

@@ -1,7 +1,7 @@
 """A world: the three ports (store, network, clock) and the brokers that live in it.
 
-`memory` is virtual time and a ZooKeeper in this process. Everything else is real time and a real ZooKeeper
-(`real.py`): one started for the lab (`embedded`) or an existing one (`host:port/chroot`).
+`MemoryWorld` is virtual time and a ZooKeeper in this process. The worlds on real time are in `real_time.py` (ZooKeeper
+in this process) and `real_world.py` (a real one: `embedded`, or `host:port/chroot`).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Timing(NamedTuple):
 def timing(trace: Recorder, moment: str, start: int = 0) -> Timing:
     """The times after the first record from `start` on whose action is `moment`, such as `expired`.
 
-    Raises BadInput where there is none, or no controller that elects or asks afterwards.
+    Raises BadInput where there is none, or no controller that elects a leader or handles an event afterwards.
     """
     found = list(trace.slice(start=start))
     begin = next((n for n, record in enumerate(found) if record.action == moment), None)

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from io import BufferedIOBase
 
-from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
+from kafka_ctl.cluster import ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import ApiException, BadInput, Unavailable, UnknownName, short
 from kafka_ctl.paths import blocks
 from kafka_ctl.requests import (
@@ -87,7 +87,7 @@ def _translated(
         if isinstance(kind, str) or value is None:
             continue
         listed = value if is_array else [value]
-        if not isinstance(listed, Sequence) or not all(isinstance(one, Mapping) for one in listed):
+        if not isinstance(listed, (list, tuple)) or not all(isinstance(one, Mapping) for one in listed):
             wanted = "a list of structures" if is_array else "a structure"
             names = ", ".join(one.name for one in kind.fields)
             raise BadInput(f"{inner} of {of} is {wanted} with the fields {names}; it cannot be {short(value)}")
@@ -103,7 +103,7 @@ def exchange(address: str, message: bytes, seconds: float = PATIENCE) -> bytes:
     comes in time.
     """
     host, _, port = address.split(",")[0].rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not 0 < (parse_int(port) or 0) < 65536:
         raise BadInput(f"{address!r} is not an address; an example is 127.0.0.1:9092")
     try:
         with socket.create_connection((host, int(port)), timeout=seconds) as connection:

@@ -14,7 +14,7 @@ Kafka 2.4.1: common/protocol/types/Type.java, Schema.java; common/utils/ByteUtil
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 from uuid import UUID
@@ -264,6 +264,8 @@ def _array(field: Field, flexible: bool) -> tuple[Reader, Writer]:
             if not field.nullable:
                 raise BadInput(f"{field.name} cannot be null")
             return write_length(-1, "array", flexible)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+            raise BadInput(f"{field.name} cannot be {values!r}; it must be a list")
         return write_length(len(values), "array", flexible) + b"".join(map(write_one, values))
 
     return read, write

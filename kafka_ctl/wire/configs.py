@@ -19,12 +19,14 @@ from kafka_ctl.brokers import config_keys
 from kafka_ctl.brokers.config_keys import PER_BROKER, ConfigKey, as_text, check_values, dynamic_keys, keys
 from kafka_ctl.brokers.disk import PATHS
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
+from kafka_ctl.requests import UNKNOWN_PARTITION
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.metadata import topics_of
 from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
+from kafka_ctl.zookeeper.znodes import BROKERS, TOPICS
 
 T = TypeVar("T")
 UNKNOWN, TOPIC, BROKER, LOGGER = 0, 2, 4, 8
@@ -34,8 +36,8 @@ OF_TOPIC, OF_BROKER, OF_ALL_BROKERS, STATIC, DEFAULT, OF_LOGGER = 1, 2, 3, 4, 5,
 """The source of a setting (`DescribeConfigsResponse.ConfigSource`)."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """The operations of an incremental change (`AlterConfigOp.OpType`)."""
-TOPICS, BROKERS, ALL_BROKERS = "topics", "brokers", "<default>"
-"""The folders of settings under `/config`."""
+ALL_BROKERS = "<default>"
+"""The name under which the settings of all brokers are kept."""
 NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 LEVELS = ("TRACE", "ERROR", "INFO", "FATAL", "DEBUG", "WARN")
 """The levels of loggers, in the order of a Java set of them."""
@@ -114,7 +116,7 @@ async def _described(service: Service, kind: int, name: str) -> list[Message]:
     settings = await BrokerSettings.read(service)
     if kind == TOPIC:
         if name not in topics_of(service):
-            _refuse("", "UNKNOWN_TOPIC_OR_PARTITION")
+            _refuse("", UNKNOWN_PARTITION)
         own = await read_config(KafkaZkClient(service.broker.zk), TOPICS, name)
         return _of_topic(settings, own)
     if kind == BROKER and not name:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.brokers.log import Log
@@ -227,6 +227,8 @@ class Contents:
 
     def withdraw(self, tp: TopicPartition, kept: Kept) -> None:
         """Forget a batch that was not appended, so that its producer can send it again."""
+        if kept not in self._kept.get(tp, ()):  # its topic has been deleted meanwhile
+            return
         self._kept[tp].remove(kept)
         if (producer := kept.batch.producer) >= 0:
             self.producer_epochs[tp].forget(producer)
@@ -239,14 +241,13 @@ class Contents:
         if sent is not None and kept in sent:
             sent.remove(kept)
 
-    def forget(self, topic: str) -> None:
-        """Forget the batches of a deleted topic."""
-        for tp in [tp for tp in self._kept if tp.topic == topic]:
-            del self._kept[tp]
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget the batches of deleted partitions."""
+        for tp in partitions:
+            self._kept.pop(tp, None)
             self._of_transactions.pop(tp, None)
             self.producer_epochs.pop(tp, None)
-            for key in [key for key in self._sent if key[0] == tp]:
-                del self._sent[key]
+        self._sent = {key: sent for key, sent in self._sent.items() if key[0] not in partitions}
 
     def of(self, tp: TopicPartition, value: int) -> Kept | None:
         """The batch that a record came in, None for a record without bytes."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafka_ctl.brokers.delayed_operations import NO_LOW_WATERMARK
-from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import BadInput
 from kafka_ctl.requests import (
+    STORAGE_ERROR,
     UNKNOWN_EPOCH,
+    UNKNOWN_PARTITION,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
     ApiError,
@@ -209,6 +210,8 @@ def between_brokers(name: str) -> Handler:
             service.shared.endpoints |= read_endpoints(request)
         sent = read_request(name, request)
         response = await _received(service, sent, request["correlation_id"])
+        if isinstance(sent, StopReplicaRequest) and sent.delete:
+            service.shared.forget_deleted(sent.partitions)
         if isinstance(sent, UpdateMetadataRequest):
             if response.error is None:
                 leaders = {tp: each.state.leader for tp, each in sent.partitions.items()}
@@ -270,7 +273,7 @@ async def delete_records(service: Service, version: int, request: Message) -> Me
     known = {tp: offset for tp, offset in asked.items() if tp in service.broker.metadata}
     response = await _received(service, DeleteRecordsRequest(known, max(0, request["timeout"]) / 1000))
     marks = {tp: response.low_watermarks.get(tp, NO_LOW_WATERMARK) for tp in asked}
-    errors = {tp: response.errors.get(tp, "UNKNOWN_TOPIC_OR_PARTITION") for tp in asked}
+    errors = {tp: response.errors.get(tp, UNKNOWN_PARTITION) for tp in asked}
     parts = [(tp, {"low_watermark": marks[tp], "error_code": number_of(errors[tp])}) for tp in asked]
     return {"topics": grouped(parts)}
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable
 
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import INTERNAL, TopicPartition
+from kafka_ctl.requests import UNKNOWN_PARTITION
 from kafka_ctl.wire.codec import Message, answered, errors_by_topic, grouped, named, parts_of
 from kafka_ctl.wire.groups import (
-    INTERNAL,
     STABLE,
     Group,
     NameGiven,
@@ -241,7 +241,7 @@ def _committed(service: Service, request: Message, commit: Callable[[Offsets], N
         for tp, part in parts_of(request["topics"])
     }
     unfit = {tp: "OFFSET_METADATA_TOO_LARGE" for tp, one in given.items() if len(one.metadata.encode()) > MOST_METADATA}
-    unfit |= {tp: "UNKNOWN_TOPIC_OR_PARTITION" for tp in given if tp not in service.broker.metadata}
+    unfit |= {tp: UNKNOWN_PARTITION for tp in given if tp not in service.broker.metadata}
 
     def commit_fit() -> None:
         _check_coordinator(service)
@@ -273,7 +273,7 @@ async def offset_delete(service: Service, version: int, request: Message) -> Mes
     asked = [tp for tp, _ in parts_of(request["topics"])]
     known = [tp for tp in asked if tp in service.broker.metadata]
     deleted = service.shared.groups.delete_offsets(request["group_id"], known)
-    errors = {tp: deleted.get(tp, "UNKNOWN_TOPIC_OR_PARTITION") for tp in asked}
+    errors = {tp: deleted.get(tp, UNKNOWN_PARTITION) for tp in asked}
     return {"error_code": 0, "topics": errors_by_topic(errors)}
 
 
@@ -309,7 +309,7 @@ async def add_partitions_to_txn(service: Service, version: int, request: Message
 def _unfit(service: Service, tp: TopicPartition) -> str | None:
     if tp.topic in INTERNAL:
         return "TOPIC_AUTHORIZATION_FAILED"
-    return None if tp in service.broker.metadata else "UNKNOWN_TOPIC_OR_PARTITION"
+    return None if tp in service.broker.metadata else UNKNOWN_PARTITION
 
 
 @_refusable

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from kafka_ctl.brokers.log import Log
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import INTERNAL, OFFSETS_TOPIC, TopicPartition
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import Generation
 from kafka_ctl.requests import ALL, NOT_LEADER, PRODUCE_TIMEOUT, UNKNOWN_PARTITION, ProduceRequest, Response
@@ -23,7 +23,7 @@ from kafka_ctl.wire import batches
 from kafka_ctl.wire.batches import MAGIC, Batch, TooLarge, magic_of
 from kafka_ctl.wire.codec import Malformed, Message, answered, errors_by_topic, named, parts_of
 from kafka_ctl.wire.contents import Kept, marker
-from kafka_ctl.wire.groups import INTERNAL, OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.groups import coordinator_id
 from kafka_ctl.wire.schema import Refusal, number_of
 from kafka_ctl.wire.service import RefusedFrame, Service
 from kafka_ctl.wire.versions import announced

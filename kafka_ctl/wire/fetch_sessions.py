@@ -158,10 +158,10 @@ class FetchSessions:
                 session.partitions[tp] = CachedPartition(asked)
         for tp in forgotten:
             session.partitions.pop(tp, None)
+        session.epoch = next_epoch(session.epoch)  # an earlier fetch may wait still: it is refused
         if not session.partitions:
             del self.sessions[id]
             return _whole(wanted)
-        session.epoch = next_epoch(session.epoch)
         return _incremental(session)
 
     def _create(self, wanted: Wanted, found: Found, privileged: bool) -> int:

@@ -31,7 +31,6 @@ FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 MOST = 8 << 20
 """Bytes of one answer to a fetch, whatever the client would take."""
 READ_COMMITTED = 1
-FENCED, UNKNOWN_EPOCH = "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"
 
 
 class Reading:
@@ -171,16 +170,12 @@ def nothing(error: str) -> Message:
 def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tuple[Log, str | None]:
     """The log of a partition that we lead in this epoch (-1: in any), and why there is none.
 
-    Kafka 2.4.1: cluster/Partition.scala, checkCurrentLeaderEpoch, getLocalLog
+    Kafka 2.4.1: cluster/Partition.scala, getLocalLog
     """
     broker = service.broker
     if not broker.leads(tp):
         return Log(), NOT_LEADER if tp in broker.metadata else UNKNOWN_PARTITION
-    log, error = broker.disk.logs.get(tp, Log()), None
-    if leader_epoch >= 0 and broker.generation.records.checks_fetched_epoch:
-        ours = broker.hosted[tp].state.leader_epoch
-        error = FENCED if leader_epoch < ours else UNKNOWN_EPOCH if leader_epoch > ours else None
-    return log, error
+    return broker.disk.logs.get(tp, Log()), broker.as_leader.wrong_epoch(tp, leader_epoch)
 
 
 async def fetch(service: Service, version: int, request: Message) -> Message:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import OFFSETS_TOPIC, TopicPartition
 from kafka_ctl.scala_order import text_hash
 from kafka_ctl.wire.codec import Malformed, Message, read_int16, read_int32, take
 from kafka_ctl.wire.schema import Refusal
@@ -27,11 +27,8 @@ SHORTEST, LONGEST = 1.0, 300.0
 """Seconds that a session timeout may have. Kafka's `group.min.session.timeout.ms` is 6000; `group.max.` is 300000, and
 1800000 since 2.3 (KIP-345)."""
 
-OFFSETS_TOPIC, OFFSETS_PARTITIONS = "__consumer_offsets", 50
-"""The topic in which Kafka keeps groups, and `offsets.topic.num.partitions`; here they only name what a transaction
-writes to."""
-INTERNAL = (OFFSETS_TOPIC, "__transaction_state")
-"""The topics that no client writes to."""
+OFFSETS_PARTITIONS = 50
+"""Kafka's `offsets.topic.num.partitions`; here these partitions only name what a transaction writes to."""
 
 
 def coordinator_id(live_brokers: Collection[int]) -> int | None:

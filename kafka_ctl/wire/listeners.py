@@ -208,6 +208,8 @@ class WireListeners:
 
 
 def _bind(port: int) -> socket.socket:
+    if port > 65535:
+        raise PortTaken(f"cannot listen on port {port} of {HOST}: the last port is 65535")
     with ExitStack() as stack:
         try:
             bound = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))

@@ -14,11 +14,10 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import INTERNAL, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
-from kafka_ctl.requests import PartitionState
+from kafka_ctl.requests import NOT_CONTROLLER, UNKNOWN_PARTITION, PartitionState
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.groups import INTERNAL
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Service
@@ -54,7 +53,7 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
             found.append({"name": name, "is_internal": name in INTERNAL, "partitions": partitions})
         else:
             creates = version < 4 or request["allow_auto_topic_creation"]
-            error = await _auto_create(service, name) if creates else "UNKNOWN_TOPIC_OR_PARTITION"
+            error = await _auto_create(service, name) if creates else UNKNOWN_PARTITION
             found.append({"name": name, "error_code": number_of(error)})
     racks = _racks(service)
     return {
@@ -135,8 +134,7 @@ MOST_PARTITIONS = 100_000
 """Partitions of one topic. With more its znode is larger than a ZooKeeper server takes (`jute.maxbuffer`, 1 MiB)."""
 REPEATED = ("INVALID_REQUEST", "Found multiple entries for this topic.")
 TOO_MANY = ("INVALID_PARTITIONS", f"A topic has {MOST_PARTITIONS} partitions at most here.")
-GONE: Outcome = ("UNKNOWN_TOPIC_OR_PARTITION", None)
-NOT_CONTROLLER: Outcome = ("NOT_CONTROLLER", "This is not the correct controller for this cluster.")
+GONE: Outcome = (UNKNOWN_PARTITION, None)
 
 
 async def _as_controller(service: Service, work: Callable[[], Awaitable[None]], otherwise: str) -> Outcome:
@@ -151,7 +149,7 @@ async def _attempt(work: Callable[[], Awaitable[None]], otherwise: str) -> Outco
         return refused.code, str(refused)
     except UnknownName as unknown:
         missing = unknown.what == "topic"
-        return ("UNKNOWN_TOPIC_OR_PARTITION" if missing else "INVALID_CONFIG"), str(unknown)
+        return (UNKNOWN_PARTITION if missing else "INVALID_CONFIG"), str(unknown)
     except BadInput as error:
         return otherwise, str(error)
     except KafkaCtlError as error:
@@ -253,9 +251,6 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
     gone, seconds = [name for name, outcome in results if outcome == DONE], request["timeout"] / 1000
     await service.broker.metadata_shows(lambda: not topics_of(service).keys() & gone, seconds)
     late = topics_of(service).keys() & gone
-    for name in gone:
-        if name not in late:
-            service.shared.contents.forget(name)
     timed_out = gone if seconds <= 0 else late
     answers = [(name, ("REQUEST_TIMED_OUT", None) if name in timed_out else outcome) for name, outcome in results]
     return {"responses": [_answer(name, outcome) for name, outcome in answers]}
@@ -315,7 +310,7 @@ async def check_growth(
 
 def _check_count(topic: str, known: Collection[int], count: int) -> None:
     if not known:
-        raise ApiException("UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{topic}' does not exist.")
+        raise ApiException(UNKNOWN_PARTITION, f"The topic '{topic}' does not exist.")
     if count < len(known):
         text = f"Topic currently has {len(known)} partitions, which is higher than the requested {count}."
         raise ApiException("INVALID_PARTITIONS", text)

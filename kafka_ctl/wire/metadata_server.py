@@ -1,7 +1,7 @@
 """A server that is no broker: it answers ApiVersions and Metadata with copies of a cluster's answers.
 
 A client that is given its address as `bootstrap.servers` finds the cluster through it and never needs it again, as long
-as what it has learned holds. The experiment is that of the seeds' chapter on `bootstrap.servers`, section 6.5.2.
+as what it has learned holds.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import socket
 import socketserver
 import threading
 
+from kafka_ctl.errors import BadInput
 from kafka_ctl.wire.client import ask, read_frame
 from kafka_ctl.wire.codec import Message, decode_message, encode_message
 from kafka_ctl.wire.listeners import HOST
@@ -81,7 +82,7 @@ class _Connection(socketserver.StreamRequestHandler):
         try:
             while (reply := self.server.reply(read_frame(self.rfile))) is not None:
                 self.wfile.write(reply)
-        except (OSError, EOFError, ValueError):
-            pass  # the client has gone, or we go
+        except (OSError, EOFError, ValueError, BadInput):
+            pass  # the client has gone, or we go, or its request cannot be read
         finally:
             self.server.open.discard(self.connection)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_ctl.cluster import TopicPartition
@@ -122,6 +122,11 @@ class Shared:
         """By correlation id: the record of the answer to it."""
         self.transaction_log = TransactionLog()
         self.client_faults = ClientFaults()
+
+    def forget_deleted(self, partitions: Iterable[TopicPartition]) -> None:
+        """Forget the batches of those of the partitions of which no broker has a log any more."""
+        disks = [broker.disk for broker in self.world.brokers.values()]
+        self.contents.forget({tp for tp in partitions if not any(tp in disk.logs for disk in disks)})
 
 
 class Service:

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kafka_ctl.brokers.process import BrokerProcess
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import OFFSETS_TOPIC, TopicPartition
 from kafka_ctl.requests import WriteTxnMarkersRequest
 from kafka_ctl.table import Move, TransitionTable
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.wire.groups import OFFSETS_TOPIC, coordinator_id
+from kafka_ctl.wire.groups import coordinator_id
 from kafka_ctl.wire.schema import Refusal
 
 LONGEST = 900.0
@@ -270,7 +270,7 @@ class TransactionCoordinator:
     async def _written(self, transaction: Transaction) -> None:
         """Send the markers until every partition has its own, or another broker has taken over."""
         epoch = self._epoch
-        while transaction.partitions:
+        while transaction.partitions and transaction.state in COMPLETED:
             # A partition that is not known any more has been deleted.
             led = {tp: self._leader(tp) for tp in sorted(transaction.partitions)}
             transaction.partitions.difference_update(tp for tp, leader in led.items() if leader is None)
@@ -282,7 +282,8 @@ class TransactionCoordinator:
                 return
             if transaction.partitions:
                 await self.broker.clock.sleep(RETRY, background=True)
-        self._complete(transaction)
+        if self.log.coordinator_epoch == epoch:
+            self._complete(transaction)
 
     def _leader(self, tp: TopicPartition) -> int | None:
         """The broker that leads a partition, alive or not; None where there is no such partition."""

@@ -67,7 +67,7 @@ class KafkaZkClient:
         parts = answer.value if isinstance(answer.value, tuple) else ()
         if answer.error is None:
             return parts[1]._replace(op=op)
-        if parts and parts[0].error not in (None, "ROLLEDBACK", "OK"):
+        if parts and parts[0].error not in (None, "ROLLEDBACK"):
             raise ControllerMoved(
                 f"Controller epoch zkVersion check fails. Expected zkVersion = {self.fence}, "
                 f"path = {op.path}, error = {parts[0].error}"
@@ -326,6 +326,5 @@ async def change_config(zk: KafkaZkClient, kind: str, name: str, changes: Mappin
     merged = await read_config(zk, kind, name) | dict(changes)
     kept = {key: value for key, value in merged.items() if value is not None}
     await zk.set_or_create_config(kind, name, znodes.ConfigEntityZNode.encode(kept))
-    prefix = znodes.ConfigChangeNotificationSequenceZNode.PREFIX
-    data = znodes.ConfigChangeNotificationSequenceZNode.encode(f"{kind}/{name}")
-    (await zk.write(Create(prefix, data, sequence=True))).checked()
+    znode = znodes.ConfigChangeNotificationSequenceZNode
+    (await zk.write(Create(znode.path(), znode.encode(f"{kind}/{name}"), sequence=True))).checked()

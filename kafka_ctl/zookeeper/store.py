@@ -196,7 +196,7 @@ class Session(ABC):
 
     @abstractmethod
     def abandon(self) -> None:
-        """Vanish without a word, as a killed process does: the server finds out when the session times out."""
+        """End without closing the session, as a killed process does: on the server it lasts until it times out."""
 
     def pause(self) -> None:
         """The client's process pauses: it neither sends nor reads anything until `resume`; on virtual time only."""

@@ -29,6 +29,8 @@ from kafka_ctl.zookeeper.json_fields import Fields, FixedZNode, NotJson, Sequent
 
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 """Kafka 2.0.1: internals/Topic.java, containsValidPattern"""
+TOPICS, BROKERS = "topics", "brokers"
+"""The kinds of entities with settings; there are others."""
 
 
 class ControllerZNode(FixedZNode):

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from labs import acting, play, process_of, settled, until_quiet
 
-from kafka_ctl.brokers.disk import PATHS, STORAGE_ERROR, Disk
+from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import deletion, dispatch, events, membership, reassignment, shutdown
 from kafka_ctl.controller.controller import Controller
@@ -15,6 +15,7 @@ from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import NEW
+from kafka_ctl.requests import STORAGE_ERROR
 
 CONFIG = {"auto.leader.rebalance.enable": False, "unclean.leader.election.enable": False, "delete.topic.enable": True}
 STATE = "/brokers/topics/orders/partitions/0/state"

@@ -33,6 +33,16 @@ def test_tools_begin_at_the_same_moment(lab: Lab) -> None:
     assert [(p.topic, p.partition) for p in lab.partitions()] == [("t", 0), ("t", 1), ("t", 2), ("u", 0), ("u", 1)]
 
 
+def test_each_tool_closes_its_session(lab: Lab) -> None:
+    """Also one that is refused."""
+    open_before, since = set(lab.world.store.sessions), len(lab.trace)
+    lab.at_once(["create_topic u partitions=2", "create_topic t", "elect_preferred"])
+    assert len(lab.trace.slice(since, actor="admin", action="connect")) == 3
+    assert set(lab.world.store.sessions) == open_before
+    lab.settle()
+    lab.create_topic("v")
+
+
 def test_deletion_beside_growth(lab: Lab) -> None:
     """Whoever is first, the cluster comes to rest, and no invariant is broken that real Kafka keeps."""
     for tools in (["delete_topic t", "add_partitions t 5"], ["create_topic v", "delete_controller"]):

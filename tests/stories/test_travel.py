@@ -143,6 +143,23 @@ def test_runs_of_different_lengths_are_compared_at_the_same_time(prose: Prose, l
             compare(lab, other, "soon")  # type: ignore[arg-type]
 
 
+def test_each_violation_of_an_invariant_is_compared() -> None:
+    """Two partitions in one run, the second of them in the other: the first one differs."""
+
+    def broken(*partitions: int) -> Lab:
+        lab = Lab(brokers=3)
+        until_quiet(lab.create_topic, "t", assignment={0: [1, 2], 1: [2, 3]})
+        for number in partitions:
+            state = {"controller_epoch": 1, "leader": number + 1, "version": 1, "leader_epoch": 0, "isr": [9]}
+            lab.write_znode(f"/brokers/topics/t/partitions/{number}/state", state)
+        lab.run_for(1)
+        return lab
+
+    with broken(0, 1) as left, broken(1) as right:
+        differ = {d.what for d in compare(left, right, seconds=max(left.now, right.now)).differences}
+    assert differ == {"t-0 ISR", "t-0 zkVersion", "I2 leader-in-isr t-0"}
+
+
 def test_steps_can_be_taken_back(lab: Lab) -> None:
     """`back` undoes what `step` and other commands did, moment by moment."""
     records, story = list(lab.trace.records), lab.story

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from labs import until_quiet
@@ -67,6 +68,16 @@ def test_it_answers_nothing_else(lab: Lab) -> None:
         assert bootstrap.asked == ["Metadata"]
 
 
+@pytest.mark.parametrize("message", ["00000004 0003 0001", "0000000a 0012 0009 00000001 ffff", "00000002 0003"])
+def test_a_request_that_cannot_be_read_ends_its_connection(lab: Lab, message: str, capfd: Any) -> None:
+    """Cut short, or of a version that there is not; other connections are served."""
+    with MetadataServer(lab.bootstrap_servers) as bootstrap:
+        with pytest.raises(Unavailable, match="the connection was closed"):
+            exchange(bootstrap.address, bytes.fromhex(message))
+        assert ask(bootstrap.address, "Metadata", 1, {"topics": []})["topics"] == []
+    assert capfd.readouterr().err == ""
+
+
 def test_anybody_can_say_that_a_broker_leaves(lab: Lab) -> None:
     """The controller moves its leaders; the broker itself runs on."""
     answer = ask(addresses(lab)[lab.controller.id], "ControlledShutdown", 1, {"broker_id": 3})
@@ -75,7 +86,7 @@ def test_anybody_can_say_that_a_broker_leaves(lab: Lab) -> None:
     assert lab.brokers[3].state == "running"
 
 
-@pytest.mark.parametrize("address", ["", "9092", "127.0.0.1:", "127.0.0.1:http"])
+@pytest.mark.parametrize("address", ["", "9092", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:0", "127.0.0.1:99999"])
 def test_an_address_that_is_none(address: str) -> None:
     with pytest.raises(BadInput, match="is not an address"):
         exchange(address, LEAVE)

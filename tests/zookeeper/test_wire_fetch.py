@@ -128,7 +128,9 @@ def test_a_newer_high_watermark_is_news_for_a_follower_of_2_4() -> None:
             assert (reported["records"], reported["high_watermark"]) == (b"", 1)
 
 
-@pytest.mark.parametrize(("epoch", "error"), [(-1, None), (0, None), (1, "UNKNOWN_LEADER_EPOCH")])
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(-1, None), (0, None), (1, "UNKNOWN_LEADER_EPOCH"), (-2, "FENCED_LEADER_EPOCH")]
+)
 def test_a_reader_of_2_4_names_the_leader_epoch(epoch: int, error: str | None) -> None:
     with listening("2.4") as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1]})

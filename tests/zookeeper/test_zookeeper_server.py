@@ -89,6 +89,20 @@ def test_data_survive_a_kill_on_the_same_port(server: EmbeddedServer) -> None:
         assert client.get("/brokers")[0] == b"kept"
 
 
+@pytest.mark.parametrize("again", ["start", "restart"])
+def test_a_server_is_started_again_after_its_supervisor_has_ended(tmp_path: Path, again: str) -> None:
+    """What the error says to do can be done."""
+    with EmbeddedServer(data=tmp_path / "znodes") as server:
+        server.supervisor.send_signal(signal.SIGINT)
+        server.supervisor.wait()
+        with pytest.raises(errors.Unavailable, match="start ZooKeeper again"):
+            print(server.running)
+        assert not server.running
+        getattr(server, again)()
+        assert four_letter_word(server.port, "ruok") == "imok"
+    assert not server.running
+
+
 def test_a_data_folder_of_your_own_is_kept(server: EmbeddedServer, tmp_path: Path) -> None:
     for expected in (None, b"kept"):
         with EmbeddedServer(data=tmp_path / "znodes") as own, kazoo_at(own.address) as client:

@@ -14,7 +14,6 @@ from importlib import import_module
 from inspect import getdoc, isfunction
 from typing import Any
 
-from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.controller import failover
@@ -28,6 +27,7 @@ from kafka_ctl.invariants.mechanisms import breaking
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
+from kafka_ctl.requests import STORAGE_ERROR
 from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.catalogue import find, reason_of

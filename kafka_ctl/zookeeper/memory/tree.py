@@ -105,15 +105,16 @@ class Tree:
         name, mine = path.rpartition("/")[2], self.ephemerals.setdefault(owner, {})
         node = self.nodes[path] = Node(op.data, self.zxid, self.now(), owner if op.ephemeral else 0)
         node.version = op.version
+        before = parent.table, parent.pzxid
         parent.adopt(name)
-        before, parent.pzxid = parent.pzxid, self.zxid
+        parent.pzxid = self.zxid
         if op.ephemeral:
             mine[path] = None
 
         def undo() -> None:
             del self.nodes[path], parent.children[name]
             parent.created -= 1
-            parent.pzxid = before
+            parent.table, parent.pzxid = before
             mine.pop(path, None)
 
         return Change(undo, path, op.version, None)

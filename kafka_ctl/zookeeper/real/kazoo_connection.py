@@ -390,18 +390,18 @@ class Connection(KazooClient):
         self._stopped.set()
         self.cut()
 
-    def steal(self) -> None:
+    def expire(self) -> None:
         """Make the server end this session, by closing it over a second connection.
 
         Blocks until it has ended: a moment, or, while there is no server, until there is one again or we stop.
         """
         while not self._stopped.is_set():
             identity = self._session_id, self._session_passwd
-            thief = KazooClient(self.servers, self._session_timeout / 1000, identity, logger=_log)
+            second = KazooClient(self.servers, self._session_timeout / 1000, identity, logger=_log)
             with suppress(self.handler.timeout_exception):  # the server is gone
-                thief.start(2)
-                thief.stop()
-            thief.close()
+                second.start(2)
+                second.stop()
+            second.close()
             self._stopped.wait(1)
 
     def cut(self) -> None:

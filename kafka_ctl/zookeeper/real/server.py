@@ -228,15 +228,18 @@ class EmbeddedServer:
 
     def _order(self, order: str) -> str:
         """Give the supervisor an order and return its answer; one order at a time, from any thread."""
-        assert self.supervisor is not None and self.supervisor.stdin and self.supervisor.stdout
+        supervisor = self.supervisor
+        assert supervisor is not None and supervisor.stdin and supervisor.stdout
         with self._ordering:
             try:
-                self.supervisor.stdin.write(order + "\n")
-                self.supervisor.stdin.flush()
-                answer = self.supervisor.stdout.readline().strip()
-            except OSError:
+                supervisor.stdin.write(order + "\n")
+                supervisor.stdin.flush()
+                answer = supervisor.stdout.readline().strip()
+            except (OSError, ValueError):  # it has ended, or another thread has found that out
                 answer = ""
         if not answer:
+            if self.supervisor is supervisor:
+                self.stop()
             raise Unavailable(
                 f"the process that looks after ZooKeeper at {self.address} has ended; start ZooKeeper again"
             )

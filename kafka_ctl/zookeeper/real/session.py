@@ -88,7 +88,7 @@ _log = logging.getLogger(__name__)
 PATIENCE = 1.0
 """Seconds an operation waits, at most, for a lost connection to come back before it fails."""
 CLOSE_SECONDS = 10.0
-"""Seconds to wait for a server's farewell."""
+"""Seconds to wait until the server has closed the session."""
 
 
 class _Call:
@@ -201,7 +201,7 @@ class RemoteSession(Session):
 
     def expire(self) -> None:
         """Have the server end this session while the client lives. Returns at once."""
-        self._blocking(self.connection.steal)
+        self._blocking(self.connection.expire)
 
     @property
     def over(self) -> bool:
@@ -278,7 +278,7 @@ class RemoteSession(Session):
         self.connection.submit(op, inside, partial(self._post, self._answer, call))
         return call.future
 
-    # Hearing. Each of these runs on the loop, in the order in which the server spoke.
+    # Receiving. Each of these runs on the loop, in the order of the server's messages.
 
     def _answer(self, call: _Call, error: Exception | None, response: object, zxid: int) -> None:
         if call not in self._calls:

@@ -3,6 +3,7 @@
 import heapq
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -293,6 +294,14 @@ def test_time_does_not_go_back(prose: Prose) -> None:
         wheel.advance(4)
     with prose.refused(BadInput):
         wheel.add(0.5)
+
+
+@pytest.mark.parametrize("time", ["3", 1.5, True, None], ids=source)
+def test_a_time_that_is_no_whole_number_is_refused(prose: Prose, time: Any) -> None:
+    wheel = TimingWheel()
+    with prose.refused(BadInput):
+        wheel.advance(time)
+    assert wheel.now == 0
 
 
 def test_a_system_timer_is_woken_by_its_clock() -> None:

@@ -257,7 +257,11 @@ def test_what_a_broker_shows_of_its_replicas(generation: str) -> None:
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_min_isr_is_that_of_the_topic_else_of_the_broker(generation: str) -> None:
-    """Led by 1: `orders-0` with the broker's 2, `strict` with 3 of its own, `lax` with 1."""
+    """Led by 1: `orders-0` with the broker's 2, `strict` with 3 of its own, `lax` with 1.
+
+    A broker has the settings that it has read; it reads them again when it is notified.
+    Kafka 2.0.1: cluster/Partition.scala, isUnderMinIsr; server/DynamicConfigManager.scala
+    """
     names = "UnderMinIsrPartitionCount", "AtMinIsrPartitionCount"
     with cluster(generation, **{"min.insync.replicas": 2}) as lab:
         for topic, least in (("strict", 3), ("lax", 1)):
@@ -271,7 +275,9 @@ def test_min_isr_is_that_of_the_topic_else_of_the_broker(generation: str) -> Non
         if generation == "2.4":
             assert shown(lab, 1, *names) == (2, 0)
             assert shown(lab, 3, *names) == (1, 1)
-        lab.write_znode("/config/topics/strict", "nonsense")
+        lab.write_znode("/config/topics/strict", {"version": 1, "config": {"min.insync.replicas": "1"}})
+        assert lab.metrics(1)["UnderMinIsrPartitionCount"] == 2
+        until_quiet(lab.alter_config, "topics", "strict", {"min.insync.replicas": 2})
         assert lab.metrics(1)["UnderMinIsrPartitionCount"] == 1
 
 

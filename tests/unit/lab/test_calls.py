@@ -23,6 +23,7 @@ from kafka_ctl.errors import (
     Unavailable,
     UnknownName,
 )
+from kafka_ctl.lab.description import parse_description
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.story import Command
 from kafka_ctl.lab.validate import form
@@ -157,6 +158,10 @@ def test_too_many_too_few_and_unknown_arguments(unharmed: Lab, name: str) -> Non
         assert shape in str(refused.value) and str(refused.value).startswith(f"{name}: ")
 
 
+DESCRIPTION = "Topic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1"
+DESCRIBED = parse_description(DESCRIPTION)
+
+
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
@@ -194,6 +199,13 @@ def test_too_many_too_few_and_unknown_arguments(unharmed: Lab, name: str) -> Non
         (lambda lab: lab.do(5), "do: a command cannot be 5; it must be one line of a story"),
         (lambda lab: lab.lose(1, 2, applied="no"), "lose: applied cannot be 'no'; it must be True or False"),
         (lambda lab: lab.run_for(math.nan), "run_for: seconds cannot be nan; the call is run_for(seconds: float)"),
+        (
+            lambda lab: Lab.from_description(DESCRIPTION, described=None),
+            "from_description: it reads the description itself; it does not take described",
+        ),
+        (lambda lab: Lab(described=DESCRIBED._replace(live=("a",))), "described: a live broker cannot be 'a'; it must"),
+        (lambda lab: Lab(described=DESCRIBED._replace(live=(-1,))), "described: a live broker cannot be -1; it must"),
+        (lambda lab: Lab(described=DESCRIBED._replace(live=5)), "Lab: described cannot be"),
         (lambda lab: lab.kill(9), "kill: unknown broker 9; known: 1, 2"),
     ],
 )

@@ -1,13 +1,14 @@
 """What a failure costs a producer, and a high watermark of one's own."""
 
+import math
 from typing import Any
 
 import pytest
 from labs import until_quiet
-from prose import Prose
+from prose import Prose, source
 
 from kafka_ctl import Costs, Lab
-from kafka_ctl.errors import PluginFailed
+from kafka_ctl.errors import BadInput, PluginFailed
 from kafka_ctl.lab.outage import longest_gap
 
 
@@ -42,6 +43,18 @@ def test_without_an_answer_the_gap_is_the_whole_time() -> None:
         for broker in (1, 2, 3):
             lab.kill(broker)
         assert round(longest_gap(lab, "orders", 0, 1)) == 1000
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"acks": 0}, {"acks": "0"}, {"every": 0}, {"every": -1}, {"every": math.nan}, {"every": "1"}], ids=source
+)
+def test_what_cannot_be_measured_is_refused(prose: Prose, wrong: dict[str, Any]) -> None:
+    """With acks=0 there are no acknowledgements: an answer would come though the leader is dead."""
+    with orders() as lab:
+        story = lab.story
+        with prose.refused(BadInput):
+            longest_gap(lab, "orders", 0, 1, **wrong)
+        assert lab.story == story
 
 
 def test_a_high_watermark_of_ones_own(prose: Prose) -> None:

@@ -242,7 +242,7 @@ def test_two_runs_are_compared_by_their_records_as_well() -> None:
     with plain as kept, plain.fork(generation=Generation("2.0").but(truncates_by_epoch=False)) as lost:
         differ = {d.what: (d.left, d.right) for d in compare(kept, lost).differences}
         assert differ["log of orders-0 on broker 2"] == ("1@0 2@0 3@0 |", "|")
-        assert differ["I4 nothing-acknowledged-is-lost"][0] is None
+        assert differ["I4 nothing-acknowledged-is-lost orders-0"][0] is None
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pyarrow
 import pytest
-from prose import Prose
+from prose import Prose, source
 from tables import tabled
 
 from kafka_ctl.errors import BadInput, UnknownName
@@ -510,6 +510,13 @@ def test_a_request_refuses_a_value_of_another_type(prose: Prose) -> None:
             request(api, 0, fields)
 
 
+@pytest.mark.parametrize("names", ["abc", b"abc", 5, {"a": 1}], ids=source)
+def test_a_request_refuses_what_is_no_list(prose: Prose, names: object) -> None:
+    """A text would be an array of its characters."""
+    with prose.refused(BadInput):
+        request("DeleteTopics", 1, {"topic_names": names, "timeout": 0})
+
+
 def test_a_request_refuses_unknown_fields(prose: Prose) -> None:
     """Also deep inside, those of other versions, and what is no structure where one has to be."""
     with prose.refused(UnknownName):
@@ -518,8 +525,9 @@ def test_a_request_refuses_unknown_fields(prose: Prose) -> None:
         request("Produce", 2, {"topic_data": [{"topic": "t", "data": [{"partition": 1, "records_set": b""}]}]})
     with prose.refused(UnknownName):
         request("Produce", 2, {"transactional_id": None})
-    with prose.refused(BadInput):
-        request("Produce", 2, {"topic_data": "orders"})
+    for odd in ("orders", "", b""):
+        with prose.refused(BadInput):
+            request("Produce", 2, {"topic_data": odd})
     with prose.refused(BadInput):
         request("Produce", 2, {"topic_data": [{"topic": "t", "name": "t"}]})
     for fields in (None, ["topics"]):

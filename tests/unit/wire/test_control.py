@@ -9,7 +9,7 @@ from wire_clients import Asking, eventually, fetch_of, listening
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.requests import (
     ControlledShutdownRequest,
     LeaderAndIsrRequest,
@@ -159,6 +159,15 @@ def test_brokers_that_come_later_listen_too() -> None:
         for server in lab.bootstrap_servers.split(","):
             host, port = server.split(":")
             socket.create_connection((host, int(port)), timeout=30).close()
+
+
+def test_a_broker_behind_the_last_port() -> None:
+    """The lab goes on without it."""
+    with Lab(brokers=1, wire=65535) as lab:
+        with pytest.raises(Unavailable, match=r"cannot listen on port 65536 of 127\.0\.0\.1: the last port is 65535"):
+            until_quiet(lab.add_broker, 2)
+        lab.settle()
+        assert lab.bootstrap_servers == "127.0.0.1:65535"
 
 
 def test_only_a_lab_that_listens_has_servers() -> None:

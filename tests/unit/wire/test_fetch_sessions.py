@@ -147,3 +147,12 @@ def test_a_session_over_the_wire(generation: str, version: int) -> None:
             assert fetch(id + 1, 1) == ("FETCH_SESSION_ID_NOT_FOUND", 0, [])
             assert fetch(id, FINAL, fetch_of(("orders", 1, 0))) == (None, 0, [1])
             assert fetch(id, 4) == ("FETCH_SESSION_ID_NOT_FOUND", 0, [])
+
+
+def test_a_fetch_that_waits_while_its_session_ends() -> None:
+    """Another request of the session forgets its last partition: the one that waits has the wrong epoch."""
+    cache, _ = sessions()
+    id = opened(cache, FOO)
+    waiting = cache.context(id, 1, {}, (), False)
+    assert cache.context(id, 2, {}, [FOO], False).answer({}) == (None, 0, {})
+    assert waiting.answer({FOO: part(b"x")}) == ("INVALID_FETCH_SESSION_EPOCH", id, {})

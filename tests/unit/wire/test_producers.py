@@ -1,6 +1,6 @@
 """What a leader remembers of producers; what a reader of committed records is told at the edges of its fetch."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from labs import until_quiet
@@ -10,7 +10,9 @@ from wire_clients import Asking, eventually, fetch_of, listening
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.wire import batches
+from kafka_ctl.wire.attach import committed_records
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
+from kafka_ctl.wire.client import ask
 from kafka_ctl.wire.contents import REMEMBERED, Aborted, Contents, Transactions, marker
 from kafka_ctl.wire.schema import name_of
 
@@ -212,3 +214,59 @@ def test_a_controller_that_is_not_alive(generation: str, named: int) -> None:
         after = broker.ask("Metadata", metadata, topics=None)
         assert [node["node_id"] for node in after["brokers"]] == [1, 3]
         assert after["controller_id"] == named
+
+
+def deleted_by_the_lab(lab: Lab) -> None:
+    lab.delete_topic("orders")
+
+
+def deleted_by_a_client(lab: Lab) -> None:
+    ask(lab.bootstrap_servers, "DeleteTopics", 1, {"topic_names": ["orders"], "timeout": 5000})
+
+
+def deleted_without_waiting(lab: Lab) -> None:
+    ask(lab.bootstrap_servers, "DeleteTopics", 1, {"topic_names": ["orders"], "timeout": 0})
+
+
+@pytest.mark.parametrize("delete", [deleted_by_the_lab, deleted_by_a_client, deleted_without_waiting])
+def test_a_topic_of_the_same_name_begins_without_batches(delete: Callable[[Lab], None]) -> None:
+    """A batch with the numbers of one in the deleted topic is no retry of that one."""
+    with listening(brokers=1) as lab:
+        for text in ("a", "b"):
+            until_quiet(lab.create_topic, "orders", assignment={0: [1]})
+            with Asking(lab, 1) as leader:
+                assert sent(leader, batch_of(text, 7, 0, epoch=0)) == (None, 0)
+            assert [record.value for record in committed_records(lab.world, TP)] == [f"{text}0".encode()]
+            delete(lab)
+            lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
+        with Asking(lab, 1) as leader:
+            assert sent(leader, batch_of("c", 7, 1, epoch=0)) == ("UNKNOWN_PRODUCER_ID", -1)
+
+
+def test_a_partition_that_leaves_one_broker_keeps_its_batches() -> None:
+    """The broker that it moves from deletes its copy; the others have the records."""
+    with listening() as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+        with Asking(lab, 1) as leader:
+            assert sent(leader, batch_of("a", 7, 0, epoch=0)) == (None, 0)
+        until_quiet(lab.reassign, {TP: [2, 3]})
+        assert sorted(log.broker for log in lab.logs()) == [2, 3]
+        assert [record.value for record in committed_records(lab.world, TP)] == [b"a0"]
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_a_topic_is_deleted_while_a_producer_waits(generation: str) -> None:
+    """Its batch is in no log any more; the producer gets an error, and the lab goes on."""
+    with listening(generation) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+        lab.lag(2, "orders", 0)
+        topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch_of("a", 7, 0, epoch=0)}]}]
+        with Asking(lab, 1) as leader:
+            leader.send("Produce", 5, acks=-1, timeout=30_000, topic_data=topics)
+            eventually(lambda: bool(lab.trace.slice(action="append")), "appended")
+            with Asking(lab, lab.controller.id) as controller:
+                controller.ask("DeleteTopics", 1, topic_names=["orders"], timeout=5000)
+            (part,) = leader.receive()["responses"][0]["partition_responses"]
+        assert part["error_code"] != 0
+        lab.settle()

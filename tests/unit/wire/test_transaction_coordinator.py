@@ -317,6 +317,30 @@ def test_only_the_last_that_took_over_coordinates(cluster: Cluster) -> None:
     assert cluster.state == COMPLETE_COMMIT
 
 
+@pytest.mark.parametrize("partitions", [[], [B]], ids=["", "another has begun"])
+def test_a_coordinator_that_was_replaced_while_it_waited_ends_nothing(
+    cluster: Cluster, partitions: list[TopicPartition]
+) -> None:
+    """The next one has written the marker and ended the transaction before the first one tries again.
+
+    Nor does the first one end the transaction that has begun then.
+    """
+    who = cluster.begin(A)
+    cluster.network.fails = {2}
+    cluster.first.end(*who, True)
+    cluster.clock.run_for(RETRY / 2)
+    cluster.network.fails = set()
+    second = cluster.brokers[2].hears(2, 3)  # broker 1 is cut off, and has not heard
+    cluster.clock.run_for(RETRY / 4)
+    assert cluster.state == COMPLETE_COMMIT
+    if partitions:
+        second.add_partitions(*who, partitions)
+    cluster.network.sent.clear()
+    cluster.clock.run_for(1)  # raises what a task has died of
+    assert cluster.network.sent == []
+    assert cluster.state == (ONGOING if partitions else COMPLETE_COMMIT)
+
+
 def test_old_epochs_are_fenced_by_a_partition() -> None:
     """Of producers, and of the coordinators whose markers it gets; a new epoch begins with sequence 0."""
     epochs = ProducerEpochs()

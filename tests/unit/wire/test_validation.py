@@ -242,7 +242,7 @@ def test_a_batch_stays_whole() -> None:
     anew."""
     tp, contents = TopicPartition("orders", 0), Contents({})
     for attributes, content in ((0, CONTENT), (SNAPPY, BY_SNAPPY)):
-        contents.forget("orders")
+        contents.forget({tp})
         kept = contents.keep(tp, batches.read_batch(packed(content, attributes=attributes)))
         log = Log([Entry(0, value) for value in kept.values])
         assert contents.read(tp, log, 0, 2, 1 << 20) == []

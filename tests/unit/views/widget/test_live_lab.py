@@ -439,6 +439,16 @@ def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
                     getattr(fresh, wanted.name)(*wanted.args, **wanted.kwargs)
 
 
+def test_no_field_need_be_filled_in(lab: Lab) -> None:
+    """A click without its fields is a call, or refused in a sentence."""
+    things = {"broker": "broker:1", "partition": "partition:orders-0", "time": ""}
+    for kind, actions in menu(lab).items():
+        for action in actions:
+            with contextlib.suppress(KafkaCtlError):
+                clicked(things.get(kind, kind), action["do"], {})
+    assert clicked("", "at_once", {}).args == ([],)
+
+
 def test_an_unclean_election_is_clicked_in_2_4() -> None:
     for generation, offered in (("0.10", False), ("2.0", False), ("2.4", True)):
         with Lab(brokers=1, generation=generation) as lab:
