@@ -201,6 +201,8 @@ class Election(Area):
         doc="when brokers die, every partition without an online leader is elected, not only theirs")
     retries_whole_batch: bool = _field("KAFKA-8286", False, True, False,
         doc="after a version conflict all partitions of a batch are elected again, not only the one")
+    needs_json_states: bool = _field("apache/kafka#6944", False, True, False,
+        doc="a `state` znode without JSON ends the election of its whole batch; else only of its own partition")
     skips_needless_elections: bool = _field("KAFKA-5692", False, False, True,
         doc="a preferred election leaves out partitions that the controller does not know, and those whose preferred "
             "replica leads already")

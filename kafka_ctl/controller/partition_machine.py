@@ -146,7 +146,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
     ) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """One round: read, decide, write; returns the partitions elected and those to try again."""
         process, context = self.process, self.context
-        found = await process.zk.states(partitions)
+        found = await process.zk.states(partitions, process.generation.election.needs_json_states)
         states = self.usable({tp: tp for tp in partitions}, found, ONLINE)
         allowed = await self._unclean_allowed(states, strategy)
         receivers: dict[TopicPartition, tuple[int, ...]] = {}

@@ -77,7 +77,8 @@ class StateMachine(ABC, Generic[Subject, State, How]):
                 by_action.setdefault(self.action(subject, source, target), []).append(subject)
             except InvalidTransition as error:
                 self.failed(subject, target, error)
-        for action, movable in by_action.items():
+        # Kafka's partition machine gives New partitions their first leader before it elects.
+        for action, movable in sorted(by_action.items(), key=lambda found: found[0] == "elect"):
             if (perform := self.method_of(action)) is not None:
                 await perform(self, movable, target, how)
             else:

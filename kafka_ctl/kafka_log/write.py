@@ -140,7 +140,8 @@ class KafkaLogs:
             known |= {
                 f"leader_{name}": value for name, value in self.node(-1 if r.leader is None else r.leader).items()
             }
-        thrown = self.book.texts.get(f"thrown_by_{what}")
+        without_json = fields.get("problem") == "None.get"
+        thrown = self.book.texts.get("no_such_element" if without_json else f"thrown_by_{what}")
         for log, lines in due:
             self.logs[log] += [(self.seq, WrittenLine(line, r, known, state)) for line in lines]
             if thrown:

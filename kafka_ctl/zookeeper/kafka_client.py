@@ -180,10 +180,12 @@ class KafkaZkClient:
         answer = await self.write(Set(path, data))
         return await self.write(Create(path, data)) if creates and answer.error == "NONODE" else answer
 
-    async def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr | Exception]:
+    async def states(
+        self, partitions: Iterable[TopicPartition], needs_json: bool = False
+    ) -> dict[TopicPartition, LeaderAndIsr | Exception]:
         """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none.
 
-        Data that is not JSON counts as missing.
+        Data that is not JSON counts as missing, or with `needs_json` as malformed: the error has Scala's words then.
         """
         wanted = list(partitions)
         answers = await self.read_all(map(znodes.TopicPartitionStateZNode.path, wanted))
@@ -193,7 +195,8 @@ class KafkaZkClient:
                 answer.checked()
                 found[tp] = znodes.TopicPartitionStateZNode.decode(answer.data, answer.found.version, tp)
             except NotJson:
-                found[tp] = NoNode(answer.op.path)
+                path = answer.op.path
+                found[tp] = BadInput(f"None.get, path = {path}") if needs_json else NoNode(path)
             except (ZooKeeperError, BadInput) as error:
                 found[tp] = error
         return found

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from labs import acting, play, until_quiet
+from labs import acting, play, process_of, until_quiet
 from mutations import mutated
 from prose import Prose
 from tables import tabled
 
-from kafka_ctl import ConditionNotMet, KafkaCtlError, Lab
+from kafka_ctl import ConditionNotMet, KafkaCtlError, Lab, TopicPartition
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.partition import ONLINE
 from kafka_ctl.zookeeper.znodes import malformed
 
 
@@ -178,3 +179,49 @@ def test_a_malformed_state_ends_the_moves_of_its_batch(generation: str, data: st
         until_quiet(lab.write_znode, path, good)
         until_quiet(lab.delete_controller)
         assert [p.leader for p in lab.partitions()] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(("generation", "led", "ends"), [("0.10", 2, False), ("2.0", -1, True), ("2.4", 2, False)])
+def test_a_state_without_json_ends_the_election_of_its_batch(generation: str, led: int, ends: bool) -> None:
+    """The others are Offline until the next election. The replicas are moved: they only miss the state.
+
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, doElectLeaderForPartitions: `failedElections` has the
+    partition, then `.get` of its None throws NoSuchElementException, and handleStateChanges logs it. Since
+    apache/kafka#6944 (2.4.0) there is no `.get`.
+    """
+    with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={n: [1, 2] for n in range(3)})
+        if lab.controller is not None and lab.controller.id == 1:
+            play(lab, "bounce 1; settle; elect_preferred; settle")
+        path, seen = "/brokers/topics/orders/partitions/1/state", len(lab.trace)
+        good = lab.znodes()[path][0].decode()
+        lab.write_znode(path, "{")
+        until_quiet(lab.kill, 1)
+        assert [lab.partition("orders", n).leader for n in (0, 2)] == [led, led]
+        assert len(lab.trace.slice(seen, kind="replica", action="refuse")) == 1
+        assert len(lab.trace.slice(seen, kind="partition", action="refuse")) == (0 if ends else 1)
+        assert len(lab.trace.slice(seen, action="error_moving_partitions")) == ends
+        lines = lab.trace[seen:].kafka_log("controller").splitlines()
+        assert ("java.util.NoSuchElementException: None.get" in lines) == ends
+        until_quiet(lab.write_znode, path, good)
+        until_quiet(lab.delete_controller)
+        assert [p.leader for p in lab.partitions()] == [2, 2, 2]
+
+
+def test_a_state_without_json_leaves_the_batch_half_filled() -> None:
+    """New partitions come first: 2.0 never sends their requests, and this controller can begin no other batch."""
+    with Lab(brokers=3, generation="2.0", seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
+        if lab.controller is not None and lab.controller.id == 2:
+            play(lab, "bounce 2; settle")
+        until_quiet(lab.create_topic, "orders", assignment={0: [2]})
+        until_quiet(lab.kill, 2)
+        lab.write_znode("/brokers/topics/orders/partitions/0/state", "{")
+        until_quiet(lab.create_topic, "zebra", assignment={0: [2]})
+        seen = len(lab.trace)
+        until_quiet(lab.start, 2)
+        until_quiet(lab.kill, 3)
+        problems = [r.detail or "" for r in lab.trace[seen:] if r.action.startswith("error_moving_")]
+        assert "None.get" in problems[0] and all("batch is not empty" in problem for problem in problems[1:])
+        assert len(problems) > 1
+        assert acting(lab).context.partitions[TopicPartition("zebra", 0)] == ONLINE
+        assert TopicPartition("zebra", 0) not in process_of(lab, 2).hosted
