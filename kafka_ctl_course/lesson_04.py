@@ -165,8 +165,8 @@ def refused(lab: Lab) -> str | None:
 
 FEWER = "To ask for fewer copies is no second copy: the next failure would take what was acknowledged."
 CONFIGURED = (
-    f"{FEWER} A broker reads a topic's settings when its copy is made, and when `/config/changes` notifies it, as "
-    "`lab.alter_config` lets it do."
+    f"{FEWER} A broker reads a topic's settings when its copy is made, and when `/config/changes` notifies it: "
+    "`lab.alter_config` writes there, too."
 )
 
 
