@@ -7,7 +7,7 @@ from labs import until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.requests import PartitionState
+from kafka_ctl.requests import LeaderAndIsrRequest, PartitionState
 
 
 @pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
@@ -17,7 +17,8 @@ def test_a_leader_that_is_a_broker_of_others(generation: str) -> None:
     with Lab(brokers=2, generation=generation) as lab:
         broker, network = lab.world.brokers[1], lab.world.network
         broker.live_brokers = (1, 2, 77)
-        lab.world.clock.call(lambda: broker.replicas._become(tp, state))
+        asked = LeaderAndIsrRequest(lab.controller.id, lab.controller.epoch, {tp: state}, (77,), broker.epoch)
+        assert lab.world.run(broker.replicas.leader_and_isr(asked)).errors == {tp: None}
         lab.run_for(30)
         assert lab.brokers[1].state == "running"
         assert lab.world.clock.call(lambda: network.unreachable_since(77, 1)) == 0
