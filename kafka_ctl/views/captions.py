@@ -18,6 +18,8 @@ from kafka_ctl.trace.record import SET, Record, numbered
 from kafka_ctl.views.scene import shorten
 from kafka_ctl.views.steps import sameness
 
+BEFORE_ELECTED = ("Startup", "Reelect", "RegisterBrokerAndReelect")
+"""Events that a broker handles which is not the controller yet."""
 LONGEST = 60
 """The most characters of a name from outside in a sentence."""
 
@@ -212,17 +214,19 @@ def _event(records: Sequence[Record]) -> str:
     first = records[0]
     topic = subjects(records[:1])
     about = f" ({topic})" if topic else "" if first.broker is None else f" ({brokers([first.broker])})"
-    name = brief(first.action)
+    name, process = brief(first.action), who(first.actor)
+    if first.action in BEFORE_ELECTED:
+        process = process.replace("Controller", "Broker")
     if first.action == "refused":
-        return f"{who(first.actor)}'s command is refused: {brief(first.error)}."
+        return f"{process}'s command is refused: {brief(first.error)}."
     if first.actor.startswith("controller") and first.target == "done":
-        return f"{who(first.actor)} has processed the event {name}{about}."
+        return f"{process} has processed the event {name}{about}."
     if first.actor.startswith("controller") and first.target in ("queued", "dropped"):
         change = {"queued": "enters", "dropped": "is dropped from"}[first.target]
-        return f"The event {name}{about} {change} the queue of {who(first.actor).lower()}."
+        return f"The event {name}{about} {change} the queue of {process.lower()}."
     if first.actor.startswith("controller"):
-        return f"{who(first.actor)} takes the event {name}{about} from its queue."
-    return f"{who(first.actor)} gives the command {name.replace('_', ' ')}{about}."
+        return f"{process} takes the event {name}{about} from its queue."
+    return f"{process} gives the command {name.replace('_', ' ')}{about}."
 
 
 def _controller(records: Sequence[Record]) -> str:

@@ -125,7 +125,7 @@ class Token(NamedTuple):
 
 def pill_width(label: str) -> float:
     """Pixels of the pill that bears a token's label."""
-    return 16 + 6.8 * len(label)
+    return 16 + sum(8.4 if letter.isupper() else 6.8 for letter in label)
 
 
 class Picture(NamedTuple):

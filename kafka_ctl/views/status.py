@@ -37,6 +37,8 @@ class PartitionDifference(NamedTuple):
     """Brokers whose metadata cache differs."""
     odd: dict[int, str]
     """Replicas of which ZooKeeper itself says two things that do not go together."""
+    has_controller: bool
+    """True if a controller acts."""
 
     def of(self, broker: int) -> str:
         """The difference about one replica, in a few words; empty if there is none."""
@@ -166,7 +168,9 @@ def _partition(around: _Around, key: Key) -> PartitionDifference | None:
         if cached != stored and not _same(cached, stored):
             metadata[number] = cached
     odd = _odd(around, seen)
-    return PartitionDifference(stored, contexts, roles, metadata, odd) if contexts or roles or metadata or odd else None
+    if not (contexts or roles or metadata or odd):
+        return None
+    return PartitionDifference(stored, contexts, roles, metadata, odd, bool(around.contexts))
 
 
 def _odd(around: _Around, seen: PartitionSeen) -> dict[int, str]:
@@ -223,7 +227,7 @@ def difference_text(found: PartitionDifference) -> str:
         aspects.add("isr")
     parts = [f"ZooKeeper: {_state(stored, aspects)}"]
     parts += [f"controller {number}: {_state(has, aspects)}" for number, has in found.contexts.items()]
-    if not found.contexts:
+    if found.has_controller and not found.contexts:
         parts.append(f"controller: {SAME}")
     ways: dict[str, list[int]] = {}
     for number, text in (*found.roles.items(), *found.odd.items()):

@@ -5,6 +5,7 @@ Separate from `widgets.py` because these pictures need no widget.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -19,6 +20,8 @@ from kafka_ctl.lab.view import BrokerView, LogView
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, plate, svg
 
 STEP, ROW, CELL = 150, 34, 100
+MOST_VALUES = 13
+"""The most values that have room below a curve."""
 WIDE = 538
 """The width of a curve, that of the kit's views."""
 
@@ -211,7 +214,11 @@ def _axes(
 ) -> list[str]:
     c = COLOURS
     parts = [f'<path d="M{left} 44V{base}H{end}" fill="none" stroke="{c["line"]}"/>']
-    parts += [label(x - 4 * len(f"{value:g}"), base + 17, f"{value:g}") for x, value in zip(xs, values, strict=True)]
+    every = math.ceil(len(values) / MOST_VALUES)
+    parts += [
+        label(x - 4 * len(f"{value:g}"), base + 17, f"{value:g}")
+        for x, value in list(zip(xs, values, strict=True))[::every]
+    ]
     parts += [
         label(14, base + 4, "0"),
         label(14, 54, f"{top:g}"),

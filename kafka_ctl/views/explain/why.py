@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -208,7 +209,8 @@ def is_offered(trace: Recorder, seqs: Sequence[int], generation: Generation) -> 
 def _answer(trace: Recorder, seq: int, found: Finding, run: Run | None, unknown: str) -> Why:
     """The answer from a rule, and from the calls behind the record if they are known; else why they are not."""
     record = trace[seq]
-    causes = tuple(dict.fromkeys(caption([cause], trace.records) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
+    texts = (caption([cause], trace.records) for cause in trace.causes(seq)[:-1])
+    causes = tuple(text for text, _ in groupby(texts))[-CHAIN:]
     deciding = [] if run is None else _deciding(run, found.by)
     if run is not None:
         sources = tuple(source(call.code, call.executed) for call in deciding)

@@ -4,6 +4,7 @@ const LOOKS = { broker: ["replica", "queue", "spacetime"], partition: ["partitio
 const NEAR = { session: ["session", "network"], token: ["requests", "network"] };   // what is done to a line: these groups come first
 
 const PIECE = 200, PATIENCE = 30000;   // milliseconds between two pieces of live time, and without an answer until it stops
+const PASSES = ["step", "settle", "run_for", "run_until_violation"];   // what only lets time pass
 const PLANNED = 12;   // the most partitions in a plan that is offered for editing
 
 class Live extends Player {
@@ -27,6 +28,7 @@ class Live extends Player {
   // A command acts at the moment that is shown; what runs ahead of the picture while time runs by itself is not kept.
   act(thing, action, given = {}) {
     this.closeMenu();
+    for (const one of this.aims) if (PASSES.includes(action.do)) one.skip();
     for (const one of this.aims) one.ask({ do: "act", thing, action: action.do, given, live: !!one.living, ...one.moment });
   }
 
@@ -51,6 +53,7 @@ class Live extends Player {
     this.code = html("pre", { tabindex: "0", "aria-label": "The story so far, as Python" });
     const copy = html("button", { type: "button", class: "copy" }, "Copy");
     copy.onclick = async () => { await this.copy(this.code.textContent); copy.textContent = "Copied"; };
+    this.copying = copy;
     const script = html("section", { class: "script", "aria-label": "Script" }, html("h4", {}, "The story, as Python", copy), this.code);
     this.kept = html("section", { class: "kept", "aria-label": "Kept futures", hidden: "" });
     this.reply.append(this.answer, this.present);
@@ -100,8 +103,15 @@ class Live extends Player {
     this.model.set("now", now);
     if (follows) this.arrive(from); else this.show();
   }
+  // To let time pass again does not wait until what is new has been played.
+  skip() {
+    if (this.living || !this.get("playing") || this.index < this.arrived) return;
+    this.set("playing", false);
+    this.go(this.last);
+  }
   // What is new is played; while time runs by itself the picture keeps up with it.
   arrive(from) {
+    this.arrived = Math.min(from, this.last);
     const keepsUp = this.living && (this.pace.value || this.calm.matches);
     const to = keepsUp ? this.last : Math.min(from, this.last);
     if (to === this.index) this.show(); else this.go(to);
@@ -120,8 +130,10 @@ class Live extends Player {
     if (this.answer.textContent !== says) this.answer.textContent = this.answer.title = says;
     this.reply.classList.toggle("refused", !!reply.refused);
     this.reply.classList.toggle("hint", !reply.text);
+    this.reply.classList.toggle("tool", !!reply.answer);
     if (this.code.textContent !== story) {
       this.code.textContent = story;
+      this.copying.textContent = "Copy";
       requestAnimationFrame(() => { this.code.scrollTop = this.code.scrollHeight; });
     }
     this.listed(this.rules, violations, "Invariants", "✓ Every invariant has held so far.", ({ text, frame }) => [`✗ ${text} (step ${frame})`, () => this.go(frame)]);
@@ -300,7 +312,7 @@ class Live extends Player {
     const cancel = html("button", { type: "button" }, "Cancel");
     cancel.onclick = () => { this.form.hidden = true; this.back(); };
     const error = html("p", { class: "error", role: "alert", hidden: "" });
-    const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : " ") + action.label.replace("…", "");
+    const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : ": ") + action.label.replace("…", "");
     this.form.replaceChildren(html("b", { class: "of" }, what), html("p", { class: "hint" }, action.hint), ...fields, error, html("span", { class: "group" }, html("button", { type: "submit", class: "go" }, "Do it"), cancel));
     this.form.onsubmit = (event) => {   // it stays until the lab has answered: what is refused can be corrected
       event.preventDefault();

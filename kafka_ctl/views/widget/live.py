@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import traitlets
@@ -35,6 +35,8 @@ from kafka_ctl.views.widget.live_film import LiveFilm, shared
 from kafka_ctl.views.widget.payload import LIVE, Data, number_in, read_message, text_in, texts_in
 from kafka_ctl.views.widget.player import Widget
 
+WRITTEN_HERE = ("film", "menu", "now", "beside")
+"""Traits that only Python writes."""
 MOST_KEPT = 20
 """The most futures that are kept; the oldest is forgotten."""
 WAITS = ("settle", "run_for", "step", "run_until_violation")
@@ -91,7 +93,8 @@ def script(lab: RecordedRun, name: str = "lab") -> list[str]:
     if replays or {"description", "costs", "plugins"} & opening.keys():
         text = "".join(f"{line}\n" for line in [Command("lab", (), opening), *commands[:replays]])
         more = "".join(f", {what}={what}" for what in lab.plugins.given)  # functions, which no text can hold
-        lines.append(f"{name} = Lab.replay({_plain(text)}{more})")
+        whole = _plain(text) if '"""' in text or "\\" in text else f'"""\n{text}"""'
+        lines.append(f"{name} = Lab.replay({whole}{more})")
     else:
         lines.append(f"{name} = Lab({_arguments(opening)})")
     return lines + [call(command, name) for command in commands[replays:]]
@@ -185,6 +188,13 @@ class Live(Widget):
         """The film of the cluster, while that is looked at."""
         made = self.live_film.builders.get("cluster")
         return made and made[0].film
+
+    def set_state(self, sync_data: Mapping[str, object]) -> None:
+        """Take over what the page may change; what Python writes is sent to the page only.
+
+        The page sends its whole state after a click, which may be older than what Python has written since.
+        """
+        super().set_state({name: value for name, value in sync_data.items() if name not in WRITTEN_HERE})
 
     # What the browser asks for
 
@@ -285,7 +295,7 @@ class Live(Widget):
             answer = self.plan = write_plan(answer, lab.generation)
         elif wanted.name == "execute_reassignment":
             self.plan = wanted.args[0]
-        return {"text": call(wanted, self.name) + ("" if answer is None else f" → {answer}")}
+        return {"text": call(wanted, self.name) if answer is None else str(answer), "answer": answer is not None}
 
     def _run(self, lab: RecordedRun, content: Data) -> Data:
         """Let time run by itself for as long as it has in the browser, at a speed; the last reply stays."""

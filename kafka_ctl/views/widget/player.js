@@ -14,7 +14,7 @@ const MARKED = ["fault", "election", "controller", "violation"];
 const COMPACT = 540;   // a view beside another has at least so many pixels, if there are so many
 const STEP = "#step-";   // how a link in the prose names a step
 const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length, and from which on it is written
-const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a controller change, blue an election; grey: time in which nothing happens.";
+const AXIS = "Steps over time. Marks: thick red-brown a fault or violation (in the dark theme orange), yellow a controller change, blue an election; grey: time in which nothing happens.";
 const LOGS = { events: "controller", log: "state-change" };   // Kafka's logs, by the names of a frame's lines of them
 const STANDS = { leader: "leaders", insync: "in sync", lagging: "out of sync", offline: "offline", new: "new", deleting: "being deleted" };
 const COUNT = /(?<=\S )\d+\.\d(?=(?: of [\d.]+)? s(?:,|$))/g;   // what counts seconds: `silent 3.2 of 6 s`, `orders-0 for 3.2 s, orders-1 for 0.4 s`
@@ -312,7 +312,7 @@ class Player {
     this.scene = html("div", { class: "scene" }, this.stage, this.logs);
     this.detail = html("section", { class: "detail", "aria-label": "What is counted", hidden: "" });
     this.head = html("span", { class: "title" });
-    this.gone = html("div", { class: "gone", role: "alert", hidden: "" }, "Python does not know this picture any more: it was restarted, or is not running. Run the cell again to go on.");
+    this.gone = html("div", { class: "gone", role: "alert", hidden: "" }, "Python does not know this picture any more: it was restarted, or is not running. Choose Run, Run All Above Selected Cell, and then run this cell to go on.");
     const top = html("div", { class: "top" }, this.tabs, this.head), say = html("div", { class: "say" }, this.caption, this.differs);
     const own = [top, this.gone, say, html("div", { class: "strip" }, this.gauges, this.legend), this.scene, this.controls(), this.detail, this.why];
     if (this.own) own.forEach((part, n) => this.own[n].replaceWith(part)); else this.root.append(...own);
@@ -489,7 +489,8 @@ class Player {
   }
   leap(direction) {
     if (this.kinds.value.startsWith("mark:")) return this.go(this.film.marks[this.kinds.value.slice(5)]);
-    for (let i = this.index + direction; i >= 0 && i <= this.last; i += direction) {
+    for (let n = 1, count = this.last + 1; n < count; n++) {   // from the end it goes on at the beginning
+      const i = (this.index + direction * n + count) % count;
       if (this.film.frames[i].kind === this.kinds.value) return this.go(i);
     }
   }
@@ -565,7 +566,7 @@ class Player {
     if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
     this.differs.textContent = this.differs.title = frame.differs ?? "";
     const gauges = this.gauges.cloneNode();
-    gauges.append(...(this.gauged(index).length ? this.gauged(index).map(([name, value, level]) => html("span", { class: "gauge " + level, title: `${value} ${name}` }, html("b", {}, value), " " + name)) : [html("span", { class: "summary" }, frame.summary)]));
+    gauges.append(...(this.gauged(index).length ? this.gauged(index).map(([name, value, level]) => html("span", { class: "gauge " + level, title: `${value} ${name}` }, html("b", {}, value), " " + name)) : [html("span", { class: "summary", title: frame.summary }, frame.summary)]));
     if (!gauges.isEqualNode(this.gauges)) this.gauges.replaceChildren(...gauges.childNodes);   // what stays is not laid out again
     this.explainMarks();
     this.highlightLinks();
@@ -658,6 +659,7 @@ class Player {
     this.shut = this.index;
     this.explain(null);
     this.root.focus({ preventScroll: true });
+    this.caption.scrollIntoView({ block: "nearest" });
   }
   bar() { this.keeping(() => this.buttonsNow()); }
   buttonsNow() {
