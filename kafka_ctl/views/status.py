@@ -119,7 +119,8 @@ class Differences:
 
     def _text(self, found: PartitionDifference) -> str:
         """The words for a partition; many have the same."""
-        content = found.stored, *(tuple(part.items()) for part in found[1:])
+        parts = found.contexts, found.roles, found.metadata, found.odd
+        content = found.stored, found.has_controller, *(tuple(part.items()) for part in parts)
         if content not in self._texts:
             self._texts[content] = difference_text(found)
         return self._texts[content]

@@ -295,7 +295,7 @@ class Live(Widget):
             answer = self.plan = write_plan(answer, lab.generation)
         elif wanted.name == "execute_reassignment":
             self.plan = wanted.args[0]
-        return {"text": call(wanted, self.name) if answer is None else str(answer), "answer": answer is not None}
+        return {"text": call(wanted, self.name)} if answer is None else {"text": str(answer), "answer": True}
 
     def _run(self, lab: RecordedRun, content: Data) -> Data:
         """Let time run by itself for as long as it has in the browser, at a speed; the last reply stays."""

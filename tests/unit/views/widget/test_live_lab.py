@@ -474,7 +474,7 @@ def test_the_reassignment_tool_is_clicked(lab: Lab) -> None:
     reported = act(live, "tool", "generate_reassignment", topics="orders", brokers="1, 2")
     assert "replication factor" in reported["text"] and reported["refused"]
     reported = act(live, "tool", "generate_reassignment", topics="orders", brokers="1, 2, 3")
-    assert reported["text"] == f'lab.generate_reassignment(["orders"], [1, 2, 3]) → {live.now["plan"]}'
+    assert reported["text"] == live.now["plan"]
     reported = act(live, "tool", "execute_reassignment", plan=live.now["plan"], throttle="1000")
     assert reported["text"].endswith("Successfully started reassignment of partitions.")
     act(live, "time", "settle")
@@ -514,8 +514,30 @@ def test_a_choice_becomes_an_argument(lab: Lab) -> None:
         assert act(lab.live(), "broker:1", action, **{"other": "2", field: value})["text"] == reported
     assert act(lab.live(), "broker:1", "disconnect", other="2", way="sideways")["refused"]
     lab.heal()
-    reported = act(lab.live(), "partition:orders-0", "produce", records="2", acks="all")["text"]
-    assert reported.startswith('lab.produce("orders", 0, records=2, acks="all") → ')
+    live = lab.live()
+    reported = act(live, "partition:orders-0", "produce", records="2", acks="1")
+    assert live.now["script"][-1] == 'lab.produce("orders", 0, records=2, acks=1)'
+    assert reported == {"text": "records 1,2 by broker 1: at offset 0", "answer": True}
+
+
+def test_the_page_takes_nothing_back(lab: Lab) -> None:
+    """It may send a state that is older than what Python has written since."""
+    live = lab.live()
+    old = live.get_state()
+    act(live, "broker:1", "kill")
+    new = {name: getattr(live, name) for name in ("film", "menu", "now", "beside")}
+    live.set_state({**old, "index": 3})
+    assert {name: getattr(live, name) for name in new} == new
+    assert live.index == 3
+
+
+def test_a_refused_command_leaves_a_script_to_read(lab: Lab) -> None:
+    live = lab.live()
+    assert act(live, "zookeeper", "delete_znode", path="/nothing")["refused"]
+    act(live, "time", "settle")
+    text = "\n".join(live.now["script"])
+    assert text.startswith('lab = Lab.replay("""\nlab ') and "\nrefused delete_znode /nothing\n" in text
+    assert makes_the_same_run(lab)
 
 
 def test_what_shows_without_a_widget(lab: Lab) -> None:
