@@ -409,7 +409,7 @@ def test_every_fault_is_a_click_away(opened: Any) -> None:
     script = opened.inner_text(".kc .script pre")
     names: dict[str, Any] = {"Lab": Lab, "Generation": Generation}
     exec(script, names)
-    assert script.splitlines() == live_script(names["lab"])
+    assert script == "\n".join(live_script(names["lab"]))
     names["lab"].close()
 
 
@@ -456,3 +456,22 @@ def test_what_is_written_by_hand_is_text(opened: Any) -> None:
     assert "onerror=alert(1)" in opened.inner_text(".kc .script pre")
     assert opened.locator(".kc img, .kc script, .kc b[onclick]").count() == 0
     assert shouted == []
+
+
+def test_step_goes_on_while_its_step_is_played(opened: Any) -> None:
+    """Each press lets time pass from the end on, and none plays the same steps again."""
+    shows(opened, SETUP + "lab.kill(2)\n")
+    count = "document.querySelector('.kc .script pre').textContent.split('lab.step()').length - 1"
+    for presses in (1, 2, 3):
+        opened.click(".kc .time [data-act='step']")
+        opened.wait_for_function(f"() => {count} === {presses}")
+    assert "fork(" not in opened.inner_text(".kc .script pre")
+
+
+def test_a_click_on_the_crown_is_a_click_on_its_broker(opened: Any) -> None:
+    shows(opened, KILLED)
+    crown = opened.locator(".kc [data-id='crown']").bounding_box()
+    opened.mouse.click(crown["x"] + crown["width"] / 2, crown["y"] + crown["height"] / 2)
+    opened.wait_for_selector(".kc .menu:not([hidden]) .head")
+    assert opened.inner_text(".kc .menu .head").startswith("Broker")
+    opened.keyboard.press("Escape")
