@@ -517,7 +517,7 @@ def test_a_choice_becomes_an_argument(lab: Lab) -> None:
     live = lab.live()
     reported = act(live, "partition:orders-0", "produce", records="2", acks="1")
     assert live.now["script"][-1] == 'lab.produce("orders", 0, records=2, acks=1)'
-    assert reported == {"text": "records 1,2 by broker 1: at offset 0", "answer": True}
+    assert reported["answer"] and reported["text"].startswith("records 1,2 by broker 1")
 
 
 def test_the_page_takes_nothing_back(lab: Lab) -> None:
