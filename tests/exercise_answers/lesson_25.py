@@ -51,7 +51,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "25.3": [
         (without_the_open_one, "it counts up to `end`"),
         (since_the_last, "can be written twice"),
-        (longest_piece, "(30061, 30053). A leader of -1 can be written twice"),
+        (longest_piece, "(30060, 30052). A leader of -1 can be written twice"),
         (no_broker_0, "A broker may have the id 0"),
         (
             lambda changes, end: tuple(ms / 1000 for ms in without_leader(changes, end)),
