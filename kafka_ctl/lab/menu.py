@@ -164,6 +164,8 @@ class Form(NamedTuple):
         """A plan that leaves the replicas where they are, and moves one of them to another log directory."""
         topic, number = self.partition
         broker, replicas = self.number("broker"), self.replicas()
+        if broker not in replicas:
+            raise UnknownName(f"replica of {topic}-{number} on broker", broker, replicas)
         dirs = [self.choice(FIELDS["disk"]) if replica == broker else "any" for replica in replicas]
         entry = {"topic": topic, "partition": number, "replicas": replicas, "log_dirs": dirs}
         return (json.dumps({"version": 1, "partitions": [entry]}, separators=(",", ":")),), {}

@@ -74,6 +74,18 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
         yield server, folder
 
 
+def test_a_kernel_that_is_shut_down_is_noticed(tmp_path: Path) -> None:
+    browser.write(tmp_path / "ended.ipynb", *CELLS)
+    with browser.lab(tmp_path) as server, opened() as page:
+        assert browser.run_all(page, server, "ended.ipynb")
+        page.wait_for_function("() => document.querySelectorAll('.kc .stage svg').length === 2")
+        page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        page.wait_for_function(
+            "() => [...document.querySelectorAll('.kc .gone')].filter((one) => !one.hidden).length === 2"
+        )
+        alone(page)
+
+
 def opened() -> Any:
     return browser.page(viewport={"width": 1280, "height": 1600})
 

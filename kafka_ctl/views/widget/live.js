@@ -292,7 +292,9 @@ class Live extends Player {
     if (field === "path" && this.get("selected").startsWith("znode:/")) return this.get("selected").slice(6);
     if (kind === "plan") return this.now.plan || JSON.stringify({ version: 1, partitions: partitions.slice(0, PLANNED).map((partition) => (
       { topic: partition.replace(/-\d+$/, ""), partition: +partition.match(/\d+$/)[0], replicas: replicas(partition).split(", ").map(Number) })) });
-    return { replicas: replicas(name), partition: first, topic: first.replace(/-\d+$/, ""), brokers: brokers.join(", ") }[kind] ?? given;
+    if (field === "broker" && replicas(name)) return replicas(name).split(", ")[0];
+    const followed = partitions.find((partition) => replicas(partition).split(", ").indexOf(name) > 0);   // the first replica leads, or soon will
+    return { replicas: replicas(name), partition: followed ?? first, topic: first.replace(/-\d+$/, ""), brokers: brokers.join(", ") }[kind] ?? given;
   }
   // Asks for what an action needs, and then acts.
   fillIn(thing, action, event) {

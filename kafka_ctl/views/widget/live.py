@@ -290,7 +290,12 @@ class Live(Widget):
     def _act(self, lab: RecordedRun, wanted: Command) -> Data:
         if not callable(getattr(lab, wanted.name, None)):
             raise BadInput(f"this lab cannot {wanted.name}")
+        size = len(lab.trace)
         answer = getattr(lab, wanted.name)(*wanted.args, **wanted.kwargs)
+        if wanted.name == "run_until_violation" and answer is None:
+            return {"text": f"{call(wanted, self.name)}: no violation"}
+        if wanted.name in ("step", "settle") and len(lab.trace) == size:
+            return {"text": f"{call(wanted, self.name)}: nothing is under way"}
         if wanted.name == "generate_reassignment":
             answer = self.plan = write_plan(answer, lab.generation)
         elif wanted.name == "execute_reassignment":

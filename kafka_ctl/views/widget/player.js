@@ -249,8 +249,11 @@ class Player {
     if (!manager?._settings || !own) return;   // a page of its own
     manager._settings.saveState = true;
     keepShown(manager);
-    const widget = await manager.get_model(own), look = () => this.leave(!widget.comm_live);
+    const widget = await manager.get_model(own), context = manager.context?.sessionContext;
+    const look = () => this.leave(!widget.comm_live || (!!context && !context.session?.kernel));   // a kernel that is shut down leaves its comms as they are
     widget.on("comm_live_update", look);
+    context?.kernelChanged.connect(look);
+    this.unattend = () => context?.kernelChanged.disconnect(look);
     look();
   }
   // What needs Python is taken away; what is in the page goes on playing.
@@ -747,7 +750,7 @@ class Player {
     const asked = this.model.get("theme"), lab = document.body.dataset.jpThemeLight;
     this.root.dataset.theme = asked !== "auto" ? asked : lab ? (lab === "false" ? "dark" : "light") : this.dark.matches ? "dark" : "light";
   }
-  close() { clearTimeout(this.timer); clearInterval(this.clock); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; document.removeEventListener("click", this.leading, true); }
+  close() { this.unattend?.(); clearTimeout(this.timer); clearInterval(this.clock); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; document.removeEventListener("click", this.leading, true); }
 }
 
 function render({ model, el }) {

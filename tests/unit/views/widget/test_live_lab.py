@@ -431,7 +431,8 @@ def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
     things = {"broker": "broker:1", "partition": "partition:orders-0", "time": ""}
     for kind, actions in offered.items():
         for action in actions:
-            wanted = clicked(things.get(kind, kind), action["do"], GIVEN)
+            moved = {"broker": "3"} if kind == "partition" else {}  # to another disk
+            wanted = clicked(things.get(kind, kind), action["do"], GIVEN | moved)
             with Lab(brokers=3, seed=7) as fresh:
                 until_quiet(fresh.create_topic, "orders", partitions=4, replication_factor=3)
                 refused = pytest.raises(KafkaCtlError) if action["do"] in REFUSED else contextlib.nullcontext()
@@ -529,6 +530,21 @@ def test_the_page_takes_nothing_back(lab: Lab) -> None:
     live.set_state({**old, "index": 3})
     assert {name: getattr(live, name) for name in new} == new
     assert live.index == 3
+
+
+def test_a_quiet_cluster_says_so(lab: Lab) -> None:
+    """Where a click changes nothing, its reply says why."""
+    live = lab.live()
+    for action in ("step", "settle"):
+        assert act(live, "time", action)["text"] == f"lab.{action}(): nothing is under way"
+    assert act(live, "time", "run_until_violation")["text"] == "lab.run_until_violation(): no violation"
+
+
+def test_only_a_replica_moves_to_another_disk(lab: Lab) -> None:
+    live, first = lab.live(), lab.partition("orders", 0).replicas
+    given = {"replicas": ", ".join(map(str, first)), "broker": "9", "directory": "/d1"}
+    refused = act(live, "partition:orders-0", "execute_reassignment", **given)
+    assert refused["refused"] and "replica of orders-0 on broker 9" in refused["text"]
 
 
 def test_a_refused_command_leaves_a_script_to_read(lab: Lab) -> None:
