@@ -20,7 +20,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.lesson_04 import ignored
-from kafka_ctl_course.quiet import opening
+from kafka_ctl_course.quiet import PLAN, opening
 
 Followers = Callable[[int, list[int], dict[int, str], int], Sequence[int]]
 TITLE = "Topics and where their replicas go"
@@ -261,7 +261,7 @@ def unused(lab: Lab) -> str | None:
 
 def refused_plan(lab: Lab) -> str | None:
     """The reply to a plan that the tool has not begun."""
-    begun = [r for r in lab.trace.slice(kind="zk", action="create") if r.path == "/admin/reassign_partitions"]
+    begun = [r for r in lab.trace.slice(kind="zk", action="create") if r.path == PLAN]
     if sum(each.name == "execute_reassignment" for each in lab.commands) == len(begun):
         return None
     return "The tool refuses a second plan while the first one runs: put all moves into one plan, or wait."

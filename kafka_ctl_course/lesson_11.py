@@ -14,13 +14,12 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import TOPIC, opening
+from kafka_ctl_course.quiet import PLAN, TOPIC, opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]
 Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
 End = tuple[Partitions, tuple[tuple[str, int], ...], bool, tuple[str, ...]]
 TITLE = "A reassignment in twelve steps"
-PLAN = "/admin/reassign_partitions"
 FIVE = opening(5) + TOPIC
 DEAD = opening(4) + TOPIC + """kill 4\nsettle\nreassign '{"orders-0":[1,2,4]}'\nsettle\n"""
 """A move to broker 4, which is down; broker 3 is controller since."""

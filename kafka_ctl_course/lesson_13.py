@@ -15,7 +15,7 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.figures.reassignment_znodes import Throttle, settings
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import TOPIC, opening, quiet_lab, write
+from kafka_ctl_course.quiet import PLAN, TOPIC, opening, quiet_lab, write
 
 TITLE = "The reassignment tool and throttles"
 OPENING = opening(4, "2.4")
@@ -235,8 +235,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "start": started,
             "cancel_reassignment": "It is cancelled. Throttles are settings of their own; the controller leaves them.",
             "reassign": "A move changes AR. Throttles are settings of their own; the controller leaves them.",
-            "delete_znode /admin/reassign_partitions": "In 2.4 the plan is also in the topic's znode: see "
-            "`lab.list_reassignments()`.",
+            f"delete_znode {PLAN}": "In 2.4 the plan is also in the topic's znode: see `lab.list_reassignments()`.",
             "execute_reassignment": "The tool begins a plan or changes a throttle; it removes none.",
         },
         why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",

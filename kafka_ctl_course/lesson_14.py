@@ -15,12 +15,11 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl_course.figures.deletion import facts
 from kafka_ctl_course.guesses import guesses
-from kafka_ctl_course.quiet import TOPIC, opening
+from kafka_ctl_course.quiet import PLAN, TOPIC, opening
 
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
 End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
 TITLE = "Deleting topics"
-PLAN = "/admin/reassign_partitions"
 STUCK = opening(3) + TOPIC + "produce orders 0 records=5\nkill 1\nsettle\ndelete_topic orders\nsettle\n"
 """Broker 1 is down, so the deletion of orders cannot end."""
 LEFT = (

@@ -7,12 +7,15 @@ from typing import Any
 
 from kafka_ctl import Lab
 from kafka_ctl.lab.story import Command
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 COSTS = {"boot": 0.0005, "zookeeper_tick": 0}
 """Brokers start within a millisecond, so that they race; a session ends exactly at its timeout."""
 CONFIG = {"auto.leader.rebalance.enable": False}
 TOPIC = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 """Commands of a story: one partition with a replica on each of three brokers."""
+PLAN = ReassignPartitionsZNode.PATH
+"""The znode in which the tool asks for reassignments."""
 
 
 def quiet_lab(

@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from kafka_ctl.cli.terminal import INT32, INT64, Number, Whole, of_generation
-from kafka_ctl.display import Countdown
+from kafka_ctl.display import Countdown, counted
 
 if TYPE_CHECKING:
     from kafka_ctl.explore.exhaustive import Search
@@ -128,7 +128,7 @@ def _every_order(run: Callable[[Callable[[Search], None]], Search], out: Path) -
 
 
 def _unknown(findings: Findings | Search) -> str:
-    return f"{len(findings.unknown)} unknown violation{'s' * (len(findings.unknown) != 1)}"
+    return counted(len(findings.unknown), "unknown violation")
 
 
 def _stories(findings: Findings | Search, progress: Countdown, out: Path) -> int:

@@ -214,9 +214,8 @@ def _event(records: Sequence[Record]) -> str:
     first = records[0]
     topic = subjects(records[:1])
     about = f" ({topic})" if topic else "" if first.broker is None else f" ({brokers([first.broker])})"
-    name, process = brief(first.action), who(first.actor)
-    if first.action in BEFORE_ELECTED:
-        process = process.replace("Controller", "Broker")
+    name = brief(first.action)
+    process = f"Broker {number_of(first.actor)}" if first.action in BEFORE_ELECTED else who(first.actor)
     if first.action == "refused":
         return f"{process}'s command is refused: {brief(first.error)}."
     if first.actor.startswith("controller") and first.target == "done":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -153,6 +154,26 @@ def test_whatever_somebody_wrote(data: st.DataObject, path: str, generation: str
         assert lab.now < 1000
 
 
+@contextmanager
+def without_leader(generation: str, data: str) -> Iterator[tuple[Lab, int]]:
+    """A lab whose leader of three partitions has died, with this `state` of orders-1, and the first record of that.
+
+    At the end the `state` is repaired, and the next controller elects a leader for each partition.
+    """
+    with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={n: [1, 2] for n in range(3)})
+        if lab.controller is not None and lab.controller.id == 1:
+            play(lab, "bounce 1; settle; elect_preferred; settle")
+        path, seen = "/brokers/topics/orders/partitions/1/state", len(lab.trace)
+        good = lab.znodes()[path][0].decode()
+        lab.write_znode(path, data)
+        until_quiet(lab.kill, 1)
+        yield lab, seen
+        until_quiet(lab.write_znode, path, good)
+        until_quiet(lab.delete_controller)
+        assert [p.leader for p in lab.partitions()] == [2, 2, 2]
+
+
 @tabled
 def test_a_malformed_state_ends_the_moves_of_its_batch(generation: str, data: str, led: list[int], ends: bool) -> None:
     """The other partitions get no leader either, until it is repaired and the next controller elects.
@@ -163,22 +184,12 @@ def test_a_malformed_state_ends_the_moves_of_its_batch(generation: str, data: st
     getTopicPartitionStatesFromZk: only the read is in a `try`, and zk/ZkData.scala, TopicPartitionStateZNode.decode,
     throws JsonMappingException; both machines' handleStateChanges catch it. 2.4.1: the same.
     """
-    with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={n: [1, 2] for n in range(3)})
-        if lab.controller is not None and lab.controller.id == 1:
-            play(lab, "bounce 1; settle; elect_preferred; settle")
-        path, seen = "/brokers/topics/orders/partitions/1/state", len(lab.trace)
-        good = lab.znodes()[path][0].decode()
-        lab.write_znode(path, data)
-        until_quiet(lab.kill, 1)
+    with without_leader(generation, data) as (lab, seen):
         context = acting(lab).context
         assert [context.leadership[tp].leader for tp in sorted(context.leadership)] == led
         for kind, message in (("partition", "error_moving_partitions"), ("replica", "error_moving_replicas")):
             refused = lab.trace.slice(seen, kind=kind, action="refuse")
             assert (len(refused), len(lab.trace.slice(seen, action=message))) == ((0, 1) if ends else (1, 0))
-        until_quiet(lab.write_znode, path, good)
-        until_quiet(lab.delete_controller)
-        assert [p.leader for p in lab.partitions()] == [2, 2, 2]
 
 
 @pytest.mark.parametrize(("generation", "led", "ends"), [("0.10", 2, False), ("2.0", -1, True), ("2.4", 2, False)])
@@ -189,23 +200,13 @@ def test_a_state_without_json_ends_the_election_of_its_batch(generation: str, le
     partition, then `.get` of its None throws NoSuchElementException, and handleStateChanges logs it. Since
     apache/kafka#6944 (2.4.0) there is no `.get`.
     """
-    with Lab(brokers=3, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={n: [1, 2] for n in range(3)})
-        if lab.controller is not None and lab.controller.id == 1:
-            play(lab, "bounce 1; settle; elect_preferred; settle")
-        path, seen = "/brokers/topics/orders/partitions/1/state", len(lab.trace)
-        good = lab.znodes()[path][0].decode()
-        lab.write_znode(path, "{")
-        until_quiet(lab.kill, 1)
+    with without_leader(generation, "{") as (lab, seen):
         assert [lab.partition("orders", n).leader for n in (0, 2)] == [led, led]
         assert len(lab.trace.slice(seen, kind="replica", action="refuse")) == 1
         assert len(lab.trace.slice(seen, kind="partition", action="refuse")) == (0 if ends else 1)
         assert len(lab.trace.slice(seen, action="error_moving_partitions")) == ends
         lines = lab.trace[seen:].kafka_log("controller").splitlines()
         assert ("java.util.NoSuchElementException: None.get" in lines) == ends
-        until_quiet(lab.write_znode, path, good)
-        until_quiet(lab.delete_controller)
-        assert [p.leader for p in lab.partitions()] == [2, 2, 2]
 
 
 def test_a_state_without_json_leaves_the_batch_half_filled() -> None:

@@ -4,7 +4,6 @@ const LOOKS = { broker: ["replica", "queue", "spacetime"], partition: ["partitio
 const NEAR = { session: ["session", "network"], token: ["requests", "network"] };   // what is done to a line: these groups come first
 
 const PIECE = 200, PATIENCE = 30000;   // milliseconds between two pieces of live time, and without an answer until it stops
-const PASSES = ["step", "settle", "run_for", "run_until_violation"];   // what only lets time pass
 const PLANNED = 12;   // the most partitions in a plan that is offered for editing
 
 class Live extends Player {
@@ -28,7 +27,7 @@ class Live extends Player {
   // A command acts at the moment that is shown; what runs ahead of the picture while time runs by itself is not kept.
   act(thing, action, given = {}) {
     this.closeMenu();
-    for (const one of this.aims) if (PASSES.includes(action.do)) one.skip();
+    if (this.model.get("menu").time.some((passes) => passes.do === action.do)) for (const one of this.aims) one.skip();
     for (const one of this.aims) one.ask({ do: "act", thing, action: action.do, given, live: !!one.living, ...one.moment });
   }
 
