@@ -16,7 +16,7 @@ from kafka_ctl.display import counted
 from kafka_ctl.errors import BadInput, UnknownName, UnusableFunction, short
 from kafka_ctl.exercises import answers, progress_file
 from kafka_ctl.exercises.answers import UnusableAnswer, judging
-from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, failed, is_open, source_of
+from kafka_ctl.exercises.exercise import OPTION, Exercise, Guess, PictureGuess, Verdict, failed, is_open, source_of
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.progress_file import UNSEEN, Entry, progress
@@ -102,8 +102,17 @@ def say(text: str) -> None:
     """Print a text in lines of `WIDTH` columns, `MOST` characters of it."""
     if len(text) > MOST:
         text = f"{text[:MOST]} … ({len(text) - MOST:,} more characters)"
-    lines = (textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False) for line in text.splitlines())
-    print(*lines, sep="\n")
+    print(in_columns(text))
+
+
+def in_columns(text: str) -> str:
+    """A text in lines of at most `WIDTH` columns, where its words allow it; the options of a question stay indented."""
+    filled = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = list[str]()
+    for line in text.splitlines():
+        filled.subsequent_indent = " " * len(OPTION) if line.startswith(OPTION) else ""
+        lines.append(filled.fill(line))
+    return "\n".join(lines)
 
 
 def _next(exercise: Exercise, verdict: Verdict) -> str:

@@ -269,6 +269,10 @@ class PictureGuess(NamedTuple):
         return f"{self.question} (Click in the picture{several}.)"
 
 
+OPTION = "  ( ) "
+"""An option of a question that stands as text, before its words."""
+
+
 class Guess(NamedTuple):
     """A question to be answered before a cell is run; `options` with what is said to each; the right one is `right`.
 
@@ -282,4 +286,4 @@ class Guess(NamedTuple):
     @property
     def text(self) -> str:
         """The question and its options, without what is said to them."""
-        return "\n".join([self.question, *(f"  ( ) {option}" for option, _ in self.options)])
+        return "\n".join([self.question, *(OPTION + option for option, _ in self.options)])

@@ -15,7 +15,7 @@ import traitlets
 from kafka_ctl.display import Bundle, display_bundle
 from kafka_ctl.errors import Unavailable, UnknownName
 from kafka_ctl.exercises import progress_file
-from kafka_ctl.exercises.checking import GUESSES, Row, rows, summary
+from kafka_ctl.exercises.checking import GUESSES, Row, in_columns, rows, summary
 from kafka_ctl.exercises.exercise import Guess, PictureGuess
 from kafka_ctl.paths import import_from_checkout
 from kafka_ctl.views.captions import listed
@@ -206,7 +206,7 @@ class GuessWidget(ipywidgets.VBox):
         self.children = (*self.asked, played)
 
     def __repr__(self) -> str:
-        return self.guess.text
+        return in_columns(self.guess.text)
 
     def _repr_mimebundle_(self, **options: object) -> Bundle:
         """The widget or, where widgets cannot be shown, the question as text, with its picture if it has one."""

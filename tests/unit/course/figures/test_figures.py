@@ -223,10 +223,18 @@ def test_what_is_saved_of_a_guess_does_not_answer_it(name: str) -> None:
     """The question, and the cluster before the run."""
     guess, widget = PICTURES[name], GuessWidget(name)
     bundle = widget._repr_mimebundle_()[0]
-    assert bundle["text/plain"] == guess.text
+    assert bundle["text/plain"].split() == guess.text.split()
     saved = " ".join(str(value) for kind, value in bundle.items() if "widget" not in kind)
     assert guess.why not in saved and not any(hint in saved for hint in guess.hints.values())
     assert "<svg" in bundle["image/svg+xml"] and "killed" not in bundle["image/svg+xml"].split("</title>")[0]
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_a_question_as_text_fits_a_narrow_notebook(name: str) -> None:
+    """An option's second line stands under its first word."""
+    guess, lines = GUESSES[name], repr(GuessWidget(name)).splitlines()
+    assert max(map(len, lines)) <= 72 and " ".join(lines).split() == guess.text.split()
+    assert all(not line.startswith(" ") or line.startswith(("  ( ) ", " " * 6)) for line in lines)
 
 
 def test_nobody_can_be_guessed() -> None:
