@@ -121,6 +121,15 @@ def test_every_view_of_a_story_is_whole(name: str, opened: Any, tmp_path: Path) 
     assert wrong(opened, whole=True, every=12, widths=WIDTHS[:1]) == []
 
 
+def test_hours_are_whole_in_the_time_column(opened: Any, tmp_path: Path) -> None:
+    """Five digits before the point."""
+    with Lab(seed=7) as lab:
+        lab.run_for(72_000)
+        until_quiet(lab.kill, 1)
+        browser.play(opened, tmp_path / "film.html", film(lab.trace, "spacetime"))
+    assert wrong(opened, whole=True, every=9, widths=WIDTHS[:1], views=["spacetime"]) == []
+
+
 def test_what_leaves_its_box_is_found(opened: Any, tmp_path: Path) -> None:
     """The measure itself: a text that has grown, a marked thing pushed out, and too little room are each named."""
     shown(opened, failing(3), tmp_path / "film.html")

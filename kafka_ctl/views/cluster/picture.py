@@ -341,7 +341,9 @@ class ClusterView(View):
             seen = model.brokers.get(number)
             style, text = broker_state(model, number)
             looks[f"broker:{number}"] = PartState(f"up {style}" + (" hot" if number in hot else ""))
-            rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
+            rack = ""
+            if seen and seen.rack:
+                rack = f", {'' if seen.rack.startswith('rack') else 'rack '}{shorten(seen.rack, 8)}"
             silent = session_state(model, number, time_ms)
             work = silent or _work(model, f"controller-{number}")
             if not work and number in longest:

@@ -26,6 +26,8 @@ from kafka_ctl.views.steps import Step
 
 ROW, HEAD, LEFT, LANE, STORE, WORDS, WIDTH = 30.0, 44.0, 68.0, 42.0, 68.0, 142.0, 538.0
 """Pixels of a row, the heading, the time column, a lane, ZooKeeper's lane, the words, and of all at least."""
+DIGIT = 7.0
+"""Pixels that the time column gets for each digit of a time from 1,000 s on."""
 WINDOW = 15 * ROW
 """Pixels of the diagram that are seen at once."""
 SHORT, PAUSE = 10.0, 100.0
@@ -47,7 +49,9 @@ class SpaceTimeView(View):
         asked = any(lane_of(r.actor) == ADMIN for step in steps for r in step.records)
         self.lanes = [*([ADMIN] if asked else ()), "zookeeper", *(f"broker-{b}" for b in sorted(supergraph.brokers))]
         widths = [STORE if lane == "zookeeper" else LANE for lane in self.lanes]
-        ends = list(accumulate(widths, initial=LEFT))
+        longest = max((len(_time(step)) for step in steps), default=0)
+        self.left = LEFT + DIGIT * max(0, longest - len("999.9999 s"))
+        ends = list(accumulate(widths, initial=self.left))
         self.place = {lane: (x0 + x1) / 2 for lane, (x0, x1) in zip(self.lanes, pairwise(ends), strict=True)}
         self.text_x = ends[-1] + 8
         self.width = max(WIDTH, self.text_x + WORDS)
@@ -71,8 +75,8 @@ class SpaceTimeView(View):
         veil = box(0, ROW, self.width, below, 0)
         scene.add(Part("veil", Box(0, 0, self.width, below), (veil,), styles="veil"))
         scene.add(Part("ground", Box(0, 0, 0, 0), (box(0, 0, self.width, HEAD, 0),), styles="heading", pinned=True))
-        time = Text(LEFT - 8, 25.5, "time", 12, "end")
-        scene.add(Part("axis", Box(0, 0, LEFT, HEAD), (), (time,), "note", pinned=True, title=SCALE))
+        time = Text(self.left - 8, 25.5, "time", 12, "end")
+        scene.add(Part("axis", Box(0, 0, self.left, HEAD), (), (time,), "note", pinned=True, title=SCALE))
         scene.add(*(self._lane(lane, x) for lane, x in self.place.items()))
         add_legend(scene, SPACE_TIME, pinned=True)
         return scene
@@ -100,10 +104,10 @@ class SpaceTimeView(View):
             return
         top, high = self.tops[row], gap(self.pauses[row])
         y, label = top + high / 2, f"{duration(self.pauses[row])} pass"
-        line = stroke(f"M{LEFT:g},{y:g}H{self.text_x - 4:g}")
+        line = stroke(f"M{self.left:g},{y:g}H{self.text_x - 4:g}")
         text = Text(self.text_x, y + 4, label, 12, "start")
         yield Part(
-            f"pause:{row}", Box(LEFT, top, self.width - LEFT, high), (line,), (text,), "wire broken", title=label
+            f"pause:{row}", Box(self.left, top, self.width - self.left, high), (line,), (text,), "wire broken", title=label
         )
 
     def _lives(self) -> Iterator[Part]:
@@ -133,8 +137,8 @@ class SpaceTimeView(View):
     def _row(self, row: int, step: Step) -> Iterator[Part]:
         y = self._y(row)
         if row == 0 or step.time_ms != self.steps[row - 1].time_ms:
-            time = Text(LEFT - 8, y + 4, f"{step.time_ms / 1000:.4f} s", 12, "end")
-            yield Part(f"time:{row}", Box(0, y, LEFT, ROW), (), (time,), "note", of=f"step:{row + 1}")
+            time = Text(self.left - 8, y + 4, _time(step), 12, "end")
+            yield Part(f"time:{row}", Box(0, y, self.left, ROW), (), (time,), "note", of=f"step:{row + 1}")
         seen: dict[tuple[str, str, str], list[str]] = {}
         for style, source, target, label in sorted(map(message, step.records), key=lambda m: m.source == m.target):
             if source in self.place:
@@ -241,6 +245,11 @@ def message(record: Record) -> Message:
             return Message("event", ADMIN, ADMIN, f"command {record.action.replace('_', ' ')}")
     title = VERBS.get(record.action, record.action.replace("_", " "))
     return Message("event", lane, lane, f"{title} {about}".strip())
+
+
+def _time(step: Step) -> str:
+    """The time of a row, as it stands at its left."""
+    return f"{step.time_ms / 1000:.4f} s"
 
 
 def sentence(record: Record) -> str:
