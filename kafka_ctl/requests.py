@@ -50,10 +50,6 @@ class LeaderAndIsrRequest(NamedTuple):
     live_leaders: tuple[int, ...] = ()
     broker_epoch: int = UNKNOWN_EPOCH
 
-    @property
-    def name(self) -> str:
-        return "LeaderAndIsr"
-
 
 class UpdateMetadataRequest(NamedTuple):
     """These brokers are alive, and so the partitions are led."""
@@ -63,10 +59,6 @@ class UpdateMetadataRequest(NamedTuple):
     partitions: Mapping[TopicPartition, PartitionState]
     live_brokers: tuple[int, ...] = ()
     broker_epoch: int = UNKNOWN_EPOCH
-
-    @property
-    def name(self) -> str:
-        return "UpdateMetadata"
 
 
 class StopReplicaRequest(NamedTuple):
@@ -78,20 +70,12 @@ class StopReplicaRequest(NamedTuple):
     delete: bool = False
     broker_epoch: int = UNKNOWN_EPOCH
 
-    @property
-    def name(self) -> str:
-        return "StopReplica"
-
 
 class ControlledShutdownRequest(NamedTuple):
     """I want to leave: please take my leaderships."""
 
     broker: int
     broker_epoch: int = UNKNOWN_EPOCH
-
-    @property
-    def name(self) -> str:
-        return "ControlledShutdown"
 
 
 class ProduceRequest(NamedTuple):
@@ -104,10 +88,6 @@ class ProduceRequest(NamedTuple):
     sizes: Sequence[int] = ()
     timeout: float = PRODUCE_TIMEOUT
 
-    @property
-    def name(self) -> str:
-        return "Produce"
-
 
 class WriteTxnMarkersRequest(NamedTuple):
     """A coordinator has decided: end this producer's transaction in your partitions (Kafka 0.11, KIP-98)."""
@@ -117,10 +97,6 @@ class WriteTxnMarkersRequest(NamedTuple):
     commits: bool
     coordinator_epoch: int
     partitions: tuple[TopicPartition, ...]
-
-    @property
-    def name(self) -> str:
-        return "WriteTxnMarkers"
 
 
 class DeleteRecordsRequest(NamedTuple):
@@ -132,29 +108,17 @@ class DeleteRecordsRequest(NamedTuple):
     offsets: Mapping[TopicPartition, int]
     timeout: float
 
-    @property
-    def name(self) -> str:
-        return "DeleteRecords"
-
 
 class AlterPartitionReassignmentsRequest(NamedTuple):
     """An administrator wants these replicas, or with None the original ones again (Kafka 2.4, KIP-455)."""
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
 
-    @property
-    def name(self) -> str:
-        return "AlterPartitionReassignments"
-
 
 class ListPartitionReassignmentsRequest(NamedTuple):
     """An administrator asks which of these partitions are moving; None asks for all (Kafka 2.4, KIP-455)."""
 
     partitions: tuple[TopicPartition, ...] | None = None
-
-    @property
-    def name(self) -> str:
-        return "ListPartitionReassignments"
 
 
 class ElectLeadersRequest(NamedTuple):
@@ -167,29 +131,17 @@ class ElectLeadersRequest(NamedTuple):
     partitions: tuple[TopicPartition, ...] | None
     timeout: float
 
-    @property
-    def name(self) -> str:
-        return "ElectLeaders"
-
 
 class AlterReplicaLogDirsRequest(NamedTuple):
     """An administrator wants your copies of these partitions in these log directories (Kafka 1.1, KIP-113)."""
 
     dirs: Mapping[TopicPartition, str]
 
-    @property
-    def name(self) -> str:
-        return "AlterReplicaLogDirs"
-
 
 class DescribeLogDirsRequest(NamedTuple):
     """A request for the log directories of a broker's copies of these partitions (Kafka 1.0, KIP-113)."""
 
     partitions: tuple[TopicPartition, ...]
-
-    @property
-    def name(self) -> str:
-        return "DescribeLogDirs"
 
 
 class LogDirDescription(NamedTuple):
@@ -209,6 +161,11 @@ AdminRequest = (
     | DeleteRecordsRequest
 )
 Request = ControlRequest | ControlledShutdownRequest | AdminRequest | ProduceRequest | WriteTxnMarkersRequest
+
+
+def api_name(request: Request) -> str:
+    """Kafka's name of a request's API: `LeaderAndIsr`."""
+    return type(request).__name__.removesuffix("Request")
 
 
 class ApiError(NamedTuple):

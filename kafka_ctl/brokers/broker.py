@@ -38,7 +38,7 @@ from kafka_ctl.controller.dispatch import PROCEDURES
 from kafka_ctl.errors import IdentityError, NodeExists, Unavailable, ZooKeeperError
 from kafka_ctl.generation import DEFAULTS, TIMES
 from kafka_ctl.ports import PROCESS
-from kafka_ctl.requests import UNKNOWN_EPOCH, Request, Response
+from kafka_ctl.requests import UNKNOWN_EPOCH, Request, Response, api_name
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper import store
@@ -308,7 +308,9 @@ class Broker(BrokerProcess):
         response = await self.apis.answer(request)
         if not self.listening:  # handled, but nothing is sent any more
             return response, -1
-        seq = self.trace.add(self.actor, "response", request.name, broker=self.id, error=response.error, cause=cause)
+        seq = self.trace.add(
+            self.actor, "response", api_name(request), broker=self.id, error=response.error, cause=cause
+        )
         return response, seq
 
     # Leaving

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import ZooKeeperError
-from kafka_ctl.requests import ControlledShutdownRequest, Response
+from kafka_ctl.requests import ControlledShutdownRequest, Response, api_name
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
@@ -52,7 +52,7 @@ async def ask_to_leave(process: BrokerProcess) -> ShutdownReport:
 async def _ask_once(process: BrokerProcess) -> Response:
     controller = await process.zk.controller_id()
     request = ControlledShutdownRequest(process.id, process.epoch)
-    sent = process.trace.add(process.actor, "request", request.name, broker=controller, target="sent")
+    sent = process.trace.add(process.actor, "request", api_name(request), broker=controller, target="sent")
     CAUSE.set(sent)
     if controller == -1:
         return Response("CONTROLLER_NOT_AVAILABLE")

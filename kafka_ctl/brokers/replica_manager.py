@@ -24,6 +24,7 @@ from kafka_ctl.requests import (
     Response,
     StopReplicaRequest,
     UpdateMetadataRequest,
+    api_name,
 )
 from kafka_ctl.trace import details
 from kafka_ctl.zookeeper.store import Create
@@ -71,7 +72,7 @@ class ReplicaManager:
             "ignored",
             controller_epoch=request.controller_epoch,
             error=error,
-            detail=details.write(request=request.name, controller=request.controller, **own),
+            detail=details.write(request=api_name(request), controller=request.controller, **own),
         )
         return Response(error, dict.fromkeys(request.partitions if error == UNKNOWN_SERVER_ERROR else (), error))
 

@@ -27,6 +27,7 @@ from kafka_ctl.requests import (
     Response,
     StopReplicaRequest,
     UpdateMetadataRequest,
+    api_name,
 )
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -66,7 +67,7 @@ class Channel:
             self._correlation_id += 1
             epoch, receiver = request.controller_epoch, self.broker
             sent = process.record(
-                "request", request.name, broker=receiver, target="sent", controller_epoch=epoch, detail=detail
+                "request", api_name(request), broker=receiver, target="sent", controller_epoch=epoch, detail=detail
             )
             CAUSE.set(sent)
             response, answered = await self._until_answered(request)
@@ -77,7 +78,7 @@ class Channel:
 
     async def _until_answered(self, request: ControlRequest) -> tuple[Response, int]:
         """Send and, when the connection fails, wait and send again; cancelled when the broker is removed."""
-        process, name, failed = self.process, request.name, False
+        process, name, failed = self.process, api_name(request), False
         while True:
             try:
                 return await process.network.call(process.id, self.broker, request)
@@ -130,7 +131,7 @@ class Channels:
             return
         fields = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
         partitions = [str(tp) for tp in request.partitions]
-        self.process.log("not_sending", request=request.name, broker=broker, partitions=partitions, **fields)
+        self.process.log("not_sending", request=api_name(request), broker=broker, partitions=partitions, **fields)
 
     def queued(self) -> list[tuple[int, list[ControlRequest]]]:
         """By broker, the requests that wait for it."""

@@ -29,6 +29,7 @@ from kafka_ctl.requests import (
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
     Response,
+    api_name,
 )
 from kafka_ctl.trace.record import CAUSE, Columns
 from kafka_ctl.zookeeper.znodes import BROKERS, TOPICS
@@ -442,7 +443,7 @@ class Commands(RecordedRun):
                     if response.error not in RETRIED:
                         return response
                     await self.world.clock.sleep(RETRY_BACKOFF)
-        raise Unavailable(f"no controller answered {request.name} within {API_TIMEOUT:g} s")
+        raise Unavailable(f"no controller answered {api_name(request)} within {API_TIMEOUT:g} s")
 
     async def _call_broker(self, broker: int, request: AdminRequest) -> Response:
         """The same for a tool that goes on afterwards: what it does next is not caused by this request."""
@@ -454,7 +455,7 @@ class Commands(RecordedRun):
 
     async def _call(self, broker: int, request: AdminRequest) -> Response:
         """Send a request to a broker, once. Raises ConnectionError if it does not answer."""
-        CAUSE.set(self.world.trace.add("admin", "request", request.name, broker=broker, target="sent"))
+        CAUSE.set(self.world.trace.add("admin", "request", api_name(request), broker=broker, target="sent"))
         return (await self.world.network.call(-1, broker, request))[0]
 
     # Several administrators at the same time: their tools know nothing of each other and all write to ZooKeeper

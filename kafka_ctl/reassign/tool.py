@@ -32,6 +32,7 @@ from kafka_ctl.requests import (
     LogDirDescription,
     LogDirsRequest,
     Response,
+    api_name,
 )
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
 from kafka_ctl.zookeeper.store import Create
@@ -130,7 +131,7 @@ class LogDirs:
                     return await self._call(broker, request)
             except (ConnectionError, TimeoutError):
                 if self._clock.now() >= until:
-                    text = f"broker {broker} did not answer {request.name} within {self._timeout:g} s"
+                    text = f"broker {broker} did not answer {api_name(request)} within {self._timeout:g} s"
                     raise ApiException("REQUEST_TIMED_OUT", text) from None
             await self._clock.sleep(RETRY_BACKOFF)
 

@@ -31,6 +31,7 @@ from kafka_ctl.requests import (
     LogDirDescription,
     LogDirsRequest,
     Response,
+    api_name,
 )
 from kafka_ctl.wire.codec import Message, decode_message, encode_message, grouped, numbered, parts_of
 from kafka_ctl.wire.schema import REQUEST, RESPONSE, Schema, api_key, apis, message_type, name_of
@@ -181,7 +182,7 @@ class AdminClient:
             raise ConnectionResetError(str(error)) from None
 
     def _ask(self, address: str, asked: Asked) -> Response:
-        return read_answer(asked, ask(address, asked.name, 0, write_body(asked), self.client_id))
+        return read_answer(asked, ask(address, api_name(asked), 0, write_body(asked), self.client_id))
 
     def _ask_controller(self, asked: Asked) -> Response:
         brokers, controller = self._metadata()

@@ -35,6 +35,7 @@ from kafka_ctl.requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
     WriteTxnMarkersRequest,
+    api_name,
 )
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.codec import Message, encode_message, errors_by_topic, grouped, named, numbered, parts_of
@@ -65,7 +66,7 @@ def request_bytes(
     request: Sent, version: int, endpoints: Mapping[int, Endpoint], correlation_id: int = 1, client_id: str = ""
 ) -> bytes:
     """A request as it travels, its length in front."""
-    kind = message_type(api_key(request.name), version, REQUEST)
+    kind = message_type(api_key(api_name(request)), version, REQUEST)
     header = {"correlation_id": correlation_id, "client_id": client_id}
     return encode_message(kind, header, write_request(request, version, endpoints))
 
@@ -84,7 +85,7 @@ def write_request(request: Sent, version: int, endpoints: Mapping[int, Endpoint]
         "controller_epoch": request.controller_epoch,
         "broker_epoch": request.broker_epoch,
     }
-    groups = version >= GROUPED[request.name]
+    groups = version >= GROUPED[api_name(request)]
     match request:
         case StopReplicaRequest(partitions=partitions, delete=delete):
             message["delete_partitions"] = delete

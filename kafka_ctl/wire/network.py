@@ -18,7 +18,14 @@ import asyncio
 from collections.abc import Iterable
 from itertools import count
 
-from kafka_ctl.requests import LeaderAndIsrRequest, Request, Response, UpdateMetadataRequest, WriteTxnMarkersRequest
+from kafka_ctl.requests import (
+    LeaderAndIsrRequest,
+    Request,
+    Response,
+    UpdateMetadataRequest,
+    WriteTxnMarkersRequest,
+    api_name,
+)
 from kafka_ctl.simulation.network import Network
 from kafka_ctl.simulation.world import World
 from kafka_ctl.trace.record import CAUSE
@@ -96,7 +103,7 @@ class WireNetwork(Network):
         if target not in endpoints:
             raise ConnectionRefusedError(f"broker {target} refused the connection of broker {source}")
         host, port, _ = endpoints[target]
-        key, version = api_key(request.name), sent_version(request.name, self.world.generation)
+        key, version = api_key(api_name(request)), sent_version(api_name(request), self.world.generation)
         number = next(self._numbers)
         frame = request_bytes(request, version, endpoints, number, str(source))
         self.shared.causes[number], self.shared.answered[number] = CAUSE.get(), -1
@@ -105,7 +112,7 @@ class WireNetwork(Network):
             connection = self.connections.setdefault((source, target, marks), Connection())
             raw = await connection.exchange(host, port, frame)
             response = read_response(decode_message(message_type(key, version, RESPONSE), raw)[1])
-            return response, self._recorded(number, target, request.name, response)
+            return response, self._recorded(number, target, api_name(request), response)
         finally:
             self.shared.causes.pop(number, None)
             del self.shared.answered[number]

@@ -107,7 +107,12 @@ class SpaceTimeView(View):
         line = stroke(f"M{self.left:g},{y:g}H{self.text_x - 4:g}")
         text = Text(self.text_x, y + 4, label, 12, "start")
         yield Part(
-            f"pause:{row}", Box(self.left, top, self.width - self.left, high), (line,), (text,), "wire broken", title=label
+            f"pause:{row}",
+            Box(self.left, top, self.width - self.left, high),
+            (line,),
+            (text,),
+            "wire broken",
+            title=label,
         )
 
     def _lives(self) -> Iterator[Part]:

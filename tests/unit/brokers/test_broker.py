@@ -10,7 +10,14 @@ from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.broker import Broker, ShutdownReport
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.requests import LeaderAndIsrRequest, PartitionState, Response, StopReplicaRequest, UpdateMetadataRequest
+from kafka_ctl.requests import (
+    LeaderAndIsrRequest,
+    PartitionState,
+    Response,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+    api_name,
+)
 from kafka_ctl.trace import Record
 
 STALE, UNKNOWN = "STALE_CONTROLLER_EPOCH", "UNKNOWN_TOPIC_OR_PARTITION"
@@ -113,7 +120,7 @@ def test_an_older_controller_is_refused_altogether(lab: Lab, broker: Broker, epo
             answer = handle(request)
             assert (answer.error, answer.errors) == (STALE, {})
             assert (last(lab).action, last(lab).error, last(lab).topic) == ("ignored", STALE, None)
-            assert last(lab).detail == f"request={request.name} controller=1 latest={epoch}"
+            assert last(lab).detail == f"request={api_name(request)} controller=1 latest={epoch}"
     assert broker.replicas.controller_epoch == epoch
     assert broker.hosted[ORDERS].state.leader == 1
     assert broker.live_brokers == (1, 2, 3)
