@@ -217,7 +217,13 @@ def course_map(found: Sequence[Lesson]) -> str:
         for each in found
     ]
     reading = "On GitHub, where no starters are, [README.md](README.md) leads to the lessons."
-    head = ["## The lessons", "", reading, "", "| | lesson | question | minutes | core exercises | all exercises |"]
+    head = [
+        "## The lessons",
+        "",
+        reading,
+        "",
+        "| | lesson | question | minutes | core exercises (min) | all exercises (min) |",
+    ]
     return "\n".join([*head, "| --- | --- | --- | --- | --- | --- |", *rows])
 
 

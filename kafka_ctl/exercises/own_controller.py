@@ -6,6 +6,7 @@ Their source text is kept with the progress. So they outlive their notebooks, al
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +22,7 @@ from kafka_ctl.museum.exhibit import Exhibit
 from kafka_ctl.plugins import Plugins
 
 Function = Callable[..., object]
-SHOWN = 150
+SHOWN = 200
 """Characters of a reason."""
 
 
@@ -66,7 +67,8 @@ class OwnController:
             if reason is None:
                 survived.append(exhibit.name)
             else:
-                lost[exhibit.name] = " ".join(reason.split())[:SHOWN] + repairs.get(exhibit.name, "")
+                text = textwrap.shorten(reason, SHOWN, placeholder=" …")
+                lost[exhibit.name] = text + "." * (not text.endswith((".", "…"))) + repairs.get(exhibit.name, "")
         return Survey(survived, lost)
 
 

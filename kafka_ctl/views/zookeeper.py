@@ -28,7 +28,7 @@ STATES = 12
 """A topic with more partitions than this has one node for all their states."""
 CHILDREN = 24
 """The most children of a znode that are drawn; what happens to further ones shows at their parent."""
-WIDTH, TREE, SESSIONS, ROW, INDENT, BROKER = 538.0, 382.0, 430.0, 26.0, 15.0, 36.0
+WIDTH, TREE, SESSIONS, ROW, INDENT, BROKER = 538.0, 396.0, 430.0, 26.0, 15.0, 36.0
 """Pixels of the picture; where the tree ends and the brokers begin; of a line, of a level and of a broker."""
 QUIET = ("/cluster", "/config", "/latest_producer_id_block")
 """Trees that hold no news for the controller."""

@@ -146,6 +146,16 @@ def test_a_double_click_on_a_menu_is_one_click(opened: Any) -> None:
     assert opened.locator(".kc .menu:visible").count() == 0
 
 
+def test_a_double_click_on_a_form_is_one_click(opened: Any) -> None:
+    shows(opened, SETUP)
+    opened.click(".kc .time [data-act='run_for']")
+    assert opened.inner_text(".kc .form .of") == "Let time pass: For"
+    opened.dblclick(".kc .form .go")
+    opened.wait_for_selector(".kc .form", state="hidden")
+    does(opened, "", "settle")
+    assert opened.inner_text(".kc .script pre").count("lab.run_for(") == 1
+
+
 def test_a_command_acts_at_the_moment_that_is_shown(opened: Any) -> None:
     """It is played from there; what came after is kept, and a click returns to it."""
     shows(opened, KILLED)
@@ -251,6 +261,9 @@ def test_what_is_refused_is_reported(opened: Any) -> None:
     assert "reassign" not in opened.inner_text(".kc .script pre")
     assert "cannot be read" in opened.inner_text(".kc .form .error")
     assert opened.input_value(".kc .form input[name='replicas']") == "two", "what was typed is kept"
+    opened.press(".kc .form input[name='replicas']", "Enter")
+    opened.wait_for_selector(".kc .form .go:not([aria-disabled]) >> visible=true")
+    assert "cannot be read" in opened.inner_text(".kc .form .error"), "the same answer is shown again"
     opened.press(".kc .form input[name='replicas']", "Escape")
     picture(opened, "refused")
 

@@ -54,7 +54,8 @@ def write(book: NotebookNode, number: str) -> NotebookNode:
         if _is_prose(cell):
             cell.source = HEADING.sub(lambda head: _heading(head[1], sections, about["exercises"]), cell.source)
             cell.source = HEAD.sub(lambda head: _head(head, EXERCISES.get(f"{number}.{head[1]}")), cell.source)
-    time = f"*Time*: {about['minutes']} minutes, core exercises {about['core']} (all {about['exercises']})."
+    lesson, core, whole = about["minutes"], about["core"], about["exercises"]
+    time = f"*Time*: {lesson} minutes for the lesson, {core} for its core exercises, {whole} for all its exercises."
     book.cells[0].source = TIME.sub(time, book.cells[0].source)
     return book
 

@@ -3,7 +3,7 @@ const NAMES = { broker: "Broker", partition: "Partition", zookeeper: "ZooKeeper"
 const LOOKS = { broker: ["replica", "queue", "spacetime"], partition: ["partition", "replica", "timeline"], zookeeper: ["zookeeper"] };   // the views that show more of a thing
 const NEAR = { session: ["session", "network"], token: ["requests", "network"] };   // what is done to a line: these groups come first
 
-const PIECE = 200, PATIENCE = 30000;   // milliseconds between two pieces of live time, and without an answer until it stops
+const PIECE = 200, PATIENCE = 30000, PROMPT = 1000;   // milliseconds between two pieces of live time; without an answer until it stops, and until that is shown
 const PLANNED = 12;   // the most partitions in a plan that is offered for editing
 
 class Live extends Player {
@@ -23,7 +23,16 @@ class Live extends Player {
   // The step that is shown and the time since then; null is the end, also when that moves on before Python hears of it.
   get moment() { return { frame: this.index < this.last ? this.index : null, since: Math.round(this.since_step) }; }
   tabNames() { return this.film.tabs; }
-  ask(message) { this.model.send(message); }
+  // Sends a message; if the answer takes longer than `PROMPT`, the reply line says that Python is at work.
+  ask(message) {
+    this.model.send(message);
+    if (message.do !== "run") { clearTimeout(this.slow); this.slow = setTimeout(() => this.reply.classList.add("busy"), PROMPT); }
+  }
+  done(reply) {
+    clearTimeout(this.slow);
+    this.reply.classList.remove("busy");
+    (this.first ?? this).answered(reply);
+  }
   // A command acts at the moment that is shown; what runs ahead of the picture while time runs by itself is not kept.
   act(thing, action, given = {}) {
     this.closeMenu();
@@ -74,6 +83,7 @@ class Live extends Player {
     if (message.do === "show") message.views.forEach((view) => this.take(view));
     if (message.do === "grow") this.grow(message);
     if (message.do === "play") this.arrive(message.from);
+    if (message.do === "done") this.done(message.reply);
     if (message.do === "ran") { this.asking = 0; if (message.refused) this.run_live(false); }
   }
   take(view) {
@@ -305,7 +315,7 @@ class Live extends Player {
       const input = field.kind === "choice"
         ? html("select", { name: field.name }, ...value.split("|").map((option) => html("option", {}, option)))
         : long ? html("textarea", { name: field.name, rows: 4, cols: 60, required: "", spellcheck: "false" }, value)
-        : html("input", { name: field.name, value, type: field.kind === "number" ? "number" : "text", step: "any",
+        : html("input", { name: field.name, value, type: "text", ...(field.kind === "number" ? { inputmode: "decimal" } : {}),
           ...(field.kind === "optional" ? { placeholder: "none" } : { required: "" }) });
       inputs[field.name] = input;
       return html("label", {}, field.label + " ", input);
@@ -313,11 +323,16 @@ class Live extends Player {
     const cancel = html("button", { type: "button" }, "Cancel");
     cancel.onclick = () => { this.form.hidden = true; this.back(); };
     const error = html("p", { class: "error", role: "alert", hidden: "" });
-    const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : ": ") + action.label.replace("…", "");
-    this.form.replaceChildren(html("b", { class: "of" }, what), html("p", { class: "hint" }, action.hint), ...fields, error, html("span", { class: "group" }, html("button", { type: "submit", class: "go" }, "Do it"), cancel));
+    const passes = this.model.get("menu").time.some((other) => other.do === action.do), kind = passes ? "Let time pass" : NAMES[thing.split(":")[0]] ?? "The cluster";
+    const what = kind + (thing.includes(":") ? ` ${name}: ` : ": ") + action.label.replace("…", "");
+    const go = html("button", { type: "submit", class: "go" }, "Do it");
+    this.asked = false;
+    this.form.replaceChildren(html("b", { class: "of" }, what), html("p", { class: "hint" }, action.hint), ...fields, error, html("span", { class: "group" }, go, cancel));
     this.form.onsubmit = (event) => {   // it stays until the lab has answered: what is refused can be corrected
       event.preventDefault();
-      this.asked = true;
+      if (this.asked) return;   // the second of two clicks
+      this.asked = error.hidden = true;
+      go.setAttribute("aria-disabled", "true");   // it keeps the focus
       this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])));
     };
     this.form.onkeydown = (event) => {   // JupyterLab keeps Enter from submitting
@@ -336,6 +351,7 @@ class Live extends Player {
     if (!this.asked || this.form.hidden) return;
     this.asked = false;
     const inside = this.form.contains(document.activeElement), error = this.form.querySelector(".error");
+    this.form.querySelector(".go").removeAttribute("aria-disabled");
     error.textContent = reply.text;
     error.hidden = this.form.hidden = !reply.refused;
     if (!reply.refused && inside) this.back();

@@ -211,8 +211,8 @@ class Live(Widget):
             reply, refused = {"text": str(refusal), "refused": True}, True
         if reply is not None:
             self.refresh(reply)
-        if isinstance(content, dict) and content.get("do") == "run":
-            self.send({"do": "ran", "refused": refused})
+        runs = isinstance(content, dict) and content.get("do") == "run"
+        self.send({"do": "ran", "refused": refused} if runs else {"do": "done", "reply": reply or {}})
 
     def _answer(self, content: Data) -> Data | None:
         """Do what is asked; returns the reply, None if nothing has changed."""

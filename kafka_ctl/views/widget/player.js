@@ -233,7 +233,7 @@ class Player {
     document.addEventListener("click", this.leading, true);
     for (const kind of ["keydown", "keyup", "keypress"]) this.root.addEventListener(kind, (event) => event.stopPropagation());
     this.watchTheme();
-    this.sizes = new ResizeObserver(() => this.spread());
+    this.sizes = new ResizeObserver(() => { this.spread(); this.follow(); });
     this.load();
     this.sizes.observe(this.root);
     for (const [event, action] of [["change:film", () => this.load()], ["change:index", () => this.show()],
