@@ -64,7 +64,7 @@ LITE = {
 
 
 def build(out: Path, report: Callable[[str], object] = print) -> list[Lesson]:
-    """Build the site into the folder `out`; the notebooks in it.
+    """Build the site into the folder `out`, and report each part of it, and its size; the notebooks in it.
 
     Raises Unavailable, in one sentence, where what it is made of cannot be downloaded, BadInput where `out` holds
     something else, KafkaCtlError where JupyterLite fails.
@@ -74,21 +74,24 @@ def build(out: Path, report: Callable[[str], object] = print) -> list[Lesson]:
     began = time.monotonic()
     WORK.mkdir(parents=True, exist_ok=True)
     with file_lock(WORK / "lock"):
-        found = _build(out)
+        found = _build(out, report)
     files = [path for path in out.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 1e6
     report(f"{out}: {len(files)} files, {size:.1f} MB, in {time.monotonic() - began:.0f} s")
     return found
 
 
-def _build(out: Path) -> list[Lesson]:
+def _build(out: Path, report: Callable[[str], object]) -> list[Lesson]:
+    report("Pyodide and the wheels ...")
     tools, lite = fetch.build_tools(WORK / "tools"), WORK / "lite"
     shutil.rmtree(lite, ignore_errors=True)
     there = _python(tools, lite / "static" / "pyodide")
     found = lessons(there)
     _contents(found, lite / "contents")
     _configure(lite, tools)
+    report("JupyterLab ...")
     made = _jupyterlite(lite, tools)
+    report("The documentation ...")
     _pages(made, found)
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
