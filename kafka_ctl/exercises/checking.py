@@ -6,6 +6,7 @@ runs. Only the learner's own answer is run, and Ctrl-C interrupts it.
 
 from __future__ import annotations
 
+import difflib
 import re
 import textwrap
 from importlib.metadata import entry_points
@@ -164,7 +165,8 @@ def counterexample(name: str) -> Lab:
 def _find(name: str) -> Exercise | None:
     """The exercise; None, after saying where they are listed, for another name."""
     if not isinstance(name, str) or name not in EXERCISES:
-        print(f"There is no exercise {short(name)}; `kafka-ctl exercises` lists all of them.")
+        near = ", ".join(difflib.get_close_matches(str(name)[:100], EXERCISES, 3, cutoff=0))
+        print(f"There is no exercise {short(name)}; nearest: {near}; `kafka-ctl exercises` lists all of them.")
         return None
     return EXERCISES[name]
 

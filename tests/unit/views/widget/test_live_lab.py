@@ -80,7 +80,8 @@ def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
         "lab.kill(1)",
     ]
     assert [live.live_film.things[f"broker:{broker}"][0] for broker in (1, 2, 3)] == ["down", "up", "up"]
-    [message] = messages
+    message, done = messages
+    assert done == {"do": "done", "reply": {"text": "lab.kill(1)"}}
     assert message["do"] == "grow" and len(message["frames"]) == 1
     assert message["frames"][0]["caption"].startswith("Broker 1 is killed")
     assert message["views"]["cluster"]["tracks"] and not message["redrawn"]
@@ -136,7 +137,8 @@ def test_a_command_acts_at_the_moment_that_is_shown(lab: Lab) -> None:
     *_, stopped, last = live.now["script"]
     assert stopped.startswith("lab = lab.fork(at=") and last == "lab.kill(2)"
     assert lab.brokers[2].state == "down" and lab.now < end
-    assert live.index == shown and messages == [{"do": "play", "from": shown + 1}]
+    assert live.index == shown and messages[:-1] == [{"do": "play", "from": shown + 1}]
+    assert messages[-1] == {"do": "done", "reply": {"text": "lab.kill(2)"}}
     assert live.film["frames"][: shown + 1] == later["frames"][: shown + 1]
     assert live.film["frames"][shown + 1]["caption"].startswith("Broker 2 is killed")
     assert makes_the_same_run(lab)
@@ -420,7 +422,7 @@ def test_a_picture_that_has_forgotten_plays_what_is_new(lab: Lab, monkeypatch: p
     monkeypatch.setattr("kafka_ctl.views.widget.live_film.KEPT", len(live.live_film.steps))
     act(live, "broker:1", "kill")
     assert live.film["frames"][live.index]["caption"].startswith("Broker 1 is killed")
-    assert messages == [{"do": "play", "from": live.index}]
+    assert messages == [{"do": "play", "from": live.index}, {"do": "done", "reply": {"text": "lab.kill(1)"}}]
 
 
 def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
@@ -571,7 +573,8 @@ def test_a_why_is_answered(lab: Lab) -> None:
     act(live, "time", "settle")
     frame = next(n for n, f in enumerate(live.film["frames"]) if f["kind"] == "election")
     live.receive({"do": "why", "frame": frame})
-    reported = messages[-1]
+    reported, done = messages[-2:]
+    assert done == {"do": "done", "reply": {}}
     assert reported["do"] == "why" and reported["frame"] == frame
     assert reported["why"]["rule"] and any(executed for _, _, executed in reported["why"]["sources"][0]["lines"])
 
