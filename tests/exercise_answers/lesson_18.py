@@ -115,7 +115,10 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lower_of_both, "cannot write that version"),
         (lowest_common, "and a newer one, too"),
         (by_place, "If you took place 3 of the list: it has API key"),
-        (lambda known, listed, key: 0 if key == 7 else common_version(known, listed, key), "a client uses only what a broker announces"),
+        (
+            lambda known, listed, key: 0 if key == 7 else common_version(known, listed, key),
+            "a client uses only what a broker announces",
+        ),
         (unlisted, "does not list this key"),
         (lambda known, listed, key: None, "you return None. The broker knows 0 to 2"),
         (lambda known, listed, key: "2", "A version is a number"),
