@@ -368,7 +368,7 @@ ANSWERS = {
     "late": DECISION,
     "own_write": DECISION,
     "pipeline": Answer(
-        _trips, "a list of lists is expected, with every operation once and in order: so are the answers paired"
+        _trips, "a list of lists is expected, none of them empty, with every operation once and in order"
     ),
     "reassignment": Answer(
         partial(_lists, 4), "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"

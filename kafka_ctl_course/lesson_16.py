@@ -124,6 +124,14 @@ def not_in_time(lab: Lab) -> str | None:
     return f"{waiting} partitions have no leader that runs." if waiting else None
 
 
+def about_stop(lab: Lab) -> str:
+    """The remark on a shutdown, by what the controller had done when the process was killed."""
+    replaced = len(lab.trace.slice(kind="controller", action="elected")) > 1
+    if replaced and not lab.trace.slice(kind="election", action="controlled-shutdown"):
+        return "When broker 1 asked, the new controller had not taken over yet. Wait for it: `lab.settle()`."
+    return "Thirty leaders are moved one after the other. What makes each move slow?"
+
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="16.1",
@@ -193,7 +201,7 @@ def next_round(asked, refused):
         missing=not_in_time,
         best=2,
         remarks={
-            "shutdown": "Thirty leaders are moved one after the other. What makes each move slow?",
+            "shutdown": about_stop,
             "elect_preferred": "Broker 1 is preferred by the partitions that it leads.",
             "kill 1": "Then there is no leader until the session ends.",
         },

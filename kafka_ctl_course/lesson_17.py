@@ -69,7 +69,8 @@ def unaware(lab: Lab) -> set[tuple[str, int]]:
 def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int]]) -> str:
     """The fault in the partitions that were found, in one sentence."""
     (lab,) = given
-    text = f"you return {short(got)}. "
+    shown = sorted(got, key=str) if isinstance(got, set) else got
+    text = f"you return {short(shown)}. "
     if not isinstance(got, set | tuple) or not all(isinstance(each, tuple) and len(each) == 2 for each in got):
         return f"{text}A list of pairs is asked for, such as ('orders', 0)."
     if len(set(got)) < len(got):
@@ -108,9 +109,11 @@ class OwnStory(Exercise):
         """Play the story twice."""
         if not isinstance(answer, str) or not answer.strip():
             return Verdict(False, f"{short(answer)} is not a story; give its commands as text, one a line.")
+        if any(line.split()[:1] == ["lab"] for line in answer.splitlines()):
+            return Verdict(False, "The cluster is given; leave out the line `lab`.")
         text = f"{OPENING}{answer}\n"
         try:
-            given = [each for each in story.parse(answer) if each.name not in WAITS]
+            given = [each for each in [*story.parse(text)][1:] if each.name not in WAITS]
             if len(given) > MOST:
                 return Verdict(False, f"These are {len(given)} commands; {MOST} are enough, besides time that passes.")
             with Lab.replay(text) as broken:
@@ -118,7 +121,7 @@ class OwnStory(Exercise):
                 with broken.fork(generation="2.4") as sound:
                     return self._compared(broken, sound, text)
         except KafkaCtlError as error:
-            return Verdict(False, f"The story cannot be played: {error}")
+            return Verdict(False, f"The story cannot be played (its line 1 is the cluster): {error}")
 
     def _compared(self, broken: Lab, sound: Lab, text: str) -> Verdict:
         if sound.violations:

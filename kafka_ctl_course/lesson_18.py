@@ -25,6 +25,8 @@ LATE = (
     + "delay 3 2 60\nshutdown 3\nheal\nstart 3\nrun_for 60\nsettle\n"
 )
 """The ControlledShutdown request of broker 3 comes a minute late, when its next process has started."""
+STARTED = LATE.count("\n") - 1
+"""The commands of this story."""
 BYTES = "00000010 0007 0001 0000002a 0002 6f70 00000002"
 """A ControlledShutdown request."""
 LARGEST = 100 << 20
@@ -129,6 +131,8 @@ def explain_frame(given: Frame, got: object, expected: bytes) -> str:
         return f"{asked}length 0 means an empty name; none is -1, which is ffff."
     if client and len(name) != len(client) and got[12:14] == len(client).to_bytes(2, "big"):
         return f"{asked}the name's length is {len(client)}. It counts bytes: {name!r} has {len(name)}."
+    if got[4:] == expected[4 : len(expected) - len(given[4])]:
+        return f"{asked}the body is missing."
     return f"{asked}{_first_difference(got, expected)}"
 
 
@@ -141,9 +145,8 @@ def _first_difference(got: bytes, expected: bytes) -> str:
         if mine != part.raw:
             return f"the field {part.field} is {mine.hex() or 'missing'}; it should be {part.raw.hex()}."
     more = len(got) - len(expected)
-    return (
-        f"{more} byte{'s follow' if more != 1 else ' follows'} the request; the broker reads them as the next request."
-    )
+    follow, them = ("s follow", "them") if more != 1 else (" follows", "it")
+    return f"{more} byte{follow} the request; the broker takes {them} for the beginning of the next request."
 
 
 # 3: the version of a request
@@ -193,11 +196,14 @@ def explain_version(given: Offer, got: object, expected: int | None) -> str:
     if not isinstance(got, int):
         return f"{asked}{broker}. A version is a number: the highest that both know."
     if not first <= got <= last:
+        if (key, got) == (7, 0):  # with a header of its own, Kafka 0.10.2.2: network/RequestChannel.scala:68
+            return f"{asked}{broker}; a client uses only what a broker announces."
         return f"{asked}{broker}, and closes the connection."
     if not low <= got <= high:
         return f"{asked}{broker}, but the client cannot write that version, nor read its answer."
     place = listed[key]
-    taken = f" Place {key} of the list has API key {place['api_key']}." if got == place["max_version"] else ""
+    named = f" If you took place {key} of the list: it has API key {place['api_key']}."
+    taken = named if got == min(high, place["max_version"]) else ""
     return f"{asked}{broker}. Both know that version, and a newer one, too.{taken}"
 
 
@@ -219,9 +225,34 @@ def not_leading(lab: Lab) -> str | None:
 
 def about_preferred(lab: Lab) -> str:
     """The remark on a preferred election, by what broker 3 lacks now."""
-    if 3 in lab.partition("orders", 2).isr:
-        return "When you asked, broker 3 was not in the ISR of orders-2 yet. Wait until it is: `lab.settle()`."
-    return "For orders-2 nothing was elected: its preferred replica is not in the ISR."
+    if 3 not in lab.partition("orders", 2).isr:
+        return "For orders-2 nothing was elected: its preferred replica is not in the ISR."
+    detail = lab.trace.slice(kind="election", topic="orders", partition=2)[-1].detail or ""
+    ids = {name: brokers.split(",") for name, _, brokers in (word.partition("=") for word in detail.split())}
+    if "3" in ids.get("isr_before", ()) and "3" not in ids.get("live", ()):
+        return (
+            "Broker 3 is in the ISR, but this controller counts it as leaving, since the late request. It forgets "
+            "that when the session of broker 3 ends; another controller does not know it."
+        )
+    return "When you asked, broker 3 was not in the ISR of orders-2 yet. Wait until it is: `lab.settle()`."
+
+
+def about_restart(lab: Lab) -> str:
+    """The remark on a new process of broker 3, by whether an election was asked for before."""
+    if any(each.name == "elect_preferred" for each in lab.commands):
+        return "Every replica is in sync now. You asked for the election before that: ask again."
+    return "Every replica is in sync. No leader goes back by itself here: an administrator asks for it."
+
+
+def why_it_follows(lab: Lab) -> str:
+    """The explanation of what made broker 3 follow: a new process of it, or another leader."""
+    renewed = any(each.args[:1] == (3,) and each.name in ("bounce", "start") for each in lab.commands[STARTED:])
+    cause = (
+        "A new process knows no leaders, so it does what LeaderAndIsr says."
+        if renewed
+        else "Broker 3 received leaders that it did not know, so it started its fetchers."
+    )
+    return f"{cause} The request that took broker 3 away had no broker epoch."
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -262,7 +293,8 @@ def frame(api_key, version, correlation_id, client_id, body):
         give=frames,
         truth=packed,
         explain=explain_frame,
-        why="Length, key, version, correlation id, client id, body: a broker would read all five as they were meant.",
+        why="Length, key, version, correlation id, client id, body. A broker would read all five requests as they "
+        "were meant.",
         shows_story=False,
     ),
     Compute(
@@ -293,7 +325,7 @@ def frame(api_key, version, correlation_id, client_id, body):
         hints=(
             "Two things are missing: broker 3 in the ISRs, and broker 3 as leader of orders-2.",
             "Broker 3 believes that it follows, and it stopped its fetchers when it was asked to. What starts them?",
-            "A preferred election helps when the preferred replica is in the ISR, and not before.",
+            "A preferred election needs broker 3 in the ISR, and a controller that does not count it as leaving.",
         ),
         begin=LATE,
         missing=not_leading,
@@ -307,12 +339,11 @@ def frame(api_key, version, correlation_id, client_id, body):
             "heal": "The network is well: the late request has arrived.",
             "catch_up": "That is for a follower that `lag` made slow. This one does not fetch at all.",
             "shutdown": "It left in good order; now it has to come back.",
-            "bounce": "Every replica is in sync. No leader goes back by itself here: an administrator asks for it.",
-            "start": "Every replica is in sync. No leader goes back by itself here: an administrator asks for it.",
+            "bounce": about_restart,
+            "start": about_restart,
         },
         praise={"kill": "After `kill` the session had to expire first: `shutdown` and `bounce` are faster."},
-        why="A new process knows no leaders, so it does what LeaderAndIsr says. The request that took broker 3 away "
-        "had no broker epoch.",
+        why=why_it_follows,
     ),
 )
 

@@ -250,7 +250,8 @@ EXERCISES: tuple[Exercise, ...] = (
         parts=SCRIPTS,
         read=with_dashes,
         wrong=(options_wrong,),
-        why="A script that works on znodes takes --zookeeper, a client brokers; the producer kept --broker-list.",
+        why="A script that works on znodes takes --zookeeper, a client brokers; the producer kept --broker-list. "
+        "`ScriptOptions()` shows all three releases.",
     ),
     Compute(
         name="19.2",
@@ -279,6 +280,8 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         stories={
             "five brokers": FIVE,
+            "a leader that is not the first replica": FIVE
+            + "shutdown 1\nsettle\nstart 1\nsettle\nelect_preferred\nsettle\n",
             "ids that are not 1, 2, 3": OPENING.replace("brokers=3", "brokers=[5,7,9]") + ORDERS,
             "a partition without a leader": OPENING
             + """create_topic orders assignment='{"0":[1],"1":[2],"2":[3]}'\nsettle\nkill 3\nsettle\n""",

@@ -20,10 +20,11 @@ TITLE = "Produce, Fetch and requests that wait"
 OPENING = opening(config={"replica.lag.time.max.ms": 86400000})
 UNREAD = OPENING + (
     """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\nproduce orders 0 records=2\nsettle\nlag 3 orders 0\n"""
-    "produce orders 0 records=3 wait=false\nrun_for 60\n"
+    "produce orders 0 records=3 acks=1\nrun_for 60\n"
 )
 """Follower 3 stands still, and stays in the ISR for a day."""
 RECORDS = 5
+NOT_SLOW = "That broker does not lag. `lab.log('orders', 0)` shows which one does."
 FIELDS = ("replica_id", "isolation_level", "session_id", "session_epoch")
 END, FETCHED = 9, 7
 WRITERS = {2: "A", 3: "A", 4: "B", 8: "B"}
@@ -128,6 +129,11 @@ def unread(lab: Lab) -> str | None:
     return None
 
 
+def one_less(lab: Lab) -> str | None:
+    """The remark on a way that left a copy behind."""
+    return "There is one copy less now." if len(lab.partition("orders", 0).isr) < 3 else None
+
+
 def fewer_copies(lab: Lab) -> str | None:
     """The remark on a reassignment that threw copies away."""
     copies = len(lab.partition("orders", 0).replicas)
@@ -187,10 +193,16 @@ EXERCISES: tuple[Exercise, ...] = (
             "delete_controller": "A controller does not touch high watermarks.",
             "kill 1": "The new leader waits for the same follower.",
             "shutdown 1": "The new leader waits for the same follower.",
+            "bounce 1": "The new leader waits for the same follower.",
+            "bounce 2": NOT_SLOW,
+            "catch_up 1": NOT_SLOW,
+            "catch_up 2": NOT_SLOW,
+            "disconnect": "A follower that cannot fetch stays in the ISR for a day, too.",
         },
         praise={
-            "kill": "A consumer waited for the session timeout, and there is one copy less.",
-            "shutdown": "There is one copy less now.",
+            "kill": lambda lab: " ".join(filter(None, ("A consumer waited for the session timeout.", one_less(lab)))),
+            "shutdown": one_less,
+            "fail_log_dir": one_less,
             "reassign": fewer_copies,
         },
         why="A consumer reads below the high watermark, and that is what the slowest member of the ISR has.",

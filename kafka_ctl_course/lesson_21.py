@@ -22,6 +22,8 @@ BROKEN = OPENING + (
     "produce audit 0 records=3\nsettle\nfail_log_dir 1\nsettle\n"
 )
 """The directory of orders-0 and audit-0 has failed on broker 1; orders-1 is in the other one."""
+COPIES = {"orders-0": 3, "orders-1": 3}
+"""The copies that there were before, where there was more than one."""
 FULL = OPENING + (
     """create_topic orders assignment='{"0":[1,2]}'\nsettle\nproduce orders 0 records=30 size=1000000\nsettle\n"""
 )
@@ -57,6 +59,20 @@ def not_patched(lab: Lab) -> str | None:
     return None
 
 
+def about_start(lab: Lab) -> str | None:
+    """The remark on a start with an empty disk."""
+    empty = any(each.name == "start" and each.kwargs.get("empty") for each in lab.commands)
+    return "An empty disk has nothing to recover: the broker fetches everything." if empty else None
+
+
+def about_shutdown(lab: Lab) -> str | None:
+    """The remark on a shutdown of broker 1: the broker is down, or its process was killed."""
+    if down(lab):
+        return "It left in good order; now it has to come back."
+    killed = lab.trace.slice(kind="fault", action="kill", broker=1)
+    return "SIGKILL came after `grace`, before the logs were closed." if killed else None
+
+
 # 2: operate: a disk has failed
 
 
@@ -64,6 +80,8 @@ def not_readable(lab: Lab) -> str | None:
     """The replica that is missing after a disk has failed; None if there is none."""
     for partition in lab.partitions():
         name = f"{partition.topic}-{partition.partition}"
+        if (copies := len(partition.replicas)) < COPIES.get(name, 0):
+            return f"{name} has {copies} of {COPIES[name]} copies."
         if partition.leader < 0:
             return f"{name} has no leader."
         ends = {each.broker: each.end for each in lab.log(partition.topic, partition.partition)}
@@ -92,7 +110,7 @@ def not_moved(lab: Lab) -> str | None:
         return f"the copy on broker 1 is still on its way to {copy.future}."
     if copy.path != "/d1":
         return "the copy on broker 1 still lies in /d0."
-    if any(b"io.max.bytes" in data for data, *_ in lab.znodes().values()):
+    if any(limit in data for limit in (b"io.max.bytes", b"throttled.rate") for data, *_ in lab.znodes().values()):
         return "the copy lies in /d1, and the limit is still set: the next move will be slow, too."
     return None
 
@@ -124,7 +142,8 @@ EXERCISES: tuple[Exercise, ...] = (
         best=2,
         remarks={
             "kill": "After `kill -9` there is no .kafka_cleanshutdown: all that was not flushed is read again.",
-            "shutdown": while_down("It left in good order; now it has to come back."),
+            "shutdown": about_shutdown,
+            "start": about_start,
             "expire_session": "The session ended, and the process went on.",
             "delete_controller": "No process of a broker is restarted by that.",
         },
@@ -147,7 +166,11 @@ EXERCISES: tuple[Exercise, ...] = (
             "delete_controller": "The next controller asks broker 1 too, and gets KAFKA_STORAGE_ERROR again.",
             "elect_preferred": "An election needs a replica that can be read. For audit-0 there is none.",
             "expire_session": "The process went on, and it knows that the directory has failed.",
-            "reassign": "The new replica fetches from the leader, and audit-0 has none: the move waits.",
+            "reassign": lambda lab: (
+                "The new replica fetches from the leader, and audit-0 has none: the move waits."
+                if lab.partition("audit", 0).leader < 0
+                else None
+            ),
             "heal": "That ends faults of the network. The directory stays failed for this process.",
             "shutdown": while_down("It left in good order; now it has to come back."),
             "kill": while_down("Now it has to come back."),

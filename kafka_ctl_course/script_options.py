@@ -35,7 +35,11 @@ def options(script: str, release: str) -> list[str]:
 
 
 class ScriptOptions(Shown):
-    """The table, with a row for each script."""
+    """The table of some releases, of all if none is named, with a row for each script. Raises ValueError for others."""
+
+    def __init__(self, *releases: str) -> None:
+        self.places = [RELEASES.index(release) for release in releases or RELEASES]
 
     def table(self) -> Table:
-        return Table(("script", *RELEASES), [(name, *found) for name, found in OPTIONS.items()])
+        rows = [(name, *(found[place] for place in self.places)) for name, found in OPTIONS.items()]
+        return Table(("script", *(RELEASES[place] for place in self.places)), rows)

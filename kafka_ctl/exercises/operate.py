@@ -54,7 +54,7 @@ class Operate(Exercise):
     def judge(self, answer: object) -> Verdict:
         """Play the commands after the beginning, wait, and look."""
         try:
-            lab, busy = self._worked(answer)
+            lab, busy, cut = self._worked(answer)
         except _CannotPlay as problem:
             return Verdict(False, str(problem))
         with lab:
@@ -65,15 +65,15 @@ class Operate(Exercise):
                 text = f"{after} is still busy after {answers.BUSY:g} s of work; it was stopped."
                 return Verdict(False, text + self._remark(lab, given))
             if not given:
-                return Verdict(False, "No command was given to the lab yet; time alone does not help.")
+                return Verdict(False, f"No command was given to the lab yet; time alone does not help.{cut}")
             if self.most is not None and len(given) > self.most:
                 return Verdict(
                     False, f"These are {len(given)} commands; {self.most} are enough, besides time that passes."
                 )
             text, wrong = lab.story, self._missing(lab)
             if wrong is not None:
-                return Verdict(False, f"After {_listed(given)}{waited}: {wrong}{self._remark(lab, given)}", text)
-            return Verdict(True, self._praised(lab, given), text)
+                return Verdict(False, f"After {_listed(given)}{waited}: {wrong}{self._remark(lab, given)}{cut}", text)
+            return Verdict(True, self._praised(lab, given) + cut, text)
 
     def _missing(self, lab: Lab) -> str | None:
         """The fault that is left; the commands may also have removed its subject, or a topic that was to stay.
@@ -93,32 +93,34 @@ class Operate(Exercise):
         how = "was deleted" if lost[0][0] in dict(left) else "is gone"
         return f"the topic {lost[0][0]} {how}, and what it held with it."
 
-    def _worked(self, answer: object) -> tuple[Lab, bool]:
-        """A lab of our own that carried out the commands of the answer; and True if one of them ran too long."""
+    def _worked(self, answer: object) -> tuple[Lab, bool, str]:
+        """A lab of our own that carried out the commands of the answer; True if one of them ran too long; and a
+        sentence where a wait that did not end was the last command of more."""
         if isinstance(answer, Lab):
             text = answer.story
             if not text.startswith(self._begun[0]):
                 raise _CannotPlay(
                     f"This lab did not begin with this trouble; trouble({self.name!r}) opens one that does."
                 )
-            return Lab.replay(text), False
+            return Lab.replay(text), False, ""
         lines = [] if callable(answer) else _lines(answer)
         lab = self.open()
         try:
             if callable(answer):
                 answer(lab)
-            for line in lines:
-                lab.do(line)
+            while lines:
+                lab.do(lines.pop(0))
         except RunTooLong:
-            return lab, True
-        except ConditionNotMet:
-            pass
+            return lab, True, ""
+        except ConditionNotMet as problem:
+            last = not callable(answer) and not lines
+            return lab, False, "" if last else f"\nNothing after `{lab.commands[-1]}` was carried out: {problem}."
         except Exception as error:  # whatever a learner's code can do
             lab.close()
             refused = isinstance(error, KafkaCtlError) and not isinstance(error, UnusableFunction)
             text = f"Your commands cannot be carried out: {error}" if refused else f"Your function {failed(error)}."
             raise _CannotPlay(text) from None
-        return lab, False
+        return lab, False, ""
 
     def _given(self, lab: Lab) -> list[Command]:
         begin = len(list(story.parse(self.begin))) - 1

@@ -43,6 +43,10 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda operations, window: [[each] for each in operations], "10 at a time"),
         (lambda operations, window: slices(operations, window + 1), "Kafka holds a semaphore"),
         (lambda operations, window: slices(operations[::-1], window), "every operation once and in order"),
+        (
+            lambda operations, window: [operations[n : n + window] for n in range(0, len(operations) + 1, window)],
+            "none of them empty",
+        ),
         (lambda operations, window: operations, "rules['pipeline'] returned ["),
         (lambda operations, window: None, "rules['pipeline'] returned None"),
     ]

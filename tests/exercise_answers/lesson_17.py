@@ -45,6 +45,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "17.3": [
         (from_metadata, "What it says of leaders"),
         (with_the_dead, "It is not unaware"),
+        (lambda lab: [], "you return []. There are more"),
+        (lambda lab: [("orders", 7)], "you return [('orders', 7)]. There is no partition"),
         (with_nobody, "has no leader in ZooKeeper: that is known"),
         (everything, "does lead orders-0"),
         (lambda lab: [f"{p.topic}-{p.partition}" for p in lab.partitions()], "A list of pairs is asked for"),

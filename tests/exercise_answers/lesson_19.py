@@ -80,6 +80,12 @@ def localhost(answer: dict[str, Any], topic: str, partition: int) -> str:
     return "localhost:9092"
 
 
+def first_replica(answer: dict[str, Any], topic: str, partition: int) -> str | None:
+    (found,) = (each for each in answer["topics"] if each["name"] == topic)
+    one = next((p for p in found["partitions"] if p["partition_index"] == partition), None)
+    return of(answer, one["replica_nodes"][0]) if one and one["leader_id"] >= 0 else None
+
+
 RIGHT: dict[str, list[Any]] = {
     "19.2": [registered, with_regex],
     "19.3": [leader_address, by_loops],
@@ -111,6 +117,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (one_leader_id, "a client needs host and port"),
         (never_none, "answer None"),
         (next_broker, "That is broker 2, not 1"),
+        (first_replica, 'In the story "a leader that is not the first replica": for orders-0'),
         (in_two, "An address is one text, such as 127.0.0.1:9091"),
         (localhost, "No broker listens there"),
     ],

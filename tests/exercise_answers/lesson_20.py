@@ -46,6 +46,8 @@ RIGHT: dict[str, list[Any]] = {
         lambda lab: lab.kill(3),
         lambda lab: lab.shutdown(3),
         lambda lab: lab.reassign({"orders-0": [1]}),
+        lambda lab: (lab.kill(1), lab.run_for(60), lab.catch_up(3)),
+        lambda lab: lab.fail_log_dir(3),
     ],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
@@ -62,6 +64,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     ],
     "20.3": [
         (lambda lab: lab.kill(1), "waits for the same follower"),
+        (lambda lab: lab.bounce(1), "The new leader waits"),
+        (lambda lab: lab.bounce(2), "That broker does not lag"),
+        (lambda lab: lab.catch_up(2), "shows which one does"),
+        (lambda lab: lab.disconnect(3, 1), "in the ISR for a day"),
+        (lambda lab: (lab.kill(1), lab.settle(), lab.catch_up(3)), "Nothing after `settle` was carried out: the lab"),
         (lambda lab: lab.produce("orders", 0, wait=False), "More records do not help"),
         (lambda lab: lab.delete_controller(), "does not touch high watermarks"),
         (lambda lab: (lab.kill(1), lab.kill(2)), "records are gone"),

@@ -56,6 +56,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: (lab.kill(1), lab.start(1)), "no .kafka_cleanshutdown"),
         (lambda lab: lab.shutdown(1), "now it has to come back"),
         (lambda lab: lab.expire_session(1), "the process went on"),
+        (lambda lab: (lab.kill(1), lab.start(1, empty=True)), "the broker fetches everything"),
+        (lambda lab: (lab.shutdown(1, grace=0.1), lab.start(1)), "SIGKILL came after `grace`"),
         (lambda lab: lab.delete_controller(), "No process of a broker"),
         (lambda lab: (lab.delete_topic("orders"), lab.settle(), lab.bounce(1)), "orders is gone"),
     ],
@@ -65,6 +67,14 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: lab.expire_session(1), "it knows that the directory has failed"),
         (lambda lab: lab.reassign({("audit", 0): [2]}), "the move waits"),
         (without_its_records, "audit-0 is empty"),
+        (
+            lambda lab: (lab.reassign({("orders", 0): [2, 3]}), lab.bounce(1)),
+            "when all is quiet again: orders-0 has 2 of 3 copies. A story",
+        ),
+        (
+            lambda lab: (lab.bounce(1), lab.settle(), lab.reassign({("orders", 0): [2], ("orders", 1): [3]})),
+            "orders-0 has 1 of 3 copies",
+        ),
         (lambda lab: lab.heal(), "faults of the network"),
         (lambda lab: lab.shutdown(1), "now it has to come back"),
         (lambda lab: lab.kill(1), "Now it has to come back"),
@@ -72,6 +82,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     ],
     "21.3": [
         (throttled, "removes a limit"),
+        (lambda lab: lab.execute_reassignment(PLAN, throttle=10**6), "and the limit is still set"),
         (lambda lab: lab.execute_reassignment(json.loads(PLAN)), "give json.dumps(plan)"),
         (lambda lab: lab.execute_reassignment(PLAN.replace("/d1", "any")), "name /d1 for broker 1"),
         (

@@ -53,7 +53,7 @@ def printed(name: str, answer: object, capsys: pytest.CaptureFixture[str]) -> st
 def test_faults_of_checks(
     number: int, name: str, answer: str, verdict: str, has: str, lacks: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The answers with which a review found 28 faults, as source text: the verdict, what is said, and what is not."""
+    """The answers with which reviews found faults, as source text: the verdict, what is said, and what is not."""
     out = printed(name, eval(answer), capsys)
     assert out.startswith(verdict) and has in out and (not lacks or lacks not in out), out[:600]
 
