@@ -1,9 +1,10 @@
 """Fetches of many partitions, of which one gets records: how the two gauges of a purgatory differ.
 
 A fetch waits on the watch list of every partition that it asks for. The first of them that gets records completes it,
-and takes it off its own list only. What stays on the other lists is purged when enough has been completed.
+and takes it off its own list only. What stays on the other lists is purged when enough has been completed and the
+reaper wakes: when a bucket expires, or 200 ms after it woke last.
 
-Kafka 2.0.1: server/DelayedOperation.scala, DelayedOperationPurgatory, advanceClock
+Kafka 2.0.1: server/DelayedOperation.scala, DelayedOperationPurgatory, advanceClock, ExpiredOperationReaper
 
 Separate from `lesson_26.py` because the notebook calls it, and no exercise does.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kafka_ctl.brokers.purgatory import PURGE_INTERVAL, DelayedOperation, Purgatory
+from kafka_ctl.brokers.purgatory import PURGE_INTERVAL, REAPER_WAIT, DelayedOperation, Purgatory
 from kafka_ctl.brokers.timing_wheel import TimingWheel
 from kafka_ctl.errors import BadInput, short
 
@@ -50,12 +51,17 @@ def fetch_load(
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise BadInput(f"{name} cannot be {short(value)}; it must be a whole number, 1 or more")
     timer = timer or TimingWheel(journal=False)
-    purgatory, peak = Purgatory(timer, purge_interval), 0
+    purgatory, peak, woken = Purgatory(timer, purge_interval), 0, timer.now
+    purge, timer.after_poll = timer.after_poll, None
     for number in range(1, requests + 1):
         fetch = _Fetch(wait, f"fetch {number}")
         purgatory.try_complete_else_watch(fetch, range(partitions))
         peak = max(peak, purgatory.watched)
         fetch.has_records = True
         purgatory.check_and_complete(0)
+        polled = timer.polled
         timer.advance(timer.now + 1)
+        if purge and (timer.polled > polled or timer.now - woken >= 1000 * REAPER_WAIT):
+            woken = timer.now
+            purge()
     return FetchLoad(purgatory.watched, peak, purgatory.delayed)

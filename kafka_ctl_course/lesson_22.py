@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_ctl.brokers.states import RUNNING
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, plain
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -33,16 +33,23 @@ CAME_BACK = OPENING.replace("brokers=1", "brokers=[0,1,2]") + (
 
 
 def candidates(lab: Lab) -> tuple[int, ...]:
-    """The leader of netflow-0 if this one broker is started: found by starting each."""
+    """The leader of offsets-0 if this one broker is started: found by starting each."""
     found = []
     for id, view in lab.brokers.items():
         with lab.fork() as each:
             if view.state != RUNNING:
                 each.start(id)
                 each.settle()
-            if each.partition("netflow", 0).leader == id:
+            if each.partition("offsets", 0).leader == id:
                 found.append(id)
     return tuple(found)
+
+
+def in_order(answer: object) -> object:
+    """Brokers by id: which may lead is asked, in any order."""
+    given = plain(answer)
+    is_row = isinstance(given, tuple) and all(isinstance(each, int) for each in given)
+    return tuple(sorted(given)) if is_row else given
 
 
 def candidates_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
@@ -50,14 +57,16 @@ def candidates_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | N
     hints = {
         1: "Broker 1 is alive. It is not assigned, and no election chooses a broker that is not.",
         2: "Broker 2 may be the same machine. Its id is another one, and replicas are lists of ids.",
-        1001: "Broker 1001 is assigned to the topic offsets, not to this one.",
         3: "Broker 3 is alive, and not assigned.",
     }
-    return (
-        next((hints[id] for id in answer if id in hints and id not in truth), None)
-        if answer
-        else ("A broker is assigned to netflow-0. What if it came back?")
-    )
+    missing = {
+        1001: "Broker 1001 was not in sync. What is the default of `unclean.leader.election.enable` in Kafka 0.10?",
+        1002: "Broker 1002 left last, so it is in the ISR. It may lead without any unclean election.",
+    }
+    if not answer:
+        return "Two brokers are assigned to offsets-0. What if one of them came back?"
+    strange = (hints[id] for id in answer if id in hints)
+    return next(strange, None) or next((missing[id] for id in truth if id not in answer), None)
 
 
 # 2: partitions without a leader
@@ -109,7 +118,11 @@ def still_down(lab: Lab) -> str | None:
     if not waiting:
         return None
     names = ", ".join(f"{p.topic}-{p.partition}" for p in waiting)
-    return f"{names} {'has' if len(waiting) == 1 else 'have'} no leader; ZooKeeper says replicas {waiting[0].replicas}."
+    first = waiting[0]
+    return (
+        f"{names} {'has' if len(waiting) == 1 else 'have'} no leader; "
+        f"the replicas of {first.topic}-{first.partition} are {first.replicas}."
+    )
 
 
 def asked_again(lab: Lab) -> str:
@@ -127,15 +140,16 @@ EXERCISES: tuple[Exercise, ...] = (
         name="22.1",
         title="Which broker may lead it?",
         hints=(
-            "Two sets: the assigned brokers and the live ones. Where do they meet?",
             "Does an election, even an unclean one, ever choose a broker that is not assigned?",
+            "Which of the assigned brokers was in sync at the end? May only that one lead, in Kafka 0.10?",
         ),
         story=NIGHT,
         ask=candidates,
         example=(7,),
+        read=in_order,
         wrong=(candidates_wrong,),
-        why="Replicas are lists of ids. An id that no broker has any more cannot "
-        "lead, whatever disks are in the machine.",
+        why="Replicas are lists of ids: only an assigned id may lead, whatever disks are in the machine. "
+        "In 0.10 unclean elections are on, so it need not be in sync.",
     ),
     Compute(
         name="22.2",
@@ -170,6 +184,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "reassign": "The new replica has no leader to copy from, so it never gets in sync.",
             "set_broker_id": "Its disks say 1002: a broker whose sources disagree does not start.",
             "add_broker": "A new broker holds nothing.",
+            "bounce": "A restart changes no id. Which ids do the partitions name?",
+            "delete_topic": "In 0.10 `delete.topic.enable` is false: the topic is only marked.",
         },
         why="The broker with the id that the partitions name, on its old disks: keep stored ids when machines change.",
     ),

@@ -96,18 +96,21 @@ def leaders(lab: Lab) -> list[int]:
 
 
 def one_leader(lab: Lab) -> str | None:
-    """The reason why there are not two leaders."""
+    """The reason why there are not two leaders, both with a znode below /brokers/ids."""
     found = leaders(lab)
     if len(found) < 2:
         return f"{'broker ' + str(found[0]) if found else 'no broker'} acts as leader of orders-0; two are asked for."
-    return None
+    znodes = lab.znodes()
+    missing = [f"/brokers/ids/{id}" for id in found if f"/brokers/ids/{id}" not in znodes]
+    return f"two brokers act as leaders of orders-0, and {missing[0]} does not exist." if missing else None
 
 
 def about_cut(lab: Lab) -> str | None:
-    """The reply to a learner who cut connections and may have healed them, by whether the one that matters was cut."""
+    """The reply to a learner who cut connections, by which were cut; None if another leader was elected."""
     if any({*each.args} == {1, "zookeeper"} for each in lab.commands if each.name == "disconnect"):
-        again = "Broker 1 reaches ZooKeeper again: its session goes on, or it learns that it is replaced."
-        return again if any(each.name == "heal" for each in lab.commands) else None
+        return "Without ZooKeeper broker 1 cannot keep its znode. What else must not reach it?"
+    if lab.partition("orders", 0).leader != 1:
+        return None
     return "Broker 1 still reaches ZooKeeper, so it keeps its session, and no other leader is elected."
 
 
@@ -149,24 +152,27 @@ EXERCISES: tuple[Exercise, ...] = (
         title="Two leaders",
         hints=(
             "A leader that does not know of its successor goes on.",
-            "What must it not reach, so that it does not know?",
-            "`lab.disconnect(1, ...)`: from which of the others, or from what?",
+            "It reaches ZooKeeper and keeps its znode. Which broker informs it of a successor?",
+            "`lab.disconnect(1, ...)` is the first half. Then a successor has to be elected: `lab.expire_session(1)`?",
         ),
         begin=ONE,
         missing=one_leader,
-        best=1,
+        best=2,
         remarks={
             "kill": "A dead broker leads nothing, whatever it believed.",
-            "expire_session": "Its session ended, and it learns so when its client connects again.",
+            "expire_session": "Broker 1 registers again, and the controller sends it the new leader.",
             "disconnect": about_cut,
-            "heal": about_cut,
+            "heal": "After `heal` every request arrives. If there is a new leader, broker 1 learns of it.",
+            "bounce": "A broker that has started again leads only what the controller sends it.",
+            "write_znode": "A broker begins to lead by a request of the controller, not by a znode.",
+            "delete_znode /brokers/ids/1": "The broker does not create its znode again in the same session.",
             "pause": "It wakes up, and learns what it missed.",
             "shutdown": "A controlled shutdown hands the leader over.",
-            "elect_preferred": "An election is known to both sides.",
+            "elect_preferred": "The controller sends the result of an election to the old leader, too.",
         },
         praise={"pause": "It stands still meanwhile, and answers no client."},
-        why="ZooKeeper gives up the old leader after its session timeout; the old leader gives up nothing. Leader "
-        "epochs and versions keep what it writes out of the new leader's log.",
+        why="A new leader is elected; the old one has not learned of it, and goes on. Leader epochs and versions "
+        "keep what it writes out of the new leader's log.",
     ),
 )
 

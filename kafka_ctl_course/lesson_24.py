@@ -65,13 +65,18 @@ def kind_of_7482(answer: dict[str, str], truth: dict[str, str]) -> str | None:
 # 2: implement
 
 ONE, OTHER, THIRD = (1, (1, 2, 3), 0), (2, (2, 3), 1), (3, (3,), 2)
-BY_HAND: list[Held] = [
-    {"ZooKeeper": ONE, "controller": ONE, "broker 1": ONE},
+EQUAL: Held = {"ZooKeeper": ONE, "controller": ONE, "broker 1": ONE}
+ODD: list[Held] = [
     {"ZooKeeper": THIRD, "controller": OTHER, "broker 1": ONE},
-    {"ZooKeeper": OTHER, "controller": OTHER, "broker 1": OTHER},
     {"ZooKeeper": None, "controller": OTHER, "broker 1": ONE},
+    {**EQUAL, "ZooKeeper": (1, (1, 2), 0)},
+    {**EQUAL, "ZooKeeper": (2, (1, 2, 3), 1)},
+    {**EQUAL, "ZooKeeper": (1, (1, 2, 3), 1)},
 ]
-"""Moments that are in no history of the lab: three copies that differ, and two while ZooKeeper has none."""
+"""Moments that are in no history of the lab: three copies differ, two while ZooKeeper has none, or only the ISR,
+all but the ISR, only the leader epoch.
+"""
+BY_HAND: list[list[Held]] = [[EQUAL, EQUAL, EQUAL, moment] for moment in ODD]
 
 
 def histories(lab: Lab) -> list[tuple[list[Held]]]:
@@ -85,7 +90,7 @@ def histories(lab: Lab) -> list[tuple[list[Held]]]:
             if command.startswith("kill"):
                 each.run_for(5.99)
             found.append(([one.copies for one in moments(each, "orders", 0, STEPS)],))
-    return [*found, (BY_HAND,)]
+    return [*found, *((each,) for each in BY_HAND)]
 
 
 def different(moment: Held) -> set[Copy]:
@@ -101,13 +106,22 @@ def disagreements(found: list[Held]) -> int:
 def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
     """The fault in a count, in one sentence."""
     (found,) = given
-    text = f"of {len(found)} moments{' made by hand' * (found == BY_HAND)} you count {got!r}. "
+    counted = "several things" if isinstance(got, list | tuple | set | dict) else short(got)
+    text = f"of {len(found)} moments{' made by hand' * (found in BY_HAND)} you count {counted}. "
     with_none = sum(len(set(each.values())) > 1 for each in found)
     leaders = sum(len({copy[0] for copy in each.values() if copy}) > 1 for each in found)
     pairs = sum(sum(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found)
     without = sum(len({c for h, c in each.items() if c and h != "ZooKeeper"}) > 1 for each in found)
     if not isinstance(got, int) or isinstance(got, bool):
         return f"{text}A whole number is asked for."
+    if got == sum(len(different(each)) == 2 for each in found):
+        return f"{text}At one of them more than two copies differ."
+    if got == sum(len({copy[2] for copy in each.values() if copy}) > 1 for each in found):
+        return f"{text}You compare leaders or leader epochs. The ISR can differ alone."
+    if got == sum(len({copy[:2] for copy in each.values() if copy}) > 1 for each in found):
+        return f"{text}You compare leader and ISR. The leader epoch can differ alone."
+    if got == sum(len({copy[1] for copy in each.values() if copy}) > 1 for each in found):
+        return f"{text}You compare ISRs. After an election of the preferred leader the ISR can be the same."
     if got == sum(any(copy not in (None, each["ZooKeeper"]) for copy in each.values()) for each in found):
         return f"{text}ZooKeeper may hold no copy, too (None); then compare the others with each other."
     if got == len(found):
@@ -264,7 +278,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "pause": "A pause delays what a broker hears, and it hears it afterwards.",
             "delay": "A late message arrives in the end.",
             "heal": "Now everything arrives.",
-            "disconnect": "The copies are equal until something changes.",
+            "disconnect": lambda lab: (
+                "The copies are equal until something changes." if lab.partition("orders", 0).leader == 1 else None
+            ),
         },
         why="Each holder has a copy, and nothing compares them. A reader of one log has read less, and knows it.",
     ),

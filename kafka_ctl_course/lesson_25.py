@@ -140,6 +140,7 @@ def _is_balanced(text: str) -> bool:
 Changes = tuple[tuple[int, int], ...]
 OUTAGES = {
     "a broker dies twice": "kill 1\nrun_for 20\nstart 1\nsettle\nkill 1\nrun_for 9\nstart 1\nsettle\n",
+    "broker 0 dies": "kill 0\nrun_for 20\nstart 0\nsettle\n",
     "a broker never returns": "kill 1\nrun_for 30\n",
     "two controllers write that there is no leader": "kill 1\nsettle\ndelete_controller\nrun_for 30\nstart 1\nsettle\n",
 }
@@ -204,10 +205,13 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         begin=DAILY,
         missing=looks_bad,
-        best=6,
+        best=3,
         remarks={
-            "shutdown": "A controlled shutdown cannot move a partition with one replica; it tries for fifteen seconds.",
-            "pause": "A pause within the session timeout costs no leader.",
+            "shutdown": "A controlled shutdown does not move a partition with one replica: "
+            "the broker leaves at once, and the partition has no leader.",
+            "pause": lambda lab: (
+                None if lab.trace.slice(action="expired") else "A pause within the session timeout costs no leader."
+            ),
         },
         why=harm,
     ),
@@ -227,6 +231,8 @@ EXERCISES: tuple[Exercise, ...] = (
             ("cluster-2", "orders", 0, 5),
             ("cluster-1", "clicks", 1, 1),
             ("cluster-1", "clicks", 4, 1),
+            ("cluster-3", "orders", 2, 4),
+            ("cluster-3", "clicks", 3, 12),
         ),
         truth=lambda history, topic, partition, intervals: intervals >= 2,
         wrong={

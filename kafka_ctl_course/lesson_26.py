@@ -189,7 +189,7 @@ class Gauges(Exercise):
             return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
         changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
         if not changed:
-            return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 49,050.")
+            return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 58,801.")
         if len(changed) > 1:
             return Verdict(False, f"One change is asked for; these are {len(changed)}: {', '.join(changed)}.")
         if changed.get("requests"):
@@ -260,7 +260,7 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Gauges(
         name="26.4",
-        title="A gauge of 49,050, and no request waits",
+        title="A gauge of 58,801, and no request waits",
         hints=(
             "What is on the lists, if nothing waits?",
             "What takes completed requests off the other lists, and when?",

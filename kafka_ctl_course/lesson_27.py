@@ -13,8 +13,8 @@ from kafka_ctl.incidents.incident import Incident, Score, on_call
 from kafka_ctl_course.guesses import guesses
 
 TITLE = "On call"
-LIVING, FROM_LOGS = 19, 14
-"""The seeds of the two core exercises."""
+LIVING, FROM_LOGS, SHOWN = 19, 14, 30
+"""The seeds of the two core exercises, and of the incident that the lesson solves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +48,9 @@ class Solve(Exercise):
             return Verdict(False, returned_none(function))
         if not isinstance(found, tuple | list) or len(found) != 2:
             return Verdict(False, f"{short(found)} is not a cause and a component, such as ('broker-down', 3).")
+        cause, component = (str(each if isinstance(each, str | int) else UnknownObject(each)) for each in found)
         try:
-            score = incident.answer(
-                *(str(each if isinstance(each, str | int) else UnknownObject(each)) for each in found)
-            )
+            score = incident.answer("-".join(cause.casefold().split()), component)
         except KafkaCtlError as error:
             return Verdict(False, f"Your answer cannot be scored: {error}")
         if problem := _problem(score):
@@ -64,7 +63,8 @@ def _problem(score: Score) -> str | None:
     remarks = {
         "cause": "It is another cause: which of the others have the same symptom, and what tells them apart?",
         "component": "The cause is right, the component is not.",
-        "repair": "The answer is right, but the symptom is still there: repair it before you answer.",
+        "repair": "The answer is right, but the symptom is still there. Before you answer repair it, and let time pass "
+        "(`incident.lab.run_for(60)`) until `incident.alert` is False.",
     }
     return next((remarks[part.part] for part in score if part.part in remarks and not part.points), None)
 
@@ -78,6 +78,8 @@ class Tonight(Exercise):
         """Look at the score of an incident."""
         if not isinstance(answer, Incident):
             return Verdict(False, f"{short(answer)} is not an incident; give what `on_call` returned.")
+        if answer.seed in (LIVING, FROM_LOGS, SHOWN):
+            return Verdict(False, "That is an incident of this lesson; open `on_call('today')`.")
         if answer.score is None:
             return Verdict(False, "This incident has no answer yet: call its `answer(cause, component)`.")
         if problem := _problem(answer.score):

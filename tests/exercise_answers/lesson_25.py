@@ -46,12 +46,25 @@ def no_broker_0(changes: Any, end: int) -> tuple[int, int]:
     return without_leader([(at, leader or -1) for at, leader in changes], end)
 
 
+def never_ended_by_broker_0(changes: Any, end: int) -> tuple[int, int]:
+    spans, since = [0], None
+    for at, leader in changes:
+        if leader == -1:
+            since = at if since is None else since
+        elif leader and since is not None:
+            spans.append(at - since)
+            since = None
+    spans.append(end - since if since is not None else 0)
+    return sum(spans), max(spans)
+
+
 RIGHT: dict[str, list[Any]] = {"25.3": [without_leader, by_pairs]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "25.3": [
         (without_the_open_one, "it counts up to `end`"),
         (since_the_last, "can be written twice"),
         (longest_piece, "(30060, 30052). A leader of -1 can be written twice"),
+        (never_ended_by_broker_0, "It is too much: when does an interval end? A broker may have the id 0"),
         (no_broker_0, "A broker may have the id 0"),
         (
             lambda changes, end: tuple(ms / 1000 for ms in without_leader(changes, end)),

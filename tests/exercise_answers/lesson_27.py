@@ -27,15 +27,17 @@ RIGHT: dict[str, list[Any]] = {
     "27.1": [
         night,
         lambda incident: (incident.lab.heal(), incident.lab.run_for(60), ["cut-from-zookeeper", "104"])[-1],
+        lambda incident: (incident.lab.heal(), incident.lab.run_for(60), (" Cut from ZooKeeper", "104"))[-1],
     ],
-    "27.2": [night, lambda incident: ("cut-connection", 105), lambda incident: ("cut-connection", "broker 102")],
-    "27.3": [answered(7), answered(14)],
+    "27.2": [night, lambda incident: ("cut-connection", 105), lambda incident: ("Cut-Connection", "broker 102")],
+    "27.3": [answered(7), answered(3)],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "27.1": [
         (lambda incident: ("long-pause", 104), "It is another cause"),
         (lambda incident: ("cut-from-zookeeper", 101), "the component is not"),
         (lambda incident: ("cut-from-zookeeper", 104), "the symptom is still there"),
+        (lambda incident: (incident.lab.heal(), ("cut-from-zookeeper", 104))[1], "and let time pass"),
         (lambda incident: ("gremlins", 104), "cannot be scored"),
         (lambda incident: "cut-from-zookeeper", "is not a cause and a component"),
         (lambda incident: (incident.answer("broker-down", 104), ("broker-down", 104))[1], "return the cause"),
@@ -52,8 +54,10 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "27.3": [
         (on_call(7), "has no answer yet"),
         (answered(7, "acks-1"), "It is another cause"),
-        (answered(19, logs_only=False), "the symptom is still there"),
-        (answered(14, component=104), "the component is not"),
+        (answered(10, logs_only=False), "the symptom is still there"),
+        (answered(3, component=105), "the component is not"),
+        (answered(30, logs_only=False), "That is an incident of this lesson"),
+        (answered(14), "open `on_call('today')`"),
         ("today", "is not an incident"),
     ],
 }

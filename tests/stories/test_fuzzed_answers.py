@@ -204,7 +204,7 @@ def test_mutated_results(
         assert "cannot go on" not in out
 
 
-TRUTHY: dict[str, tuple[str, ...]] = {"text": ("14.2",), "a set": ("14.5",)}
+TRUTHY: dict[str, tuple[str, ...]] = {"text": ("14.2",), "a set": ("14.5",), "capitals": ("27.1", "27.2")}
 """Changes with which a function means the same."""
 
 GARBAGE = (

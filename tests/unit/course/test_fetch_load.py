@@ -1,17 +1,15 @@
 """How the two gauges of a purgatory part under fetches of many partitions."""
 
 import pytest
+from tables import tabled
 
 from kafka_ctl import BadInput
 from kafka_ctl_course.fetch_load import fetch_load
 
 
-@pytest.mark.parametrize(
-    ("partitions", "interval", "watched", "peak"),
-    [(1, 1000, 0, 1), (2, 1000, 996, 1002), (10, 1000, 8964, 9010), (10, 100, 459, 910)],
-)
+@tabled
 def test_completed_fetches_stay_on_their_other_lists(partitions: int, interval: int, watched: int, peak: int) -> None:
-    """Nobody waits, however long the lists are; each purge ends at the interval."""
+    """No fetch waits, however long the lists are; the reaper purges when it wakes: each 200 ms with this load."""
     assert fetch_load(partitions, purge_interval=interval) == (watched, peak, 0)
 
 
