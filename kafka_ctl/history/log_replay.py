@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import PurePath
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.history.lives import ACTIONS, beginnings, elections, terms
+from kafka_ctl.history.lives import begun, elections, terms
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
 from kafka_ctl.history.log_folders import Paths, copies, log_files
 from kafka_ctl.history.log_import import list_chunks
@@ -225,12 +225,10 @@ def gaps(
     for name in NAMES:
         if not any(log_of(file) in (name, "") for file, _ in written):
             yield f"There is no {name}.log"
-    before = takewhile(lambda record: record.kind != "controller" or record.action not in ACTIONS, records)
-    lowest = min((record.controller_epoch for record in before if record.controller_epoch), default=math.inf)
-    begun = set(beginnings(elections(records), lowest))
+    firsts = begun(records)
     lives: list[list[tuple[Record, int | None]]] = [[]]
     for record, epoch in terms(elections(records)):
-        if record.seq in begun:
+        if record.seq in firsts:
             lives.append([])
         lives[-1].append((record, epoch))
     for number, life in enumerate(lives):
@@ -238,7 +236,7 @@ def gaps(
             actor = life[0][0].actor
             yield f"The controller epoch begins again at {actor}: {WIPED}"
         epochs = [epoch for _, epoch in life if epoch is not None]
-        if epochs and min(epochs) > 1 and not begun and from_the_beginning:
+        if epochs and min(epochs) > 1 and not firsts and from_the_beginning:
             yield f"The first election in these logs is that of epoch {min(epochs)}"
         for epoch, following in pairwise(sorted({*epochs})):  # a broker whose clock is ahead announces its own late
             if following > epoch + 1:
