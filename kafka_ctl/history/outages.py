@@ -28,7 +28,7 @@ class Outage(NamedTuple):
     end: Record | None
     cause: Record | None
     refused: bool
-    """True if an election failed in it: no replica that may lead was alive."""
+    """True if an election failed in it."""
 
     @property
     def ms(self) -> float:
