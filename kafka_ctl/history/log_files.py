@@ -188,7 +188,7 @@ PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG
 """syslog's severities 0 (emerg) to 7 (debug), which journald's `PRIORITY` has, in log4j's words."""
 
 SPACED = re.compile(r" (?=[-+]\d\d:?\d\d$)| UTC$")
-"""What ISO 8601 does not have before or as a time zone."""
+"""A space before a time zone, and a name of UTC, which ISO 8601 does not have."""
 
 
 def unwrapped(text: str, header: re.Pattern[str]) -> str:
@@ -265,7 +265,7 @@ def _time(value: object) -> str | None:
             moment = datetime.fromisoformat(SPACED.sub("", value.replace("/", "-")))
             moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
         else:
-            seconds = float(value)  # type: ignore[arg-type]
+            seconds = float(str(value))
             moment = datetime.fromtimestamp(seconds / (1000 if seconds > 1e11 else 1), UTC)
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None

@@ -111,9 +111,7 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     for chunk in list_chunks("logs", files):
         whole = chunks.get(chunk.file, chunk)
         chunks[chunk.file] = whole._replace(stop=max(whole.stop, chunk.stop))
-    base = ""
-    with suppress(ValueError):  # there is none without files, and for paths beside URIs
-        base = os.path.commonpath([os.path.dirname(file) for file in chunks])
+    base = _base(chunks)
     found: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
     missing: list[str] = []
     texts: dict[str, dict[int, str]] = {}
@@ -145,6 +143,13 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     return Replay(
         records, places, [*copies(files, base), *missing, *gaps(records, written, begin is None)], release(formats)
     )
+
+
+def _base(files: Iterable[str]) -> str:
+    """The folder that all files are in; nothing if there are no files, or paths beside addresses."""
+    with suppress(ValueError):
+        return os.path.commonpath([os.path.dirname(file) for file in files])
+    return ""
 
 
 class Span:

@@ -125,8 +125,8 @@ def test_a_request_without_an_answer(tmp_path: Path, prose: Prose) -> None:
     prose("\n".join(f.text for f in incident(tmp_path).findings if f.section.startswith("Requests")))
 
 
-@pytest.mark.parametrize(("resigned", "stuck"), [("00:06", ""), ("02:00", "1.98 min")])
-def test_a_controller_resigns(resigned: str, stuck: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("resigned", ["00:06", "02:00"])
+def test_a_controller_resigns(resigned: str, tmp_path: Path, prose: Prose) -> None:
     """Its term ends there, and no request waits any longer."""
     who, to = "[Controller id=1 epoch=2]", "sent to broker h:1 (id: 3 rack: null)"
     state = "PartitionState(controllerEpoch=2, leader=3, leaderEpoch=0, isr=3, zkVersion=0, replicas=3, isNew=true)"
@@ -139,10 +139,7 @@ def test_a_controller_resigns(resigned: str, stuck: str, tmp_path: Path) -> None
     elected = "Broker 2 has been elected as the controller, so stopping the election process."
     texts = [("00:00", "Epoch incremented to 2"), (resigned, "Resigned"), ("30:00", elected)]
     (tmp_path / "controller.log").write_text("".join(line.format(*each) for each in texts), "utf-8")
-    found = [f.text.partition(" (")[0] for f in incident(tmp_path).findings if f.seq is not None]
-    term = "2 min" if stuck else "6 s"
-    waits = [f"LeaderAndIsr to broker 3 about a-0 has no answer for {stuck}"] if stuck else []
-    assert found == [f"Broker 1, epoch 2, for {term}, until it resigned", *waits]
+    prose("\n".join(f.text for f in incident(tmp_path).findings if f.seq is not None))
 
 
 def storm(folder: Path) -> Path:
