@@ -104,6 +104,13 @@ ZOOKEEPER = "`memory`, `embedded` (a real ZooKeeper, started for this run), or t
 JOIN = "Let the brokers of the lab join the real Kafka cluster at this chroot; they change its znodes."
 
 
+def _named(story: str) -> Path:
+    """The file of a story, whatever its name begins with."""
+    if not story:
+        raise BadInput("the name of a story's file cannot be empty")
+    return Path(story)
+
+
 def _check_join(join: bool, zookeeper: str) -> None:
     if join and zookeeper in ("memory", "embedded"):
         raise click.UsageError("--join needs --zookeeper HOST:PORT/CHROOT, where others have a cluster")
@@ -169,8 +176,10 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 
     if broker is not None and log is None:
         raise click.UsageError("--broker goes with --log")
+    if everything and log is not None:
+        raise click.UsageError("--all does not go with --log")
     _check_join(join, zookeeper)
-    with Lab.replay(Path(story), zookeeper=zookeeper, join=join) as played:
+    with Lab.replay(_named(story), zookeeper=zookeeper, join=join) as played:
         if broker is not None and broker not in played.brokers:
             raise UnknownName("broker", broker, played.brokers)
         if log:
@@ -194,7 +203,7 @@ def render(story: str, output: str, views: tuple[str, ...], step: int | None) ->
     """Draw the story in the file STORY as a film, or one step of it, into one file that needs no other file."""
     from kafka_ctl.lab.lab import Lab
 
-    with Lab.replay(Path(story)) as played:
+    with Lab.replay(_named(story)) as played:
         echo(played.export(output, views or "cluster", step=step))
 
 
@@ -302,18 +311,19 @@ def serve(brokers: int | None, port: int, generation: str | None, control: int, 
     count = brokers or 3
     if story is None and port + count > 65536:
         raise BadInput(f"--port {port} leaves no ports for {count} brokers; it must be {65536 - count} or less")
-    last = port + (count if story is None else 1) - 1
-    if port and port <= control <= last:
-        among = f"{port} to {last}" if last > port else f"{port}"
-        raise BadInput(f"--control {control} is a port of the brokers, {among}; choose another, or 0 for a free one")
+    _check_control(control, port, count if story is None else 1)
     from kafka_ctl.testing.cluster import KafkaCluster
     from kafka_ctl.testing.control import Server
 
     began = time.monotonic()
     with ExitStack() as stack:
+        if story is not None:  # which says how many brokers there are
+            cluster = stack.enter_context(KafkaCluster(port=port, story=_named(story)))
+            _check_control(control, port, len(cluster.lab.brokers))
         server = Server(control)
         stack.callback(server.server_close)
-        cluster = stack.enter_context(KafkaCluster(brokers, generation, port, story if story is None else Path(story)))
+        if story is None:
+            cluster = stack.enter_context(KafkaCluster(brokers, generation, port))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stopped.set())
         address = server.begin(cluster)
@@ -322,6 +332,14 @@ def serve(brokers: int | None, port: int, generation: str | None, control: int, 
         echo(f"{kafka} listens on {cluster.bootstrap_servers}; control: {address}; ready after {seconds:.1f} s")
         while not server.stopped.wait(0.5):
             cluster.check()
+
+
+def _check_control(control: int, first: int, brokers: int) -> None:
+    """Raise BadInput for a port of control that is one of the brokers', which begin with `first`."""
+    last = first + brokers - 1
+    if first and first <= control <= last:
+        among = f"{first} to {last}" if last > first else f"{first}"
+        raise BadInput(f"--control {control} is a port of the brokers, {among}; choose another, or 0 for a free one")
 
 
 WIRE_EXAMPLES = """\

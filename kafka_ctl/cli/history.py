@@ -147,6 +147,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     """
     from kafka_ctl.history import questions
     from kafka_ctl.history.log_import import ImportedLogs
+    from kafka_ctl.writing import check_writable
 
     if question not in questions.__all__:
         raise BadInput(f"no question {question!r}; there are: {', '.join(questions.__all__)}")
@@ -154,6 +155,8 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     needed = [p for p in inspect.signature(asked).parameters.values() if p.annotation == "Records"]
     if len(sources) != len(needed):
         raise BadInput(f"{question} takes {len(needed)} source{'s' * (len(needed) > 1)}, not {len(sources)}")
+    if csv is not None:
+        check_writable(csv)
     given = [_records(source) for source in sources]
     with progress(question, sum(source.count() for source in given if not isinstance(source, ImportedLogs))):
         _answer(asked(*given), rows, csv)

@@ -133,8 +133,8 @@ def generate(
 
     A folder that holds a dataset already is refused unless `overwrite` is set. An interrupted run leaves a
     folder that `load` refuses, and that `resume` finishes; so does a full disk, which raises Unavailable. Where
-    another run has begun in the same folder, the earlier one ends. Raises BadInput for these, for bad numbers, and for
-    a folder that cannot be written.
+    another run has begun in the same folder, the earlier one ends. Raises BadInput for these, for `overwrite` with
+    `resume`, for bad numbers, and for a folder that cannot be written.
     """
     job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
     job = replace(job, buckets=default_buckets(clusters, hours) if buckets is None else buckets)
@@ -190,8 +190,10 @@ def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: boo
     """Make the folder ready; False when a resumed run turns out to be finished."""
     if place.fs.get_file_info(place.root).is_file:
         raise BadInput(f"{place.path} is a file; give an empty or new folder")
+    if overwrite and resume:
+        raise BadInput("overwrite and resume do not go together: one replaces a dataset, the other finishes it")
     before = MANIFEST if place.has(MANIFEST) else UNFINISHED if place.has(UNFINISHED) else None
-    if before and overwrite and not resume:
+    if before and overwrite:
         place.begin(work.described())  # first, so that what is half removed is never taken for whole
         place.clear()
         return True

@@ -139,6 +139,8 @@ class DatasetFolder:
             found = self.read_json(MANIFEST)
             if missing := {"format", "buckets", "histories", "records"} - found.keys():
                 raise BadInput(f"{self.at(MANIFEST)} is damaged: it lacks {', '.join(sorted(missing))}")
+            if not isinstance(found.get("files", {}), dict):
+                raise BadInput(f"{self.at(MANIFEST)} is damaged: its files are no list of sizes by name")
             return found
         if self.has(UNFINISHED):
             raise BadInput(f"{self.path} is not complete; generate(..., resume=True) finishes it")

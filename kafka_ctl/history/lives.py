@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -71,3 +72,10 @@ def beginnings(records: Iterable[Record], lowest: float = math.inf) -> list[int]
             known.add(epoch)
             last_ms, elected = record.time_ms, {}
     return found
+
+
+def begun(records: Sequence[Record]) -> set[int]:
+    """The `seq` of the first election of each new life, of all records of a history."""
+    before = takewhile(lambda record: record.kind != "controller" or record.action not in ACTIONS, records)
+    lowest = min((record.controller_epoch for record in before if record.controller_epoch), default=math.inf)
+    return set(beginnings(elections(records), lowest))

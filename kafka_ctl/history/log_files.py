@@ -187,6 +187,9 @@ OURS = re.compile(
 PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 """syslog's severities 0 (emerg) to 7 (debug), which journald's `PRIORITY` has, in log4j's words."""
 
+SPACED = re.compile(r" (?=[-+]\d\d:?\d\d$)| UTC$")
+"""A space before a time zone, and a name of UTC, which ISO 8601 does not have."""
+
 
 def unwrapped(text: str, header: re.Pattern[str]) -> str:
     """The lines of a log inside a line of JSON: one or several; any other text as it is.
@@ -217,11 +220,9 @@ def _wrapped(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
     fields |= {f"log.{name}": value for name, value in logs.items()} if isinstance(logs, dict) else {}
     at = _first(fields, "@timestamp", "timestamp", "time", "timeMillis", "instant")
     logger = _first(fields, "logger", "logger_name", "loggerName", "log.logger") or ""
-    level = _first(fields, "level", "log.level", "severity") or "INFO"
-    at = at if isinstance(at, str) else _time(at)
-    if at is None:
-        return message
-    return f"[{at.replace('T', ' ').replace('.', ',')[:23]}] {level} {message} ({logger})"
+    level = str(_first(fields, "level", "log.level", "severity") or "INFO").upper().replace("WARNING", "WARN")
+    at = _time(at)
+    return message if at is None else f"[{at}] {level} {message} ({logger})"
 
 
 def _journal(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
@@ -240,7 +241,7 @@ def _journal(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
         return message
     priority = str(fields.get("PRIORITY"))
     word = level["level"] if level else PRIORITIES[int(priority)] if priority in set("01234567") else "INFO"
-    return f"[{at.replace('T', ' ').replace('.', ',')[:23]}] {word} {rest}"
+    return f"[{at}] {word} {rest}"
 
 
 def _message(value: object) -> str | None:
@@ -256,14 +257,19 @@ def _message(value: object) -> str | None:
 
 
 def _time(value: object) -> str | None:
-    """Seconds or milliseconds since 1970 as ISO 8601 in UTC."""
-    if not isinstance(value, (int, float)):
-        return None
+    """Text, log4j2's `instant`, or seconds or milliseconds since 1970, as the time of a line in UTC."""
     try:
-        seconds = value / (1000 if value > 1e11 else 1)
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
+        if isinstance(value, dict):
+            value = value["epochSecond"] + value["nanoOfSecond"] / 1e9
+        if isinstance(value, str) and not value.isdigit():
+            moment = datetime.fromisoformat(SPACED.sub("", value.replace("/", "-")))
+            moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+        else:
+            seconds = float(str(value))
+            moment = datetime.fromtimestamp(seconds / (1000 if seconds > 1e11 else 1), UTC)
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None
+    return moment.isoformat(" ", "milliseconds")[:23]
 
 
 def _first(fields: dict[str, object], *names: str) -> object:

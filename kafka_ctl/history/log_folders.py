@@ -164,7 +164,7 @@ def write_logs(trace: Recorder, folder: str | os.PathLike[str], packed: bool = T
     Kafka 2.0.1: config/log4j.properties
     """
     with naming(folder, "cannot be written"):
-        return _write(trace, Path(folder), packed)
+        return _write(trace, Path(path_of(folder)), packed)
 
 
 def _write(trace: Recorder, folder: Path, packed: bool) -> int:

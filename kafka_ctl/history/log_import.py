@@ -151,7 +151,7 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: the first bytes of a
     file decide) or not. All of them are one history, of that name; a mapping of names to paths reads several clusters.
     Each file is read once, here, however many paths and links lead to it, and a packed copy beside its file is left
-    out; questions then use what was read. A copy under another name is read as well, with a warning that names both.
+    out; questions then use what was read. The same bytes under another name are read as well, with a warning.
 
     A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
     `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for anything that is not

@@ -9,16 +9,17 @@ import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import PurePath
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.history.lives import ACTIONS, beginnings, elections, terms
+from kafka_ctl.history.lives import begun, elections, terms
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
 from kafka_ctl.history.log_folders import Paths, copies, log_files
 from kafka_ctl.history.log_import import list_chunks
@@ -63,7 +64,9 @@ class Replay(Trace):
         self.records = [record._replace(time_ms=record.time_ms - self.began_ms) for record in records]
         self.lines, self.missing, self.kafka = tuple(places), tuple(missing), kafka
         text = cache(SourceLine.__str__)  # a line may have been read as many records
-        self.logged = {name: [(n, text(p)) for n, p in enumerate(places) if log_of(p.file) == name] for name in NAMES}
+        self.logged = {
+            name: [(n, text(p)) for n, p in enumerate(places) if (log_of(p.file) or NAMES[0]) == name] for name in NAMES
+        }
 
     def at(self, file: str, number: int) -> list[int]:
         """The `seq` of each record of a line. Raises BadInput where the line is no record."""
@@ -81,13 +84,16 @@ class Replay(Trace):
 
 
 def log_of(file: str) -> str:
-    """The log that a file is of: `controller` or `state-change`."""
-    return next((name for name in NAMES if name in PurePath(file).name), NAMES[0])
+    """The log that a file is of: `controller` or `state-change`; nothing for a file that may be of both."""
+    return next((name for name in NAMES if name in PurePath(file).name), "")
 
 
 def _generation(kafka: str) -> str:
-    """The newest generation that is not newer than the last of these releases: `1.1 to 2.0` is played by 2.0."""
-    last = [int(number) for number in re.findall(r"\d+", kafka)[-2:]]
+    """The newest generation that is not newer than the last of these releases: `1.1 to 2.0` is played by 2.0.
+
+    2.0, a lab's own, where no release is known.
+    """
+    last = [int(number) for number in re.findall(r"\d+", kafka)[-2:] or (2, 0)]
     older = [name for name in GENERATIONS if [int(number) for number in name.split(".")] <= last]
     return older[-1] if older else next(iter(GENERATIONS))
 
@@ -105,7 +111,7 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     for chunk in list_chunks("logs", files):
         whole = chunks.get(chunk.file, chunk)
         chunks[chunk.file] = whole._replace(stop=max(whole.stop, chunk.stop))
-    base = os.path.commonpath([os.path.dirname(file) for file in chunks]) if chunks else ""
+    base = _base(chunks)
     found: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
     missing: list[str] = []
     texts: dict[str, dict[int, str]] = {}
@@ -115,10 +121,10 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
         name, rejected = os.path.relpath(file, base) if base else file, 0
         numbers: set[int] = set()
         for row in read_chunk(chunk):
+            formats |= row.formats or 0  # also outside of the span: only the first line that shows one has it
             if row.what == "record":
                 written.add((name, str(row.values[ACTOR])))
             if row.what == "record" and span.has(row.values[0]):
-                formats |= row.formats or 0
                 if span.count > MANY:
                     found.clear()  # only their number and times are of interest from now on
                     continue
@@ -137,6 +143,13 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     return Replay(
         records, places, [*copies(files, base), *missing, *gaps(records, written, begin is None)], release(formats)
     )
+
+
+def _base(files: Iterable[str]) -> str:
+    """The folder that all files are in; nothing if there are no files, or paths beside addresses."""
+    with suppress(ValueError):
+        return os.path.commonpath([os.path.dirname(file) for file in files])
+    return ""
 
 
 class Span:
@@ -215,14 +228,12 @@ def gaps(
     `written` are the files, each with an actor of its lines, also those outside of a time span.
     """
     for name in NAMES:
-        if not any(log_of(file) == name for file, _ in written):
+        if not any(log_of(file) in (name, "") for file, _ in written):
             yield f"There is no {name}.log"
-    before = takewhile(lambda record: record.kind != "controller" or record.action not in ACTIONS, records)
-    lowest = min((record.controller_epoch for record in before if record.controller_epoch), default=math.inf)
-    begun = set(beginnings(elections(records), lowest))
+    firsts = begun(records)
     lives: list[list[tuple[Record, int | None]]] = [[]]
     for record, epoch in terms(elections(records)):
-        if record.seq in begun:
+        if record.seq in firsts:
             lives.append([])
         lives[-1].append((record, epoch))
     for number, life in enumerate(lives):
@@ -230,7 +241,7 @@ def gaps(
             actor = life[0][0].actor
             yield f"The controller epoch begins again at {actor}: {WIPED}"
         epochs = [epoch for _, epoch in life if epoch is not None]
-        if epochs and min(epochs) > 1 and not begun and from_the_beginning:
+        if epochs and min(epochs) > 1 and not firsts and from_the_beginning:
             yield f"The first election in these logs is that of epoch {min(epochs)}"
         for epoch, following in pairwise(sorted({*epochs})):  # a broker whose clock is ahead announces its own late
             if following > epoch + 1:
@@ -238,7 +249,8 @@ def gaps(
     receivers = {record.broker for record in records if record.kind == "request" and record.broker is not None}
     wrote = {number_of(actor) for _, actor in written}
     if silent := sorted(receivers - wrote):
-        yield f"No log of {_brokers(silent)}: requests to them are known, and not what they did"
+        them, they = ("it", "it") if len(silent) == 1 else ("them", "they")
+        yield f"No log of {_brokers(silent)}: requests to {them} are known, and not what {they} did"
 
 
 def _epochs(first: int, last: int) -> str:

@@ -35,8 +35,9 @@ ADVICE = {
     "lost": "ZooKeeper lost a broker: read its server.log and its GC log just before, for an expired session, a pause "
     "or a stop. A session expires `zookeeper.session.timeout.ms` after the broker fell silent, so clients waited that "
     "much longer than these times say.",
-    "refused": "An election failed because no replica that may lead was alive: compare `kafka-topics --describe "
-    "--unavailable-partitions` with the brokers that are down, and start the last one that was in sync first.",
+    "refused": "An election failed: read the exception below its line. If no replica that may lead was alive, compare "
+    "`kafka-topics --describe --unavailable-partitions` with the brokers that are down, and start the last one that "
+    "was in sync first.",
     "open": "The logs do not show that all partitions got a leader again: look at these first.",
     "controllers": "The controller changed: read the server.log of the earlier one for its ZooKeeper session. If its "
     "process fell silent, the partitions that it led had no leader one session timeout longer than these times say.",
@@ -148,9 +149,13 @@ def where(found: Replay, record: Record) -> str:
 def _controllers(found: Replay) -> Iterator[Finding]:
     """The terms of controllers, one after the other."""
     known = [(record, epoch) for record, epoch in terms(elections(found)) if epoch is not None]
+    resigned = [r for r in found if r.kind == "controller" and r.action == "resigned"]
     for (record, epoch), later in zip(known, [*known[1:], None], strict=False):
-        until = "to the end"
-        if later is not None:
+        own = (r for r in resigned if r.actor == record.actor and r.seq > record.seq)
+        gone, until = next(own, None), "to the end"
+        if gone is not None and (later is None or gone.seq < later[0].seq):
+            until = f"for {lasted(gone.time_ms - record.time_ms)}, until it resigned"
+        elif later is not None:
             until = f"for {'' if later[1] == epoch + 1 else 'at most '}{lasted(later[0].time_ms - record.time_ms)}"
         text = f"Broker {number_of(record.actor)}, epoch {epoch}, {until} (from {where(found, record)})."
         yield Finding("Who was controller", text, record.seq, ("controllers",) if epoch != known[0][1] else ())
@@ -220,11 +225,15 @@ def _illegal(found: Replay) -> Iterator[Finding]:
 
 
 def _unanswered(found: Replay) -> Iterator[Finding]:
-    """The last request to a broker where no answer follows, while the controller's log goes on."""
+    """The last request to a broker where no answer follows, until the controller resigns or its log ends."""
     asked: dict[tuple[str, int], Record] = {}
     ends: dict[str, float] = {}
+    waited: list[tuple[Record, float]] = []
     for r in found:
         ends[r.actor] = r.time_ms
+        if r.kind == "controller" and r.action in ("resigned", *ACTIONS):  # it has closed its connections
+            waited += [(q, r.time_ms - q.time_ms) for (actor, _), q in asked.items() if actor == r.actor]
+            asked = {key: request for key, request in asked.items() if key[0] != r.actor}
         if r.broker is None:
             continue
         if r.kind == "request":
@@ -235,11 +244,11 @@ def _unanswered(found: Replay) -> Iterator[Finding]:
             asked = {key: request for key, request in asked.items() if key[1] != r.broker}
     if not any(r.kind == "response" for r in found):
         return
-    for (actor, broker), r in list(asked.items())[:MOST]:
-        if (passed := ends[actor] - r.time_ms) >= UNANSWERED:
-            about = f" about {r.tp}" if r.topic else ""
-            text = f"{r.action} to broker {broker}{about} has no answer for {lasted(passed)} ({where(found, r)})."
-            yield Finding("Requests that are stuck", text, r.seq, ("stuck",))
+    waited += [(q, ends[q.actor] - q.time_ms) for q in asked.values()]
+    for r, passed in [each for each in waited if each[1] >= UNANSWERED][:MOST]:
+        about = f" about {r.tp}" if r.topic else ""
+        text = f"{r.action} to broker {r.broker}{about} has no answer for {lasted(passed)} ({where(found, r)})."
+        yield Finding("Requests that are stuck", text, r.seq, ("stuck",))
 
 
 BEGUN = {"deletion_started": "topic", "reassignment_waiting": "partition", "reassignment_not_caught_up": "partition"}

@@ -8,11 +8,11 @@ Separate from `log_report.py` because it computes, and that file writes sentence
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.history.lives import elections, terms
+from kafka_ctl.history.lives import begun, elections, terms
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.trace.record import SET, Record
 
@@ -28,7 +28,7 @@ class Outage(NamedTuple):
     end: Record | None
     cause: Record | None
     refused: bool
-    """True if an election failed in it: no replica that may lead was alive."""
+    """True if an election failed in it."""
 
     @property
     def ms(self) -> float:
@@ -109,17 +109,25 @@ class IsrChange(NamedTuple):
     brokers: frozenset[int]
 
 
-def isr_changes(records: Iterable[Record]) -> list[IsrChange]:
-    """The changes of ISRs in order; a state that is older than a known one does not count."""
+def isr_changes(records: Sequence[Record]) -> list[IsrChange]:
+    """The changes of ISRs in order; a state that is older than a known one does not count.
+
+    Some lines of 0.10 have no version of it: then a controller's count, in which the states are in order.
+    """
     known: dict[TopicPartition, tuple[tuple[int, int], tuple[int, ...]]] = {}
-    found = []
+    found, firsts = [], begun(records)
     for record in records:
+        if record.seq in firsts:
+            known.clear()
+        if record.kind == "partition" and record.source in (PartitionState.NON_EXISTENT, PartitionState.NEW):
+            known.pop(record.tp, None)  # a topic that is made again begins with the first epoch and version
         if record.isr is None or record.topic is None or record.leader_epoch is None:
             continue
         version = record.leader_epoch, record.zk_version or 0
         before = known.get(record.tp)
-        if before is None or version > before[0]:
-            known[record.tp] = version, record.isr
+        unversioned = record.zk_version is None and record.actor.startswith("controller-")
+        if before is None or version > before[0] or (unversioned and version[0] == before[0][0]):
+            known[record.tp] = max(version, before[0]) if before else version, record.isr
             changed = frozenset(before[1]) ^ frozenset(record.isr) if before else frozenset[int]()
             if changed:
                 found.append(IsrChange(record, changed))

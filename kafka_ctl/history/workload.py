@@ -114,7 +114,9 @@ class Plan(NamedTuple):
 
 def plan(seed: int, hours: float = 24, workload: Workload | None = None) -> Plan:
     """Draw one cluster; the same seed gives the same cluster."""
-    drawn = workload or Workload()
+    drawn = Workload() if workload is None else workload
+    if not isinstance(drawn, Workload):
+        raise BadInput(f"workload={short(workload)}: give a Workload")
     check_hours(hours)
     rng = Random(f"cluster {seed}")
     size = log_uniform_int(rng, *drawn.brokers)

@@ -34,9 +34,11 @@ from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple
+from urllib.parse import quote
 
 from kafka_ctl.errors import BadInput, Unavailable, UnknownName, short
 from kafka_ctl.paths import COURSE_LIST, IN_CHECKOUT, ROOT, import_from_checkout
+from kafka_ctl.writing import write_file
 
 FIRST = "notebooks/00-start-here.ipynb"
 USUAL_PORT = 8888
@@ -54,7 +56,7 @@ class Server(NamedTuple):
 
     def url(self, notebook: str) -> str:
         """The address that opens `notebook` (a path below the served folder)."""
-        return f"{self.address}/lab/tree/{notebook}?token={self.token}"
+        return f"{self.address}/lab/tree/{quote(notebook)}?token={self.token}"
 
     def status(self) -> dict[str, object]:
         """The server's own account of itself: when it started, its kernels and connections."""
@@ -184,17 +186,22 @@ def _known(listed: Path) -> dict[str, str] | None:
 def renewed(folder: Path, files: Mapping[str, bytes], listed: str, *, beside: bool = True) -> list[str]:
     """Write new files into `folder`, their hashes into its file `listed`, and delete those that the course has no more.
 
-    Files that a learner has changed stay.
+    Files that a learner has changed stay. The next call finishes what was interrupted.
 
     Returns the names of the newer files that were put beside these or, without `beside`, of those that stay.
     """
-    known, given, reported = _known(folder / listed) or {}, {}, []
+    known, reported = _known(folder / listed) or {}, []
+    given = {name: _sha(new) for name, new in files.items()}
+    text = json.dumps({"version": version("kafka-ctl"), "files": given}, indent=1) + "\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not known:  # without a list a folder is no copy of the course, even if it is half of one
+        write_file(folder / listed, text)
     for name in known.keys() - files.keys():
         old = folder / name
         if old.is_file() and folder.resolve() in old.resolve().parents and _sha(old.read_bytes()) == known[name]:
             old.unlink()
     for name, new in files.items():
-        target, given[name] = folder / name, _sha(new)
+        target = folder / name
         if target.is_file() and _sha(target.read_bytes()) not in (known.get(name), given[name]):
             if known.get(name) == given[name]:
                 continue
@@ -205,9 +212,8 @@ def renewed(folder: Path, files: Mapping[str, bytes], listed: str, *, beside: bo
                 continue
         if not target.is_file() or target.read_bytes() != new:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(new)
-    text = json.dumps({"version": version("kafka-ctl"), "files": given}, indent=1) + "\n"
-    (folder / listed).write_text(text, "utf-8")
+            write_file(target, new)
+    write_file(folder / listed, text)
     return reported
 
 
@@ -250,7 +256,8 @@ def check_notebook(notebook: str, root: Path) -> None:
     """Raise `BadInput` when `notebook` (a path below `root`) is no notebook."""
     if not notebook.endswith(".ipynb"):
         raise BadInput(f"lab: the notebook cannot be {short(notebook)}; its name must end in .ipynb")
-    if not (root / notebook).is_file():
+    path = Path(notebook)
+    if path.is_absolute() or ".." in path.parts or not (root / path).is_file():
         found = [*root.glob("notebooks/*.ipynb"), *root.glob("notebooks/starter/*.ipynb")]
         there = sorted(path.relative_to(root).as_posix() for path in found)
         raise BadInput(f"{UnknownName('notebook', notebook, there)}; notebooks/README.md lists all")
@@ -265,7 +272,8 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
     if port is not None and not 0 < port < 65536:
         raise BadInput(f"lab: --port cannot be {short(port)}; it must be 1 to 65535, or none to have a free one chosen")
     if port and free_port(port) != port:
-        raise BadInput(f"port {port} is taken on 127.0.0.1; give another port, or none to use a free one")
+        why = "is taken on 127.0.0.1" + " or needs an administrator's rights" * (port < 1024)
+        raise BadInput(f"port {port} {why}; give another port, or none to use a free one")
     arguments = [notebook] if browser else ["--no-browser"]
     # From here on, before the address can be read, a signal that ends this process ends JupyterLab as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -67,6 +67,8 @@ def java_version(java: Path) -> int | None:
     The `release` file beside it answers without starting a process; a program without one is asked.
     """
     release = java.resolve().parent.parent / "release"
+    if not java.is_file():
+        return None
     try:
         if release.is_file():
             text = release.read_text(encoding="utf-8", errors="replace")
@@ -77,7 +79,7 @@ def java_version(java: Path) -> int | None:
             found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
     except (OSError, subprocess.SubprocessError):
         return None
-    if found is None:
+    numbers = re.findall(r"\d+", found[1]) if found else []
+    if not numbers:
         return None
-    numbers = re.findall(r"\d+", found[1])
     return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])  # "1.8.0" is Java 8

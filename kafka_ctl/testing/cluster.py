@@ -68,7 +68,10 @@ class KafkaCluster:
             if story is not None:
                 self.lab = Lab.replay(story, wire=first or True)
             else:
-                costs, settings = replace(COSTS, zookeeper_tick=0.0), QUICK | dict(config or {})
+                costs, settings = (
+                    replace(COSTS, zookeeper_tick=0.0),
+                    QUICK | dict(validate.mapping("a config", {} if config is None else config)),
+                )
                 made = "2.4" if generation is None else generation
                 self.lab = Lab(count, made, config=settings, costs=costs, wire=first or True)
         except PortTaken as taken:
@@ -144,7 +147,11 @@ class KafkaCluster:
         """Raise AssertionError, with the first that are lost, unless the topic holds each of these values."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise BadInput(f"values cannot be {short(values)}; they must be a list such as ['order-1', 'order-2']")
-        wanted = Counter(value.encode() if isinstance(value, str) else value for value in values)
+        wanted: Counter[bytes | None] = Counter()
+        for value in values:
+            if value is not None and not isinstance(value, (str, bytes)):
+                raise BadInput(f"a value cannot be {short(value)}; it must be text, bytes or None")
+            wanted[value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value] += 1
         partitions = [one.partition for one in self.lab.partitions() if one.topic == topic]
         if not partitions:
             raise UnknownName("topic", topic, sorted({one.topic for one in self.lab.partitions()}))

@@ -100,12 +100,20 @@ def test_a_missing_notebook_is_reported(prose: Prose, tmp_path: Path, capsys: py
     there = "notebooks/01-one.ipynb, notebooks/starter/02-two.ipynb"
     with pytest.raises(BadInput, match=re.escape(f"unknown notebook '99.ipynb'; known: {there}; ")):
         launch.open_lab("99.ipynb", root=tmp_path)
+    for outside in (tmp_path / "notebooks/01-one.ipynb", "../01-one.ipynb"):  # the lab serves its own folder only
+        with pytest.raises(BadInput, match="unknown notebook"):
+            launch.check_notebook(str(outside), tmp_path / "notebooks/starter")
     for words in (["notebooks/99.ipynb"], ["notebooks/99.ipynb", "--check"], ["README.md"]):
         assert launch.main(words) == 2
         prose(capsys.readouterr().err)
 
 
-def test_a_taken_port_is_reported(prose: Prose, tmp_path: Path) -> None:
+def test_an_address_has_any_name_in_it() -> None:
+    server = launch.Server("http://127.0.0.1:1", "TOKEN", create_autospec(subprocess.Popen))
+    assert server.url("my/copy #2.ipynb") == "http://127.0.0.1:1/lab/tree/my/copy%20%232.ipynb?token=TOKEN"
+
+
+def test_a_taken_port_is_reported(prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A port asked for by number is not exchanged for another."""
     write_notebook(tmp_path / "one.ipynb", "1")
     with socket.socket() as taken:
@@ -115,6 +123,9 @@ def test_a_taken_port_is_reported(prose: Prose, tmp_path: Path) -> None:
         prose.hide[str(port)] = "PORT"
         with prose.refused(BadInput):
             launch.open_lab("one.ipynb", port=port, root=tmp_path)
+    monkeypatch.setattr(launch, "free_port", lambda preferred=0: 8888)
+    with prose.refused(BadInput):
+        launch.open_lab("one.ipynb", port=80, root=tmp_path)
 
 
 def test_a_lab_that_cannot_start_says_why(prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,6 +170,32 @@ def test_a_newer_version_keeps_what_was_written(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out.count("beside it") == 1
 
 
+@pytest.mark.parametrize("renewal", [False, True])
+def test_an_interrupted_copy_is_finished(
+    renewal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the next start, which takes nothing for changed."""
+    shipped, here = given(tmp_path / "wheel", a="a1", b="b1", c="c1"), tmp_path / "here"
+    here.mkdir()
+    if renewal:
+        course_folder(here, shipped)
+        given(shipped, a="a2", b="b2", c="c2")
+    write = Path.write_bytes
+
+    def interrupted(path: Path, data: bytes) -> int:
+        write(path, data[:1] if data[:1] == b"b" else data)
+        if data[:1] == b"b":
+            raise KeyboardInterrupt
+        return len(data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            course_folder(here, shipped)
+    assert read(course_folder(here, shipped)) == read(shipped)
+    assert "you have changed" not in capsys.readouterr().out
+
+
 def test_a_newer_lesson_that_was_changed_is_kept_too(tmp_path: Path) -> None:
     """The version is the same until the first release, and with it the name of the lesson beside the learner's."""
     shipped, here = given(tmp_path / "wheel", a="a1"), tmp_path / "here"

@@ -143,6 +143,8 @@ def test_an_interrupted_run_is_seen_and_resumed(
         write(out)
     with prose.refused(BadInput):
         write(out, hours=5, workload=Workload(), resume=True)
+    with pytest.raises(BadInput, match="overwrite and resume"):
+        write(out, overwrite=True, resume=True)
     done = [json.loads(path.read_text())["histories"] for path in (out / "_buckets").glob("*.json")]
     assert 0 < sum(done) < 6
     fragile["clusters"] = 6 - sum(done)

@@ -216,7 +216,12 @@ def test_a_dataset_that_lost_something(dataset: Path, how: Callable[[Path], obje
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"[]", b"{}", b'{"format": 2}', b"\xff\xfe", b"7" * 5000], ids=lambda text: str(text[:9])
+    "text",
+    [
+        *(b"", b"{", b"[]", b"{}", b'{"format": 2}', b"\xff\xfe", b"7" * 5000),
+        b'{"files": 5, "format": 2, "buckets": 1, "histories": 1, "records": 1}',
+    ],
+    ids=lambda text: str(text[:9]),
 )
 def test_a_manifest_that_is_none(prose: Prose, dataset: Path, text: bytes) -> None:
     (dataset / "_manifest.json").write_bytes(text)
@@ -297,6 +302,8 @@ def test_logs_and_streams_that_cannot_be_written(prose: Prose, tmp_path: Path) -
     for write in (write_logs, live.grow):
         with prose.refused(BadInput):
             write(trace, tmp_path / "note" / "x")
+        with pytest.raises(BadInput, match="None is not a path"):
+            write(trace, None)
         with largest_file(100), prose.refused(Unavailable):
             write(trace, tmp_path / write.__name__)
     assert list((tmp_path / "grow").iterdir()) == []

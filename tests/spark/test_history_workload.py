@@ -77,6 +77,8 @@ def test_a_workload_that_cannot_be(prose: Prose, wrong: dict) -> None:
     """One clear error."""
     with prose.refused(BadInput):
         Workload(**wrong)
+    with pytest.raises(BadInput, match=r"workload=.*: give a Workload"):
+        simulate(1, 1, workload=wrong)
 
 
 MARKS = {

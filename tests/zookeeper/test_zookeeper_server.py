@@ -213,6 +213,9 @@ def test_java_is_found_or_the_cure_is_reported(prose: Prose, monkeypatch: pytest
 
     old, new, newer = home("old", "1.8.0_402"), home("new", "17.0.15"), home("newer", "25")
     assert [java.java_version(program) for program in (old, new, newer)] == [8, 17, 25]
+    assert java.java_version(home("own", "internal")) is None
+    (gone := home("gone", "25")).unlink()
+    assert java.java_version(gone) is None
     (new.parent.parent / "release").unlink()
     assert java.java_version(new) is None, "it does not work"
     monkeypatch.setattr(java, "packaged_java", lambda: None)

@@ -12,7 +12,7 @@ from prose import Prose
 from kafka_ctl import Lab
 from kafka_ctl.cli.commands import status
 from kafka_ctl.history import incident, replay, write_logs
-from kafka_ctl.history.outages import Outage, outages
+from kafka_ctl.history.outages import Outage, isr_changes, outages
 from kafka_ctl.paths import ROOT
 from kafka_ctl.views.steps import supergraph
 
@@ -125,6 +125,23 @@ def test_a_request_without_an_answer(tmp_path: Path, prose: Prose) -> None:
     prose("\n".join(f.text for f in incident(tmp_path).findings if f.section.startswith("Requests")))
 
 
+@pytest.mark.parametrize("resigned", ["00:06", "02:00"])
+def test_a_controller_resigns(resigned: str, tmp_path: Path, prose: Prose) -> None:
+    """Its term ends there, and no request waits any longer."""
+    who, to = "[Controller id=1 epoch=2]", "sent to broker h:1 (id: 3 rack: null)"
+    state = "PartitionState(controllerEpoch=2, leader=3, leaderEpoch=0, isr=3, zkVersion=0, replicas=3, isNew=true)"
+    made(
+        tmp_path,
+        f"{who} Received response {{error_code=0}} for request LEADER_AND_ISR with correlation id 0 {to}",
+        f"{who} Sending become-leader LeaderAndIsr request {state} to broker 3 for partition a-0",
+    )
+    line = "[2020-01-01 00:{},000] DEBUG [Controller id=1] {} (kafka.controller.KafkaController)\n"
+    elected = "Broker 2 has been elected as the controller, so stopping the election process."
+    texts = [("00:00", "Epoch incremented to 2"), (resigned, "Resigned"), ("30:00", elected)]
+    (tmp_path / "controller.log").write_text("".join(line.format(*each) for each in texts), "utf-8")
+    prose("\n".join(f.text for f in incident(tmp_path).findings if f.seq is not None))
+
+
 def storm(folder: Path) -> Path:
     """An ISR that changes with every second."""
     line = (
@@ -134,6 +151,33 @@ def storm(folder: Path) -> Path:
     head = "[Controller id=1 epoch=1] "
     lines = [line.format(n=n, isr="[1, 2]" if n % 2 else "[1]").partition("epoch 1 ")[2] for n in range(60)]
     return made(folder, *(head + text[:1].upper() + text[1:] for text in lines))
+
+
+def test_a_topic_that_is_made_again(tmp_path: Path) -> None:
+    """Its epochs and versions begin again, and its changes count."""
+    path = storm(tmp_path) / "state-change.log"
+    again = "[Controller id=1 epoch=1] Changed partition t-0 state from NonExistentPartition to NewPartition"
+    again = STATE_CHANGE.format(minute=2, second=0, text=f"{again} with assigned replicas 1,2")
+    path.write_text(path.read_text() + again + path.read_text().replace("01 00:", "01 01:"))
+    assert len(isr_changes(replay(path))) == 2 * 59
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_changes_of_isrs_in_logs(generation: str, tmp_path: Path) -> None:
+    """Each change by a leader that a controller reads is found, also where its line has no version."""
+    run = Lab(brokers=3, generation=generation, config={"replica.lag.time.max.ms": 1000})
+    run.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
+    run.settle()
+    for _ in range(2):
+        for partition in (0, 1):
+            run.lag(3, "orders", partition)
+        run.run_for(20)
+        run.catch_up(3)
+        run.run_for(20)
+    write_logs(run.trace, tmp_path)
+    made = [r.tp for r in run.trace if r.kind == "broker" and r.action in ("shrink-isr", "expand-isr")]
+    assert len(made) == 8
+    assert sorted(change.record.tp for change in isr_changes(replay(tmp_path))) == sorted(made)
 
 
 def illegal(folder: Path) -> Path:

@@ -136,6 +136,9 @@ def test_a_time_span(folder: Path, monkeypatch: pytest.MonkeyPatch, prose: Prose
     before, after = replay(folder, end=middle), replay(folder, begin=str(middle))
     assert len(before) + len(after) == len(whole)
     assert after.lines == whole.lines[len(before) :]
+    last = datetime.fromtimestamp((whole.began_ms + whole[-1].time_ms) / 1000, UTC).replace(tzinfo=None)
+    late = replay(folder, begin=last)
+    assert {(found.kafka, found.generation) for found in (whole, before, after, late)} == {("1.1 to 2.0", "2.0")}
     monkeypatch.setattr(log_replay, "MANY", 3)
     with prose.refused(BadInput):
         replay(folder)
@@ -177,6 +180,22 @@ def test_holes_are_named(folder: Path, prose: Prose) -> None:
     prose.hide[str(folder)] = "LOGS"
     with prose.refused(BadInput):
         replay(folder)
+
+
+def test_files_of_other_names_and_addresses(folder: Path, tmp_path: Path) -> None:
+    """A file of both logs, as a container prints them, lacks none; a path may stand beside an address."""
+    own = tmp_path / "kafka.log"
+    own.write_bytes(b"".join(path.read_bytes() for path in sorted((folder / "broker-1").iterdir())))
+    assert not any("There is no" in sentence for sentence in replay(own).missing)
+    mixed = replay([f"file://{folder}/broker-1/controller.log", folder / "broker-1" / "state-change.log"])
+    assert len(mixed) == len(replay(own))
+
+
+def test_lines_of_any_release_are_played_by_a_labs_own_generation(tmp_path: Path) -> None:
+    line = "[2020-01-01 00:00:00,000] INFO [Controller 1]: Resigned (kafka.controller.KafkaController)\n"
+    (tmp_path / "controller.log").write_text(line, "utf-8")
+    found = replay(tmp_path)
+    assert (found.kafka, found.generation) == ("unknown", "2.0")
 
 
 def test_a_copy_of_a_log_is_named(folder: Path, prose: Prose) -> None:

@@ -29,6 +29,17 @@ LAYOUTS = [
     json.dumps({"@timestamp": ISO, "log.level": "INFO", "log.logger": "state.change.logger", "message": LOGGED}),
     json.dumps({"time": 1683711069758, "log": {"level": "INFO", "logger": "state.change.logger"}, "message": LOGGED}),
     json.dumps({"@timestamp": 1683711069.758, "message": f"[{AT}] INFO {NAMED}", "pod": "k-0"}),
+    *(
+        json.dumps({name: at, "level": level, "logger": "state.change.logger", "message": LOGGED})
+        for name, at, level in (
+            ("@timestamp", "2023-05-10T11:31:09.758+02:00", "info"),
+            ("timestamp", "2023-05-10T04:01:09,758-0530", "WARNING"),
+            ("time", "2023/05/10 11:31:09.758 +0200", "INFO"),
+            ("time", "2023-05-10 09:31:09.758123456 UTC", "INFO"),
+            ("timestamp", "1683711069758", "INFO"),
+            ("instant", {"epochSecond": 1683711069, "nanoOfSecond": 758000000}, "INFO"),
+        )
+    ),
 ]
 
 
@@ -44,6 +55,15 @@ def test_layouts_of_operators_and_collectors(text: str) -> None:
     line = understood(text)
     assert (line.time, line.actor, line.controller_epoch) == (1683711069758, "controller-1", 2)
     assert (line.action, line.topic, line.partition, line.replicas) == ("assign", "eu.orders", 0, (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("at", "ms"),
+    [("2023-05-10T09:31:09Z", 0), ("2023-05-10T09:31:09", 0), ("2023-05-10T11:31:09.7+02:00", 700)],
+)
+def test_a_time_in_json_without_milliseconds(at: str, ms: int) -> None:
+    text = json.dumps({"@timestamp": at, "logger": "state.change.logger", "message": LOGGED})
+    assert understood(text).time == 1683711069000 + ms
 
 
 STATE_3_X = (
@@ -85,7 +105,15 @@ def test_a_controllers_line_names_its_broker() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["2023-05-10 09:31:09,758 INFO nothing", f"[{AT}] INFO hello", '{"message": 3}', "{}", "{"]
+    "text",
+    [
+        "2023-05-10 09:31:09,758 INFO nothing",
+        f"[{AT}] INFO hello",
+        '{"message": 3}',
+        "{}",
+        "{",
+        *(json.dumps({"time": at, "message": NAMED}) for at in ("now", "2023-02-30T00:00:00", {}, [], 1e99)),
+    ],
 )
 def test_what_says_nothing_is_rejected(text: str) -> None:
     (reported,) = read_texts([(1, text)])

@@ -199,7 +199,7 @@ def test_what_cannot_be_kept_is_refused(cluster: KafkaCluster, prose: Prose) -> 
     """A topic that there is not, and one text instead of a list, which would be taken letter by letter."""
     with prose.refused(UnknownName):
         cluster.assert_kept("order", [])
-    for values in ("order-1", b"order-1", 7):
+    for values in ("order-1", b"order-1", 7, [1], [["order-1"]], [bytearray()]):
         with prose.refused(BadInput):
             cluster.assert_kept("orders", values)
 
@@ -244,6 +244,11 @@ def test_what_cannot_be_is_refused(cluster: KafkaCluster, prose: Prose) -> None:
         cluster.cut()
     with pytest.raises(BadInput, match="brokers"):
         KafkaCluster(brokers=0)
+    for config in (5, [1]):
+        with pytest.raises(BadInput, match="a config cannot be"):
+            KafkaCluster(config=config)
+    with pytest.raises(AssertionError, match="lost 1 of 1"):
+        cluster.assert_kept("orders", ["\ud800"])
 
 
 def test_fixed_ports_and_a_story(tmp_path: Path) -> None:

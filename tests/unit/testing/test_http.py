@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from prose import Prose
 
+from kafka_ctl.cli.commands import status
 from kafka_ctl.jupyter.launch import free_port
 from kafka_ctl.testing.cluster import KafkaCluster
 from kafka_ctl.testing.control import LARGEST, Server
@@ -198,6 +199,13 @@ def test_serve_says_how_many_ports_it_needs() -> None:
     refused = subprocess.run(command, capture_output=True, text=True)
     assert refused.returncode == 2 and refused.stdout == ""
     assert "--port 65535" in refused.stderr and "65533" in refused.stderr
+
+
+def test_serve_refuses_a_port_of_a_storys_brokers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    port, story = free_port(20100), tmp_path / "story.txt"
+    story.write_text("lab brokers=2\n", "utf-8")
+    assert status(["serve", f"--story={story}", f"--port={port}", f"--control={port + 1}"]) == 2
+    assert f", {port} to {port + 1}; " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("options", "ports"), [((), "19700 to 19702"), (("--brokers", "1"), "19700")])
