@@ -245,5 +245,5 @@ def reason_of(record: Record, by_controller: bool = False) -> Rule | None:
         return None
     if record.kind == "request" and record.target != "sent":
         return None
-    ended = "absent" if "absent" in flags(record.detail) else record.error
+    ended = record.error or ("absent" if "absent" in flags(record.detail) else "")
     return rules.get(("broker", f"{record.action} {ended}")) or rules.get((record.kind, str(record.action)))

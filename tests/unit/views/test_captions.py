@@ -48,7 +48,7 @@ CASES = [
     one(kind="zk", action="create", actor="broker-2", path="/controller_epoch", detail="0"),
     one(kind="zk", action="set", actor="broker-2", path="/controller_epoch", detail="1"),
     one(kind="zk", action="set", actor="admin", path="/brokers/topics/a/partitions/0/state", zk_version=4, detail="5"),
-    one(kind="broker", action="stop-replica", actor="broker-2", broker=2, topic="a", partition=0, detail="delete absent"),
+    one(kind="broker", action="stop-replica", broker=2, topic="a", partition=0, detail="delete absent"),
     one(kind="controller", action="resigned", broker=2),
     one(kind="zk", action="set", path="/brokers/topics/orders/partitions/0/state", zk_version=1,
          detail='{"controller_epoch":2,"leader":-1,"version":1,"leader_epoch":1,"isr":[1]}'),
