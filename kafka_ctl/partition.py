@@ -31,7 +31,7 @@ ROWS = (
     Move(ONLINE, ONLINE, "elect", "the leader moves while the partition serves"),
     Move(OFFLINE, ONLINE, "elect", "an election names a new leader and ISR"),
     Move(NEW, OFFLINE, "mark", "it never had a leader"),
-    Move(ONLINE, OFFLINE, "mark", "its leader is gone"),
+    Move(ONLINE, OFFLINE, "mark", "its leader is gone, or its topic is deleted"),
     Move(OFFLINE, OFFLINE, "mark", "it stays without a leader"),
     Move(OFFLINE, NON_EXISTENT, "mark", "its topic is deleted"),
 )

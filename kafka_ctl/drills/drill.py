@@ -211,6 +211,8 @@ def drill(
     texts, pairs = {on: one.story for on, one in bases.items()}, [(on, scenario) for on in bases for scenario in asked]
     todo = [(texts[on], scenario) for on, scenario in pairs]
     jobs = jobs if jobs is None else validate.integer("jobs", jobs, 1)
+    if spark is not None and not hasattr(spark, "createDataFrame"):
+        raise BadInput(f"spark cannot be {short(spark)}; it must be a Spark session")
     if given.plugins.given and (spark is not None or (jobs or 1) > 1):
         raise BadInput(f"functions stay in this process: {', '.join(given.plugins.given)}; use jobs=1 without spark")
     small = len(given.trace) * len(todo) < SMALL or bool(given.plugins.given)

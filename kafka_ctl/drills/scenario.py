@@ -29,14 +29,16 @@ from kafka_ctl.lab import story, validate, view
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.reassign.plan import check_exists, check_plan, read_plan
 from kafka_ctl.trace import details
-from kafka_ctl.trace.model import DELETED, number_of
+from kafka_ctl.trace.model import DELETED, STATE, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import Key
 from kafka_ctl.trace.timing import OPERATIONS
+from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
 Question = int | str | Mapping[object, object]
 FORMS = ("broker 3", "rack b", "any one", "any two", "any rack", "rolling restart 3,1,2", "a plan", "a story's command")
 SETTLE = "settle"
+CONFIG = ConfigEntityZNode.path("topics", "")
 _ROLLING = re.compile(r"rolling restart\b\s*((?:\d{1,10}(?:[\s,]+|$))*)")
 _ANY = {"any one": 1, "any one broker": 1, "any two": 2, "any two brokers": 2}
 
@@ -55,6 +57,8 @@ def scenarios(lab: Lab, question: Question) -> list[Scenario]:
     """
     if isinstance(question, Mapping):
         return [_plan("the plan", lab, validate.targets(question))]
+    if not isinstance(question, (int, str)):
+        raise BadInput(f"a drill cannot be {short(question)}; it must be a text, a broker's id or a plan")
     text = str(question) if isinstance(question, int) else validate.name("a drill", question).strip()
     text = f"broker {text}" if text.isdecimal() else text
     if text.startswith("{"):
@@ -265,11 +269,14 @@ class Watched:
     def __init__(self, lab: Lab) -> None:
         znodes, usual = lab.znodes(), int(lab.config["min.insync.replicas"])
         partitions = [p for p in lab.partitions() if DELETED + p.topic not in znodes]
-        min_isr = cache(lambda topic: view.min_isr(znodes, topic, usual))
+        self.znodes = dict(znodes)
+        """Those at the beginning, but the topics' configurations are as they are now."""
+        self.min_isr = cache(lambda topic: view.min_isr(self.znodes, topic, usual))
         self.leaders: dict[Key, int] = {(p.topic, p.partition): p.leader for p in partitions}
-        self.least: dict[Key, int] = {(p.topic, p.partition): min_isr(p.topic) for p in partitions}
-        self.below = {(p.topic, p.partition) for p in partitions if self._is_below((p.topic, p.partition), p.isr)}
-        self.most_below = len(self.below)
+        self.in_sync: dict[Key, int] = {(p.topic, p.partition): len(p.isr) for p in partitions}
+        self.below: set[Key] = set()
+        self.most_below = 0
+        self._compare(self.leaders)
         self.down = {id for id, broker in lab.world.brokers.items() if broker.state == "down"}
         self.since: dict[Key, float] = {}
         """The partitions that wait for a leader, and since when."""
@@ -277,9 +284,14 @@ class Watched:
         self.longest = self.total = self.silent = 0.0
         self.killed: dict[int, float] = {}
         self.deletes = bool(lab.config["delete.topic.enable"])
+        self.deleting = {path.removeprefix(DELETED) for path in znodes if path.startswith(DELETED)}
 
-    def _is_below(self, key: Key, isr: Iterable[int]) -> bool:
-        return self.leaders[key] != NO_LEADER and len(tuple(isr)) < self.least[key]
+    def _compare(self, keys: Iterable[Key]) -> None:
+        """Compare the numbers of replicas in sync with `min.insync.replicas`."""
+        for key in keys:
+            below = self.leaders[key] != NO_LEADER and self.in_sync[key] < self.min_isr(key[0])
+            (self.below.add if below else self.below.discard)(key)
+        self.most_below = max(self.most_below, len(self.below))
 
     def take(self, record: Record) -> None:
         """Take one record into account."""
@@ -294,10 +306,11 @@ class Watched:
             owner = number_of(record.detail or "")
             if owner in self.killed:
                 self.silent = max(self.silent, record.time_ms - self.killed.pop(owner))
-        elif record.kind == "zk" and action == "set" and path.endswith("/state"):
-            self._written(record)
-        elif (record.kind, action, record.error) == ("zk", "create", None) and path.startswith(DELETED):
-            self._deleted(path.removeprefix(DELETED))
+        elif broker is not None and (record.kind, action) == ("broker", "log-dir-failed"):
+            lost = set(details.items(record.detail, "partitions"))
+            self._leaderless((key for key in self._led_by(broker) if f"{key[0]}-{key[1]}" in lost), record.time_ms)
+        elif record.kind == "zk" and record.error is None and action in ("create", "set", "delete"):
+            self._written(record, path)
         elif action == "become-leader" and not record.error and record.topic is not None:
             began = self.since.pop((record.topic, record.partition or 0), None)
             waited = 0.0 if began is None else record.time_ms - began
@@ -308,27 +321,45 @@ class Watched:
         self.down.add(broker)
         if action == "kill":
             self.killed[broker] = now
-        waiting = [key for key, leader in self.leaders.items() if leader == broker]
-        self.interrupted.update(waiting)
-        self.since = dict.fromkeys(waiting, now) | self.since
+        self._leaderless(self._led_by(broker), now)
 
-    def _deleted(self, topic: str) -> None:
-        for key in [key for key in self.leaders if key[0] == topic and self.deletes]:
+    def _led_by(self, broker: int) -> list[Key]:
+        return [key for key, leader in self.leaders.items() if leader == broker]
+
+    def _leaderless(self, keys: Iterable[Key], now: float) -> None:
+        """From now on, partitions wait for another leader."""
+        waiting = dict.fromkeys(keys, now)
+        self.interrupted.update(waiting)
+        self.since = waiting | self.since
+
+    def _of(self, topic: str) -> list[Key]:
+        return [key for key in self.leaders if key[0] == topic]
+
+    def _deletion(self, topic: str, asked: bool) -> None:
+        """A deletion is asked for, or the request is gone."""
+        (self.deleting.add if asked else self.deleting.discard)(topic)
+        for key in self._of(topic) if asked else ():
             del self.leaders[key]
             self.since.pop(key, None)
             self.below.discard(key)
 
-    def _written(self, record: Record) -> None:
-        if record.error:
+    def _written(self, record: Record, path: str) -> None:
+        if path.startswith(DELETED) and self.deletes:
+            self._deletion(path.removeprefix(DELETED), record.action != "delete")
+        elif path.startswith(CONFIG) and record.action != "delete":
+            self.znodes[path] = ((record.detail or "").encode(), 0, 0)
+            self.min_isr.cache_clear()
+            self._compare(self._of(path.removeprefix(CONFIG)))
+        elif (state := STATE.match(path)) and record.action != "delete":
+            self._state(record, (state[1], int(state[2])))
+
+    def _state(self, record: Record, key: Key) -> None:
+        fields = details.json_object(record.detail)
+        leader, known = fields.get("leader"), self.leaders.get(key)
+        is_new = known is None and record.action == "create" and key[0] not in self.deleting
+        if not isinstance(leader, int) or (known is None and not is_new):
             return
-        _, _, _, topic, _, number, _ = (record.path or "").split("/")[-7:]
-        key, fields = (topic, parse_int(number) or 0), details.json_object(record.detail)
-        leader, isr = fields.get("leader"), details.ids(fields.get("isr"))
-        if key not in self.leaders or not isinstance(leader, int):
-            return
-        if leader == NO_LEADER and self.leaders[key] not in self.down:
-            self.since.setdefault(key, record.time_ms)
-            self.interrupted.add(key)
-        self.leaders[key] = leader
-        (self.below.add if self._is_below(key, isr) else self.below.discard)(key)
-        self.most_below = max(self.most_below, len(self.below))
+        if leader == NO_LEADER and known not in self.down:
+            self._leaderless([key], record.time_ms)
+        self.leaders[key], self.in_sync[key] = leader, len(details.ids(fields.get("isr")))
+        self._compare([key])

@@ -26,6 +26,7 @@ from kafka_ctl.explore.play import Failure, Outcome, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, stories, walk, walk_near
 from kafka_ctl.explore.workers import cores, defect, processes
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab import validate
 from kafka_ctl.lab.story import Command
 
 if TYPE_CHECKING:
@@ -242,6 +243,12 @@ def search(
     Raises UnknownName for a generation or mutant that does not exist, BadInput where a story cannot be read.
     """
     Generation(generation)
+    validate.integer("a seed", seed)
+    for what, number in (("steps", steps), ("jobs", jobs)):
+        if number is not None:
+            validate.integer(what, number, 1)
+    if seconds is not None:
+        validate.seconds("seconds", seconds)
     if near:
         stories(near)
     with defect(mutant):

@@ -14,7 +14,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import UNCLEAN, Config
 from kafka_ctl.invariants.logs import ReplicaLogs
 from kafka_ctl.trace import details
-from kafka_ctl.trace.model import number_of
+from kafka_ctl.trace.model import controller_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
     ConfigEntityZNode,
@@ -60,7 +60,7 @@ class Facts:
         self.topics_to_be_deleted: dict[str, None] = {}
         """Topics that are to be deleted."""
         self.controller: int | None = None
-        """The broker that made `/controller`."""
+        """The broker that `/controller` names."""
         self.epoch = 0
         self.epochs: dict[str, int] = {}
         """The epoch under which each controller acts, until it resigns or finds that it is no longer controller."""
@@ -129,7 +129,7 @@ class Facts:
     def target(self, tp: TopicPartition) -> tuple[int, ...]:
         """The replicas that are to be in the end."""
         assignment = self.assigned(tp)
-        return self.requests.get(tp) or (assignment.target if assignment else ())
+        return self.requests.get(tp, assignment.target if assignment else ())
 
     # Each of these methods applies one kind of record.
 
@@ -194,7 +194,7 @@ class Facts:
             if not gone:
                 self.topics_to_be_deleted[path[len(TO_DELETE) :]] = None
         elif path == CONTROLLER:
-            self.controller = None if gone else number_of(record.actor)
+            self.controller = None if gone else controller_of(record.detail)
         elif path == EPOCH and not gone:
             self.epoch = decoded(ControllerEpochZNode.decode, record) or 0
         elif path.startswith(BROKER) and (broker := parse_int(path[len(BROKER) :])) is not None:

@@ -168,10 +168,11 @@ class PreferredLeadersRestored(Invariant):
         led: dict[int, list[bool]] = {}
         for tp, assignment in facts.partitions().items():
             state = facts.states.get(tp)
-            if state is not None and not facts.is_deleting(tp):
+            if state is not None and assignment.replicas and not facts.is_deleting(tp):
                 preferred = assignment.replicas[0]
+                host = self.checker.world.brokers.get(preferred)  # None for one that was registered by hand
                 could = preferred in facts.registered and preferred in state.isr
-                could = could and not self.checker.world.brokers[preferred].disk.refuses(tp)
+                could = could and host is not None and not host.disk.refuses(tp)
                 led.setdefault(preferred, []).append(could and state.leader != preferred)
         acting = record.actor == facts.acting and self.checker.world.is_healthy and not facts.moving()
         for broker, not_preferred in led.items():

@@ -362,7 +362,7 @@ class Commands(RecordedRun):
         file, between_dirs = self._file(plan), replica_alter_log_dirs_throttle
         for given in (throttle, between_dirs):
             if given is not None:
-                validate.integer("a throttle", given, least=-1)
+                validate.integer("a throttle", given, -1, 2**63 - 1)
 
         throttles = any(rate is not None and rate >= 0 for rate in (throttle, between_dirs))
         return self._use(
@@ -383,10 +383,11 @@ class Commands(RecordedRun):
     def _file(self, plan: object) -> str:
         if isinstance(plan, str):
             return plan
-        given = validate.mapping("a plan", plan)
-        if "partitions" in given:
+        if not isinstance(plan, Mapping):
+            raise BadInput(f"a plan cannot be {short(plan)}; it must be JSON, or a mapping: {{('orders', 0): [2, 3]}}")
+        if "partitions" in plan:
             raise BadInput("a plan as JSON must be text; give json.dumps(plan)")
-        return write_plan(validate.targets(given), self.generation)
+        return write_plan(validate.targets(plan), self.generation)
 
     def _use(self, command: str, work: Callable[[Tool], Awaitable[T]], throttles: bool = False) -> T:
         """Do some work with the tool; refused where it would wait for ZooKeeper without end."""

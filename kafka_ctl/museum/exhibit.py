@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import NEAREST, BadInput, UnknownName
+from kafka_ctl.errors import NEAREST, BadInput, UnknownName, short
 from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
@@ -259,12 +259,14 @@ EXHIBITS = tuple(_exhibit(*block) for block in blocks(__package__, "exhibits.txt
 """All of them. They are known by their names, as `KAFKA-7482`, and by their numbers, from 1."""
 
 
-def find(name: str) -> Exhibit:
+def find(name: str | int) -> Exhibit:
     """The exhibit of that number or name; UnknownName, which lists the nearest names, if there is none.
 
     The ticket will do, also without its `KAFKA-`. Raises BadInput if it has two exhibits.
     """
-    given = name.strip().upper()
+    if not isinstance(name, (str, int)):
+        raise BadInput(f"an exhibit cannot be {short(name)}; it must be a ticket or a number")
+    given = str(name).strip().upper()
     if given.isdecimal() and 1 <= int(given) <= len(EXHIBITS):
         return EXHIBITS[int(given) - 1]
     wanted = given if given.startswith(("KAFKA-", "LINKEDIN")) else f"KAFKA-{given}"

@@ -176,8 +176,8 @@ def _entries(text: str, kind: str, generation: Generation) -> list[dict[str, obj
         return []
     if not isinstance(found, dict):
         raise BadInput(f"Expected JSON object, received {_json(found)}")
-    if generation.tool.checks_files and found.get("version", 1) != 1:
-        raise BadInput(f"Not supported version field value {found['version']}")
+    if generation.tool.checks_files and (version := _each([found.get("version", 1)], int)[0]) != 1:
+        raise BadInput(f"Not supported version field value {version}")
     entries = found.get(kind, [])
     if not isinstance(entries, list):
         raise BadInput(f"Expected JSON array, received {_json(entries)}")

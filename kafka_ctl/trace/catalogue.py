@@ -16,6 +16,7 @@ from functools import cache
 from typing import NamedTuple
 
 from kafka_ctl.paths import text_in
+from kafka_ctl.trace.details import flags
 from kafka_ctl.trace.record import Record
 
 ANY = "*"
@@ -214,7 +215,7 @@ FAMILIES = (
     (re.compile(r"/admin/delete_topics/.+"), "deletion"),
     (re.compile(r"/admin/reassign_partitions\Z"), "reassignment"),
     (re.compile(r"/admin/preferred_replica_election\Z"), "preferred"),
-    (re.compile(r"/config/.+"), "config"),
+    (re.compile(r"/config/[^/]+/.+"), "config"),
 )
 """Paths and the families of znodes. The writes of a family follow one rule."""
 WRITTEN_BY_TOOLS = {
@@ -244,5 +245,5 @@ def reason_of(record: Record, by_controller: bool = False) -> Rule | None:
         return None
     if record.kind == "request" and record.target != "sent":
         return None
-    named = ("broker", f"{record.action} {record.error}")
-    return rules.get(named) or rules.get((record.kind, str(record.action)))
+    ended = record.error or ("absent" if "absent" in flags(record.detail) else "")
+    return rules.get(("broker", f"{record.action} {ended}")) or rules.get((record.kind, str(record.action)))

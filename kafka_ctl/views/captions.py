@@ -7,7 +7,9 @@ depends on the action alone is the sentence of its row in `trace/catalogue.txt`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
@@ -128,13 +130,15 @@ def zk(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
         return _deleted(records, actor, path)
     if path == "/controller":
         named = controller_of(first.detail)
-        if named != number_of(first.actor):
+        if first.actor == "admin" or named != number_of(first.actor):
             by_hand = f"broker {named}" if named is not None else "no broker"
             return f"{actor} writes /controller by hand: it names {by_hand}, and no election was held."
         won = f"it names broker {named}, and the race is won" if named is not None else "the race is won"
         return f"{actor} creates the ephemeral znode /controller: {won}."
     if first.actor == "admin" and (path == "/controller_epoch" or path.startswith("/brokers/ids/")):
         return f"{actor} writes {_paths(records)} by hand."
+    if path == "/controller_epoch" and first.action == "create":
+        return f"{actor} creates /controller_epoch with epoch {first.detail}: it did not exist."
     if path == "/controller_epoch":
         return f"{actor} writes epoch {first.detail} to /controller_epoch: older controllers are stale now."
     if path.startswith("/brokers/ids/"):
@@ -180,6 +184,8 @@ def _states(records: Sequence[Record], actor: str) -> str:
     if len(records) > 1:
         return f"{actor} writes the new state of {subject} to ZooKeeper."
     fields, version = details.json_object(records[0].detail), records[0].zk_version
+    if not all(isinstance(fields.get(name), int) for name in ("leader", "leader_epoch")):
+        return f"{actor} writes data that is no state to {_paths(records)} (now version {version})."
     leader = "no leader" if fields.get("leader") == NO_LEADER else f"leader {fields.get('leader')}"
     isr, leader_epoch = format_ids(details.ids(fields.get("isr"))), fields.get("leader_epoch")
     rest = f"ISR {isr}, leader epoch {leader_epoch}, znode version {version}"
@@ -203,9 +209,11 @@ def caption(records: Sequence[Record], trace: Sequence[Record] | None = None) ->
     """
     groups: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
-        groups.setdefault(sameness(record), []).append(record)
+        groups.setdefault((*sameness(record), _is_absent(record)), []).append(record)
+    traced: dict[str, Callable[..., str]] = {"zk": zk, "partition": _partition}
     sentences = [
-        zk(group, trace) if group[0].kind == "zk" else SENTENCES[group[0].kind](group) for group in groups.values()
+        traced[kind](group, trace) if (kind := group[0].kind) in traced else SENTENCES[kind](group)
+        for group in groups.values()
     ]
     return " ".join(sentences[:4]) + (f" (And {len(sentences) - 4} things more.)" if len(sentences) > 4 else "")
 
@@ -263,7 +271,20 @@ def _begins(one: bool, record: Record) -> str:
     return f"{'begins' if one else 'begin'} as {short(record.target or '')}"
 
 
-def _partition(records: Sequence[Record]) -> str:
+def _is_deletion(record: Record, trace: Sequence[Record]) -> bool:
+    """True if a partition goes because its topic is deleted.
+
+    Kafka 2.0.1: controller/TopicDeletionManager.scala, completeDeleteTopic; 2.4.1: onTopicDeletion
+    """
+    for n in reversed(range(bisect_left(trace, record.seq, key=attrgetter("seq")))):
+        before = trace[n]
+        if before.actor == record.actor and before.kind != "partition" and before.action != "invoking_partitions":
+            begun = before.action == "topic_deletion" and details.fields(before).get("topics") == [record.topic]
+            return begun or (before.action == "forget" and before.topic == record.topic)
+    return False
+
+
+def _partition(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
     first, names = records[0], subjects(records)
     if first.error:
         return _refused(names, first)
@@ -278,7 +299,8 @@ def _partition(records: Sequence[Record]) -> str:
             now = f"broker {first.leader} leads, ISR {format_ids(first.isr)}{epoch}"
             return f"{names} {verb} {_move(first)}: {now}."
         return f"{names} {verb} {_move(first)}: led by {brokers(r.leader for r in records)}."
-    why = {"OfflinePartition": ", as no broker leads", "NewPartition": ": known, but not led yet"}
+    gone = f"{'its' if one else 'their'} topic is deleted" if _is_deletion(first, trace or ()) else "no broker leads"
+    why = {"OfflinePartition": f", as {gone}", "NewPartition": ": known, but not led yet"}
     return f"{names} {verb} {_move(first)}{why.get(first.target or '', '')}."
 
 
@@ -362,11 +384,18 @@ def _broker(records: Sequence[Record]) -> str:
         return f"{actor} {_failed(first, names, many)}."
     if first.action in ("become-leader", "become-follower"):
         return _applied(records, actor)
+    if _is_absent(first):
+        return f"{actor} {'have' if many else 'has'} no copy of {names} to stop."
     row = find(first.kind, first.action)
     if not row.sentence:
         return f"{actor}: {brief(first.action)}{f' ({names})' if names else ''}."
     isr = f", ISR {format_ids(first.isr)}" if first.isr and len(records) == 1 else ""
     return f"{actor} {(row.many if many else row.sentence).replace('{0}', names)}{isr}."
+
+
+def _is_absent(record: Record) -> bool:
+    """True if a broker was asked to stop a copy that it does not hold."""
+    return (record.kind, record.action) == ("broker", "stop-replica") and "absent" in details.flags(record.detail)
 
 
 def _failed(record: Record, names: str, many: bool) -> str:

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
 from threading import Event
+from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
 
 from kafka_ctl.display import Countdown
@@ -188,7 +189,9 @@ def export(
     lines, marks, prose = (options.pop(name, None) for name in ("lines", "marks", "prose"))
     if (marks or prose) and path.suffix != ".html":
         raise BadInput(f"marks and prose are for a .html page, not for {short(path.name)}")
-    films = [film(records, name, **options) for name in views]
+    if not isinstance(prose, (str, NoneType)):
+        raise BadInput(f"prose cannot be {short(prose)}; it must be a text")
+    films = [film(records, name, ("step", "marks", "prose"), **options) for name in views]
     if path.suffix != ".html":
         return write(films, path, step=step)
     data = answered(films, records, options, lines)
@@ -243,8 +246,8 @@ def page_of(data: Data, prose: str = "") -> str:
     return re.sub(r"<!--(\w+)-->", lambda slot: fill[slot[1]], form)
 
 
-_LINK = re.compile(r"\[([^\[\]]+)\]\(#step-([\w-]+)\)")
-"""A link to a step, in the prose beside a page's film."""
+_LINK = re.compile(r"\[([^\[\]]+)\]\(#([\w-]+)\)")
+"""A link to a step, `#step-NAME`, in the prose beside a page's film."""
 
 
 def prose_html(text: str, marks: Mapping[str, int]) -> str:
@@ -254,10 +257,10 @@ def prose_html(text: str, marks: Mapping[str, int]) -> str:
     """
 
     def link(found: re.Match[str]) -> str:
-        if found[2] not in marks:
-            known = ", ".join(marks) or "none"
-            raise BadInput(f"the text links to the step {found[2]!r}, which is not a mark; marks: {known}")
-        return f'<a href="#step-{found[2]}">{found[1]}</a>'
+        if found[2] not in (links := [f"step-{name}" for name in marks]):
+            known = ", ".join(f"#{name}" for name in links) or "none"
+            raise BadInput(f"the text links to {short('#' + found[2])}, which is no step with a mark; known: {known}")
+        return f'<a href="#{found[2]}">{found[1]}</a>'
 
     parts = [part.strip() for part in re.split(r"\n\s*\n", printable(text)) if part.strip()]
     return "".join(_block(_LINK.sub(link, escape(part, quote=False))) for part in parts)

@@ -39,8 +39,10 @@ def views_of(view: object) -> tuple[str, ...]:
     return views
 
 
-def check_film(kind: type, start: object, limit: object, is_relevant: object, options: Mapping[str, object]) -> None:
-    """The options of `film`; those that are left are the view's own."""
+def check_film(
+    kind: type, start: object, limit: object, is_relevant: object, options: Mapping[str, object], more: Sequence[str]
+) -> None:
+    """The options of `film`; those that are left are the view's own, and the caller has `more`."""
     _integer("limit", limit, 1, "a number of frames")
     if start is not None:
         _integer("start", start, 0, "the number of a record")
@@ -49,7 +51,8 @@ def check_film(kind: type, start: object, limit: object, is_relevant: object, op
     own = list(inspect.signature(kind).parameters)[GIVEN:]
     for name, value in options.items():
         if name not in own:
-            raise UnknownName("option", name, ["start", "limit", "is_relevant", *own])
+            free = [one for one in own if one != "generation" or one not in options]  # a lab gives its own generation
+            raise UnknownName("option", name, [*more, "start", "limit", "is_relevant", *free])
         if name != "generation":
             _integer(name, value, 0, "a number of partitions")
 
@@ -254,6 +257,8 @@ DIFFERING = (*MACHINES, "cluster")
 def film(
     records: Sequence[Record],
     view: str = "cluster",
+    more: Sequence[str] = (),
+    /,
     *,
     start: int | None = None,
     limit: int = 400,
@@ -263,13 +268,14 @@ def film(
     """The film of these records in one view.
 
     `start` is the seq from which frames are made (earlier records only set the scene); `is_relevant` picks the
-    records that make a frame, the view's own choice by default; `limit` bounds the number of frames.
+    records that make a frame, the view's own choice by default; `limit` bounds the number of frames. `more` are the
+    options that the caller has beside these.
     Raises UnknownName for a view that does not exist, BadInput for an empty trace.
     """
     kind = view_class(view)
     if view not in DIFFERING:
         options.pop("generation", None)
-    check_film(kind, start, limit, is_relevant, options)
+    check_film(kind, start, limit, is_relevant, options, more)
     records = list(records)
     if not records:
         raise BadInput("nothing to show: the trace has no records yet")
@@ -282,7 +288,9 @@ def film(
 
 
 def place_of(records: Sequence[Record], start: int | None) -> int:
-    """The place of the first record from this seq on."""
+    """The place of the first record from this seq on. Raises BadInput for one that is not even the next."""
+    if start is not None and start > records[-1].seq + 1:
+        raise BadInput(f"start cannot be {short(start)}; the last record is {records[-1].seq}")
     return 0 if start is None else next((n for n, r in enumerate(records) if r.seq >= start), len(records))
 
 

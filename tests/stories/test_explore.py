@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from labs import until_quiet
@@ -13,7 +14,7 @@ from prose import Prose
 
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.cluster import LeaderAndIsr
-from kafka_ctl.errors import UnknownName
+from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.explore import play as playing
 from kafka_ctl.explore.play import CRASH, DOES_NOT_QUIESCE, Failure, play
 from kafka_ctl.explore.search import (
@@ -249,6 +250,12 @@ def test_known_violations_are_counted_apart() -> None:
 def test_an_unknown_generation() -> None:
     with pytest.raises(UnknownName, match=r"unknown generation '9\.9'"):
         search("9.9", steps=1)
+
+
+@pytest.mark.parametrize("wrong", [{"seed": "x"}, {"steps": 0}, {"steps": "x"}, {"seconds": -1}, {"jobs": -1}])
+def test_numbers_that_cannot_be(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="cannot be"):
+        search("2.4", **{"steps": 1, "jobs": 1, **wrong})
 
 
 def test_a_mutant_is_found_and_made_short(prose: Prose) -> None:

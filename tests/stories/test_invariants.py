@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from random import Random
 from typing import Any
@@ -235,6 +236,42 @@ def test_a_move_to_a_broker_that_was_bounced_is_done() -> None:
             return {(v.invariant, v.known) for v in lab.violations if v.invariant in ("I14", "I19")}
 
     assert moved("2.0") == moved("2.4") == set()
+
+
+BY_HAND = {
+    "/brokers/ids/9": '{"endpoints":["PLAINTEXT://h:9092"],"host":"h","port":9092,"version":4}',
+    "/brokers/topics/orders/partitions/0/state": '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":1,'
+    '"isr":[9,1]}',
+    "/brokers/topics/orders": '{"version":1,"partitions":{"0":[9,1],"1":[]}}',
+    "/brokers/topics/orders/partitions/1": "",
+    "/brokers/topics/orders/partitions/1/state": '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,'
+    '"isr":[1]}',
+}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_what_an_administrator_wrote_by_hand_is_looked_at_as_well(generation: str) -> None:
+    """A controller that is named again, a broker without a process that is preferred, a partition without replicas."""
+    with Lab(brokers=2, generation=generation, config={"leader.imbalance.check.interval.seconds": 10}) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
+        named = {"version": 1, "brokerid": lab.controller.id, "timestamp": "1"}
+        until_quiet(lab.write_znode, "/controller", json.dumps(named))
+        assert lab.violations == ()
+        for path, data in BY_HAND.items():
+            lab.write_znode(path, data)
+        lab.run_for(30)
+        assert lab.trace.slice(action="AutoPreferredReplicaLeaderElection", target="done")
+
+
+def test_a_request_for_no_replicas_asks_for_that() -> None:
+    """The tool of 0.10 takes it; the copies that it leaves no room for may be deleted. Kafka 0.10.2.2:
+    admin/ReassignPartitionsCommand.scala, parseAndValidate
+    """
+    with lab_with_two("0.10") as lab:
+        plan = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[]}]}'
+        until_quiet(lab.execute_reassignment, plan)
+        lab.run_for(400)
+        assert "I16" not in {violation.invariant for violation in lab.violations}
 
 
 def test_the_page_is_fresh() -> None:

@@ -177,7 +177,7 @@ def test_a_story_can_be_run_by_itself(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_an_exhibit_is_found_by_number_name_or_ticket(prose: Prose) -> None:
-    assert find("1") is EXHIBITS[0]
+    assert find("1") is find(1) is EXHIBITS[0]
     assert find(" kafka-7235A ") is find("7235a") is next(e for e in EXHIBITS if e.name == "KAFKA-7235a")
     assert find("7482").link.endswith("/KAFKA-7482")
     assert find("KAFKA-7235b").ticket == "KAFKA-7235"
@@ -188,6 +188,8 @@ def test_an_exhibit_is_found_by_number_name_or_ticket(prose: Prose) -> None:
     )
     with prose.refused(BadInput):
         find("7235")
+    with prose.refused(BadInput):
+        find([])  # type: ignore[arg-type]
     for wrong in ("0", "999", "KAFKA-1", "mermaid", ""):
         with prose.refused(UnknownName):
             find(wrong)

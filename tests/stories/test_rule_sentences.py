@@ -48,7 +48,8 @@ COMPOSING: tuple[ModuleType, ...] = (captions, elections, rules)
 """The modules whose `return` statements are sentences, or findings."""
 SILENT = {"by_controller", "decider", "sameness", "call", "decide", "election_blocked_by", "_election_of", "_chain",
           "_anchor", "_target", "_values", "_inputs", "_word", "_of_path", "_rows", "_otherwise", "knowledge",
-          "partition_named", "brief", "listed", "who", "brokers", "subjects", "format_ids", "duration"}  # fmt: skip
+          "partition_named", "brief", "listed", "who", "brokers", "subjects", "format_ids", "duration",
+          "_is_deletion", "_is_absent"}  # fmt: skip
 """Functions there that return no sentence and no finding."""
 
 GOLDEN = (
@@ -81,7 +82,7 @@ UNREACHED = {
     "rule broker stopped GenerateBrokerId": "/brokers/seqid cannot be written: ZooKeeper refuses that to no lab",
     "rule broker stopped Unavailable": "no ZooKeeper answers when a broker starts: in memory there is always one",
     "form captions.watch 2": "a gap in the watch of a real cluster; here a lab watches itself without gaps",
-    "form captions._broker 5": "a broker's record of an imported log, which has no sentence",
+    "form captions._broker 6": "a broker's record of an imported log, which has no sentence",
 }
 """By name: the rules that no story here reaches, and why."""
 

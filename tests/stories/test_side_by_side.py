@@ -107,6 +107,9 @@ def test_what_is_no_run_is_refused(prose: Prose) -> None:
             side_by_side(lab, lab, titles=("one",))  # type: ignore[arg-type]
         with pytest.raises(BadInput, match="start cannot be"):
             side_by_side(lab, lab, start=3)  # type: ignore[arg-type]
+        for start in ((-1, 0), (0, 10**9)):
+            with pytest.raises(BadInput, match=f"start cannot be {min(start) or max(start)}"):
+                side_by_side(lab, lab, start=start)
         with pytest.raises(BadInput, match="limit cannot be 0"):
             side_by_side(lab, lab, limit=0)
         with pytest.raises(UnknownName, match="unknown option 'wide'"):

@@ -67,6 +67,11 @@ class Widget(anywidget.AnyWidget):
             raise BadInput(f"step {short(proposal['value'])} does not exist; the steps are 0 to {len(self) - 1}")
         return proposal["value"] % len(self)
 
+    @traitlets.validate("speed")
+    def _above_zero(self, proposal: Mapping[str, float]) -> float:
+        check_player({"speed": proposal["value"]})
+        return proposal["value"]
+
 
 class Player(Widget):
     """Films of one stretch of a trace, played together; made by `player`.
@@ -138,7 +143,7 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     check_player(own)
     views = views_of(view)
     options.setdefault("is_relevant", relevant_to(views))
-    films = [film(records, name, **options) for name in views]
+    films = [film(records, name, (*names, "marks"), **options) for name in views]
     data = with_log(films, records, options)
     if marks:
         data["marks"] = find_marks(films[0], records, marks)

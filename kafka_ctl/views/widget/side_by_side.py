@@ -125,7 +125,8 @@ def _check(titles: object, start: object, limit: object, options: dict[str, obje
             not isinstance(value, tuple) or len(value) != 2 or not all(type(one) is kind for one in value)
         ):
             raise BadInput(f"{name} cannot be {short(value)}; it must be a pair of {what}")
-    check_film(SideBySide, None, limit, None, {})
+    for at in start if isinstance(start, tuple) else (None,):
+        check_film(SideBySide, at, limit, None, {}, ())
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, ["titles", "view", "start", "limit", *OPTIONS])

@@ -129,6 +129,13 @@ def test_a_rack() -> None:
     assert {o.scenario.name for o in plans} == {"the plan (1)", "the plan (2)", "broker 1 dies"}
 
 
+@tabled
+def test_what_is_made_or_fails_meanwhile_counts(question: str, offline: int, below: int, interrupted: int) -> None:
+    """Partitions and settings of the scenario itself, and the leaders in a log directory that fails."""
+    (row,) = drill(described(), question)
+    assert (row.offline, row.below_min_isr, row.interrupted) == (offline, below, interrupted)
+
+
 @pytest.mark.parametrize(("generation", "note"), [("2.0", "I18 KAFKA-9212"), ("2.4", "")])
 def test_a_broken_invariant_has_its_ticket(generation: str, note: str) -> None:
     """A plan that only changes the order of the replicas breaks I18 in real 2.0, and not in 2.4."""

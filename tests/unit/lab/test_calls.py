@@ -170,6 +170,15 @@ DESCRIBED = parse_description(DESCRIPTION)
         (lambda lab: Lab(brokers=[[1]]), "Lab: broker id [1]: an id is a whole number, 0 or more, or None in a list"),
         (lambda lab: Lab(colour=1), "Lab: got an unexpected keyword argument 'colour'; the call is Lab(brokers: int"),
         (lambda lab: Lab(settle=1), "Lab: settle cannot be 1; it must be True or False"),
+        (
+            lambda lab: lab.execute_reassignment(5),
+            "execute_reassignment: a plan cannot be 5; it must be JSON, or a mapping: {('orders', 0): [2, 3]}",
+        ),
+        (
+            lambda lab: lab.execute_reassignment("", throttle=2**63),
+            "execute_reassignment: a throttle cannot be 9223372036854775808; it must be a whole number, "
+            "9223372036854775807 or less",
+        ),
         (lambda lab: lab.partition([], 0), "partition: a topic cannot be []; it must be a name"),
         (lambda lab: lab.kill(), "kill: missing a required argument: 'broker'; the call is kill(broker: int)"),
         (lambda lab: lab.back(9999), "back(n=9999): only"),

@@ -2,8 +2,11 @@
 
 import pytest
 from filmed import NASTY, every_kind, failover
+from labs import until_quiet
 from prose import Prose
 
+from kafka_ctl import Lab
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import KINDS, Record
 from kafka_ctl.views.captions import SENTENCES, caption, listed
 from kafka_ctl.views.frames import film
@@ -40,6 +43,13 @@ CASES = [
     one(kind="zk", action="create", actor="broker-3", path="/controller", error="NODEEXISTS"),
     one(kind="zk", action="create", actor="broker-2", path="/controller", target="ephemeral",
          detail='{"version":1,"brokerid":2,"timestamp":"1"}'),
+    one(kind="zk", action="set", actor="admin", path="/controller", detail='{"version":1,"brokerid":2}'),
+    one(kind="zk", action="set", actor="admin", path="/controller", detail="x"),
+    one(kind="zk", action="create", actor="broker-2", path="/controller_epoch", detail="0"),
+    one(kind="zk", action="set", actor="broker-2", path="/controller_epoch", detail="1"),
+    one(kind="zk", action="set", actor="admin", path="/brokers/topics/a/partitions/0/state", zk_version=4, detail="5"),
+    one(kind="broker", action="stop-replica", broker=2, topic="a", partition=0, detail="delete absent"),
+    one(kind="controller", action="resigned", broker=2),
     one(kind="zk", action="set", path="/brokers/topics/orders/partitions/0/state", zk_version=1,
          detail='{"controller_epoch":2,"leader":-1,"version":1,"leader_epoch":1,"isr":[1]}'),
     one(kind="controller", action="brokers_changed", broker=1,
@@ -86,11 +96,31 @@ def test_a_broker_writes_as_a_controller_or_as_a_leader(prose: Prose) -> None:
     event = one(kind="event", action="BrokerChange")
     for cause in (0, None):
         for path, action in ((state, "set"), (state, "get"), ("/brokers/ids/1", "create")):
-            write = one(seq=1, kind="zk", actor="broker-1", action=action, path=path, cause=cause, leader=2, isr=(2, 1),
-                        leader_epoch=3, zk_version=4)  # fmt: skip
+            write = one(seq=1, kind="zk", actor="broker-1", action=action, path=path, cause=cause, zk_version=4,
+                        detail='{"leader":2,"isr":[2,1],"leader_epoch":3}')  # fmt: skip
             prose(caption([write], [event, write]))
         refused = one(seq=1, kind="zk", actor="broker-1", action="set", path=state, cause=cause, error="BADVERSION")
         prose(caption([refused], [event, refused]))
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_partition_goes_with_its_topic_or_with_its_leader(prose: Prose, generation: str) -> None:
+    """The records before the move tell a deletion from a dead leader."""
+    with Lab(brokers=2, generation=generation, seed=1, config={"delete.topic.enable": True}) as lab:
+        lab.create_topic("a", assignment={0: [1], 1: [2]})
+        until_quiet(lab.create_topic, "b", assignment={0: [1], 1: [2]})
+        until_quiet(lab.delete_topic, "a")
+        until_quiet(lab.kill, next(b for b in lab.brokers if b != lab.controller.id))
+        moves = lab.trace.slice(kind="partition", source="OnlinePartition", target="OfflinePartition")
+        ends = {caption([r], lab.trace).partition(", ")[2]: r.topic for r in moves}
+        assert list(ends.values()) == ["a", "b"]
+        prose(*ends, caption([r for r in moves if r.topic == "a"], lab.trace))
+
+
+def test_copies_that_are_there_and_not(prose: Prose) -> None:
+    stops = [one(kind="broker", action="stop-replica", broker=b, topic="a", partition=0, detail=detail)
+             for b, detail in ((1, None), (2, "absent"), (3, "absent"))]  # fmt: skip
+    prose(caption(stops))
 
 
 def test_many_subjects_are_counted(prose: Prose) -> None:

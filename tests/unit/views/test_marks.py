@@ -40,10 +40,13 @@ def test_an_index_that_is_no_mark_is_reported(prose: Prose) -> None:
 def test_prose_is_text_but_for_its_links(prose: Prose) -> None:
     html = prose_html("A <b>\n\n[the end & all](#step-end), [x](http://y).", {"end": 3})
     prose(html)
-    with prose.refused(BadInput):
-        prose_html("[x](#step-begin)", {"end": 3})
+    for link in ("#step-begin", "#end"):
+        with prose.refused(BadInput):
+            prose_html(f"[x]({link})", {"end": 3})
 
 
 def test_marks_are_for_pages(prose: Prose, tmp_path: Path) -> None:
     with prose.refused(BadInput):
         export(failover(), tmp_path / "film.svg", marks={"kill": "is killed"})
+    with prose.refused(BadInput):
+        export(failover(), tmp_path / "film.html", prose=5)

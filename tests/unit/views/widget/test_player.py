@@ -61,6 +61,10 @@ def test_the_step_can_be_set_and_is_checked() -> None:
     with pytest.raises(BadInput, match="does not exist"):
         made.index = -len(made) - 1
     assert made.index == len(made) - 1
+    for speed in (0, -1, 10**6):
+        with pytest.raises(BadInput, match="speed cannot be"):
+            made.speed = speed
+    assert made.speed == 2.0
 
 
 def test_several_views_keep_step() -> None:
@@ -74,6 +78,12 @@ def test_wrong_calls_are_reported() -> None:
         player(failover(), "film")
     with pytest.raises(BadInput, match="needs a view"):
         player(failover(), ())
+    with pytest.raises(BadInput, match="start cannot be 1000000"):
+        player(failover(), start=10**6)
+    assert len(player(failover(), start=len(failover()))) == 1
+    own = "index, speed, loop, theme, playing, marks, start, limit, is_relevant$"
+    with pytest.raises(UnknownName, match=f"unknown option 'step'; known: {own}"):
+        player(failover(), "partition", step=3, generation="2.4")
 
 
 def test_a_page_made_by_nbconvert_has_the_picture() -> None:
