@@ -181,11 +181,10 @@ HELPS = ["--help", "-h", "", "museum --help", "history import --help", "history 
 @pytest.mark.parametrize("asked", HELPS)
 def test_help_version_and_an_unknown_command_install_nothing(checkout: Path, asked: str) -> None:
     """The standard library answers, in the words of the command line."""
-    for name in ("kafka_ctl/jupyter/__init__.py", "kafka_ctl/jupyter/launch.py"):
-        (checkout / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, checkout / name)
+    (checkout / "kafka_ctl/jupyter").mkdir()
+    for name in ("jupyter/__init__.py", "jupyter/launch.py", "visible.py", "writing.py"):
+        shutil.copy(ROOT / "kafka_ctl" / name, checkout / "kafka_ctl" / name)
     shutil.copy(ROOT / "pyproject.toml", checkout)
-    shutil.copy(ROOT / "kafka_ctl/visible.py", checkout / "kafka_ctl")
     process = start(checkout, *asked.split())
     out, err = process.communicate(timeout=60)
     assert not (checkout / ".venv").exists()
