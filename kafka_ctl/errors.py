@@ -73,11 +73,16 @@ def raised(error: BaseException) -> str:
 
 def no_command(asked: str, known: Iterable[str], lister: str) -> str:
     """The sentence for an unknown command: similar commands, and the one that lists all."""
+    near = nearest(asked, known, 3, 0.5)
+    similar = f"; nearest: {', '.join(near)}" if near else ""
+    return f"no such command: {short(asked)}{similar}; `{lister}` lists all"
+
+
+def nearest(asked: object, known: Iterable[str], most: int, cutoff: float) -> list[str]:
+    """The known names nearest to one in spelling, at most so many; those below `cutoff`, 0 to 1, are left out."""
     import difflib  # here: few programs misspell a name, and all load this module
 
-    near = difflib.get_close_matches(asked[:100], [*known], 3, cutoff=0.5)
-    nearest = f"; nearest: {', '.join(near)}" if near else ""
-    return f"no such command: {short(asked)}{nearest}; `{lister}` lists all"
+    return difflib.get_close_matches(str(asked)[:100], [*known], most, cutoff)
 
 
 class KafkaCtlError(Exception):
@@ -139,10 +144,7 @@ class UnknownName(BadInput):
         self.what, self.asked, self.known = what, asked, tuple(known)
         names, listing = [str(name) for name in self.known], "known"
         if len(names) > MOST_NAMES:
-            import difflib
-
-            listing = "nearest known"
-            names = difflib.get_close_matches(str(asked)[:100], names, NEAREST, cutoff=0)
+            listing, names = "nearest known", nearest(asked, names, NEAREST, 0)
         allowed = allowed or f"{listing}: {', '.join(names) or 'none'}"
         super().__init__(f"unknown {what} {short(asked)}; {allowed}")
 

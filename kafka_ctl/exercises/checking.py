@@ -6,7 +6,6 @@ runs. Only the learner's own answer is run, and Ctrl-C interrupts it.
 
 from __future__ import annotations
 
-import difflib
 import re
 import textwrap
 from importlib.metadata import entry_points
@@ -14,7 +13,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from kafka_ctl.display import counted
-from kafka_ctl.errors import BadInput, UnknownName, UnusableFunction, short
+from kafka_ctl.errors import BadInput, UnknownName, UnusableFunction, nearest, short
 from kafka_ctl.exercises import answers, progress_file
 from kafka_ctl.exercises.answers import UnusableAnswer, judging
 from kafka_ctl.exercises.exercise import OPTION, Exercise, Guess, PictureGuess, Verdict, failed, is_open, source_of
@@ -165,7 +164,7 @@ def counterexample(name: str) -> Lab:
 def _find(name: str) -> Exercise | None:
     """The exercise; None, after saying where they are listed, for another name."""
     if not isinstance(name, str) or name not in EXERCISES:
-        near = ", ".join(difflib.get_close_matches(str(name)[:100], EXERCISES, 3, cutoff=0))
+        near = ", ".join(nearest(name, EXERCISES, 3, 0))
         print(f"There is no exercise {short(name)}; nearest: {near}; `kafka-ctl exercises` lists all of them.")
         return None
     return EXERCISES[name]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import NEAREST, BadInput, UnknownName, short
+from kafka_ctl.errors import NEAREST, BadInput, UnknownName, nearest, short
 from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
@@ -274,10 +274,8 @@ def find(name: str | int) -> Exhibit:
     if len(fitting) > 1:
         raise BadInput(f"{wanted} has {len(fitting)} exhibits: {' and '.join(e.name for e in fitting)}")
     if not fitting:
-        from difflib import get_close_matches  # here: few programs misspell a name
-
         names = [e.name for e in EXHIBITS]
-        near = [] if given.isdecimal() else get_close_matches(given[:100], names, NEAREST)
+        near = [] if given.isdecimal() else nearest(given, names, NEAREST, 0.6)
         known = f"nearest known: {', '.join(near)}" if near else f"known: 1 to {len(names)}, and their tickets"
         raise UnknownName("exhibit", name, names, f"{known}; `kafka-ctl museum` lists all")
     return fitting[0]

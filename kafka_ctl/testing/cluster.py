@@ -68,10 +68,8 @@ class KafkaCluster:
             if story is not None:
                 self.lab = Lab.replay(story, wire=first or True)
             else:
-                costs, settings = (
-                    replace(COSTS, zookeeper_tick=0.0),
-                    QUICK | dict(validate.mapping("a config", {} if config is None else config)),
-                )
+                costs = replace(COSTS, zookeeper_tick=0.0)
+                settings = {**QUICK, **validate.mapping("a config", {} if config is None else config)}
                 made = "2.4" if generation is None else generation
                 self.lab = Lab(count, made, config=settings, costs=costs, wire=first or True)
         except PortTaken as taken:

@@ -33,10 +33,12 @@ class Live extends Player {
     this.reply.classList.remove("busy");
     (this.first ?? this).answered(reply);
   }
+  // True for an action that only lets time pass.
+  passes(action) { return this.model.get("menu").time.some((other) => other.do === action.do); }
   // A command acts at the moment that is shown; what runs ahead of the picture while time runs by itself is not kept.
   act(thing, action, given = {}) {
     this.closeMenu();
-    if (this.model.get("menu").time.some((passes) => passes.do === action.do)) for (const one of this.aims) one.skip();
+    if (this.passes(action)) for (const one of this.aims) one.skip();
     for (const one of this.aims) one.ask({ do: "act", thing, action: action.do, given, live: !!one.living, ...one.moment });
   }
 
@@ -134,7 +136,6 @@ class Live extends Player {
     const { script, reply, title, violations, name } = this.now, story = script.join("\n");
     this.title = title;
     this.tell();
-    this.answered(reply);
     const says = reply.text ?? "Click a broker, a partition, a znode or a line for its menu.";
     if (this.answer.textContent !== says) this.answer.textContent = this.answer.title = says;
     this.reply.classList.toggle("refused", !!reply.refused);
@@ -323,7 +324,7 @@ class Live extends Player {
     const cancel = html("button", { type: "button" }, "Cancel");
     cancel.onclick = () => { this.form.hidden = true; this.back(); };
     const error = html("p", { class: "error", role: "alert", hidden: "" });
-    const passes = this.model.get("menu").time.some((other) => other.do === action.do), kind = passes ? "Let time pass" : NAMES[thing.split(":")[0]] ?? "The cluster";
+    const kind = this.passes(action) ? "Let time pass" : NAMES[thing.split(":")[0]] ?? "The cluster";
     const what = kind + (thing.includes(":") ? ` ${name}: ` : ": ") + action.label.replace("…", "");
     const go = html("button", { type: "submit", class: "go" }, "Do it");
     this.asked = false;
