@@ -268,6 +268,27 @@ def test_what_is_refused_is_reported(opened: Any) -> None:
     picture(opened, "refused")
 
 
+def test_a_form_waits_for_its_own_answer(opened: Any) -> None:
+    """The answer to what was asked before it closes no form."""
+    shows(opened, KILLED)
+    opened.select_option(".kc .kinds", "election")
+    halt(opened)
+    opened.focus(".kc")
+    opened.keyboard.press("J")
+    opened.click(".kc [data-id='replica:orders-0@2']")
+    opened.click(".kc .menu [data-act='reassign']")
+    opened.fill(".kc .form input[name='replicas']", "two")
+    opened.evaluate(
+        """() => {
+            document.querySelector(".kc .caption [data-do='why']").click();
+            document.querySelector('.kc .form').requestSubmit();
+        }"""
+    )
+    opened.wait_for_selector(".kc .reply.refused")
+    assert "cannot be read" in opened.inner_text(".kc .form .error")
+    opened.press(".kc .form input[name='replicas']", "Escape")
+
+
 def test_why_and_the_log_stand_beside_an_election(opened: Any) -> None:
     shows(opened, KILLED)
     opened.select_option(".kc .kinds", "election")

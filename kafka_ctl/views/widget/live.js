@@ -28,18 +28,18 @@ class Live extends Player {
     this.model.send(message);
     if (message.do !== "run") { clearTimeout(this.slow); this.slow = setTimeout(() => this.reply.classList.add("busy"), PROMPT); }
   }
-  done(reply) {
+  done({ reply, form }) {
     clearTimeout(this.slow);
     this.reply.classList.remove("busy");
-    (this.first ?? this).answered(reply);
+    if (form) (this.first ?? this).answered(reply, form);
   }
   // True for an action that only lets time pass.
   passes(action) { return this.model.get("menu").time.some((other) => other.do === action.do); }
   // A command acts at the moment that is shown; what runs ahead of the picture while time runs by itself is not kept.
-  act(thing, action, given = {}) {
+  act(thing, action, given = {}, form = 0) {
     this.closeMenu();
     if (this.passes(action)) for (const one of this.aims) one.skip();
-    for (const one of this.aims) one.ask({ do: "act", thing, action: action.do, given, live: !!one.living, ...one.moment });
+    for (const one of this.aims) one.ask({ do: "act", thing, action: action.do, given, form, live: !!one.living, ...one.moment });
   }
 
   load() { this.keeping(() => this.loadNow()); }
@@ -54,6 +54,7 @@ class Live extends Player {
   furnish() {
     this.aims = [this];   // the futures in which a click acts
     this.form = html("form", { class: "form menu", hidden: "" });
+    this.asks = 0;   // forms that were sent; `asked` is the number of the one that waits for its answer
     this.reply = html("div", { class: "reply", role: "status", "aria-live": "assertive" });
     this.answer = html("span", { class: "answered" });
     this.present = html("span", { class: "present" });
@@ -85,7 +86,7 @@ class Live extends Player {
     if (message.do === "show") message.views.forEach((view) => this.take(view));
     if (message.do === "grow") this.grow(message);
     if (message.do === "play") this.arrive(message.from);
-    if (message.do === "done") this.done(message.reply);
+    if (message.do === "done") this.done(message);
     if (message.do === "ran") { this.asking = 0; if (message.refused) this.run_live(false); }
   }
   take(view) {
@@ -327,14 +328,15 @@ class Live extends Player {
     const kind = this.passes(action) ? "Let time pass" : NAMES[thing.split(":")[0]] ?? "The cluster";
     const what = kind + (thing.includes(":") ? ` ${name}: ` : ": ") + action.label.replace("…", "");
     const go = html("button", { type: "submit", class: "go" }, "Do it");
-    this.asked = false;
+    this.asked = 0;
     this.form.replaceChildren(html("b", { class: "of" }, what), html("p", { class: "hint" }, action.hint), ...fields, error, html("span", { class: "group" }, go, cancel));
     this.form.onsubmit = (event) => {   // it stays until the lab has answered: what is refused can be corrected
       event.preventDefault();
       if (this.asked) return;   // the second of two clicks
-      this.asked = error.hidden = true;
+      this.asked = ++this.asks;
+      error.hidden = true;
       go.setAttribute("aria-disabled", "true");   // it keeps the focus
-      this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])));
+      this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])), this.asked);
     };
     this.form.onkeydown = (event) => {   // JupyterLab keeps Enter from submitting
       if (event.key === "Escape") cancel.click();
@@ -348,9 +350,10 @@ class Live extends Player {
     Object.values(inputs)[0].focus();
   }
 
-  answered(reply) {
-    if (!this.asked || this.form.hidden) return;
-    this.asked = false;
+  // The answer to a form, which is none of ours if another form has been opened or sent since.
+  answered(reply, form) {
+    if (this.asked !== form || this.form.hidden) return;
+    this.asked = 0;
     const inside = this.form.contains(document.activeElement), error = this.form.querySelector(".error");
     this.form.querySelector(".go").removeAttribute("aria-disabled");
     error.textContent = reply.text;

@@ -211,8 +211,11 @@ class Live(Widget):
             reply, refused = {"text": str(refusal), "refused": True}, True
         if reply is not None:
             self.refresh(reply)
-        runs = isinstance(content, dict) and content.get("do") == "run"
-        self.send({"do": "ran", "refused": refused} if runs else {"do": "done", "reply": reply or {}})
+        asked: Data = content if isinstance(content, dict) else {}
+        if asked.get("do") == "run":
+            self.send({"do": "ran", "refused": refused})
+        else:
+            self.send({"do": "done", "reply": reply or {}, "form": asked.get("form", 0)})
 
     def _answer(self, content: Data) -> Data | None:
         """Do what is asked; returns the reply, None if nothing has changed."""

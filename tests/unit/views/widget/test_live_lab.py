@@ -81,7 +81,7 @@ def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
     ]
     assert [live.live_film.things[f"broker:{broker}"][0] for broker in (1, 2, 3)] == ["down", "up", "up"]
     message, done = messages
-    assert done == {"do": "done", "reply": {"text": "lab.kill(1)"}}
+    assert done == {"do": "done", "reply": {"text": "lab.kill(1)"}, "form": 0}
     assert message["do"] == "grow" and len(message["frames"]) == 1
     assert message["frames"][0]["caption"].startswith("Broker 1 is killed")
     assert message["views"]["cluster"]["tracks"] and not message["redrawn"]
@@ -138,7 +138,7 @@ def test_a_command_acts_at_the_moment_that_is_shown(lab: Lab) -> None:
     assert stopped.startswith("lab = lab.fork(at=") and last == "lab.kill(2)"
     assert lab.brokers[2].state == "down" and lab.now < end
     assert live.index == shown and messages[:-1] == [{"do": "play", "from": shown + 1}]
-    assert messages[-1] == {"do": "done", "reply": {"text": "lab.kill(2)"}}
+    assert messages[-1] == {"do": "done", "reply": {"text": "lab.kill(2)"}, "form": 0}
     assert live.film["frames"][: shown + 1] == later["frames"][: shown + 1]
     assert live.film["frames"][shown + 1]["caption"].startswith("Broker 2 is killed")
     assert makes_the_same_run(lab)
@@ -422,7 +422,7 @@ def test_a_picture_that_has_forgotten_plays_what_is_new(lab: Lab, monkeypatch: p
     monkeypatch.setattr("kafka_ctl.views.widget.live_film.KEPT", len(live.live_film.steps))
     act(live, "broker:1", "kill")
     assert live.film["frames"][live.index]["caption"].startswith("Broker 1 is killed")
-    assert messages == [{"do": "play", "from": live.index}, {"do": "done", "reply": {"text": "lab.kill(1)"}}]
+    assert messages == [{"do": "play", "from": live.index}, {"do": "done", "reply": {"text": "lab.kill(1)"}, "form": 0}]
 
 
 def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
@@ -574,7 +574,7 @@ def test_a_why_is_answered(lab: Lab) -> None:
     frame = next(n for n, f in enumerate(live.film["frames"]) if f["kind"] == "election")
     live.receive({"do": "why", "frame": frame})
     reported, done = messages[-2:]
-    assert done == {"do": "done", "reply": {}}
+    assert done == {"do": "done", "reply": {}, "form": 0}
     assert reported["do"] == "why" and reported["frame"] == frame
     assert reported["why"]["rule"] and any(executed for _, _, executed in reported["why"]["sources"][0]["lines"])
 
