@@ -181,6 +181,7 @@ class BrokerProcess:
         pipeline: Callable[[list[str], int], list[list[str]]] | None = self.world.plugins.rule("pipeline", None)
         trips = None if pipeline is None else partial(split, pipeline)
         self.zk = ZooKeeperClient(window, self.generation.zookeeper.ends_with_session, trips)
+        self.zk.reads_over_no_json = self.generation.zookeeper.pipelined
         self.epoch = UNKNOWN_EPOCH
         """The czxid of our znode: tells this life of the broker from earlier ones."""
         self.hosted: dict[TopicPartition, HostedPartition] = {}

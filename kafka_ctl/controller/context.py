@@ -223,9 +223,8 @@ class Context:
             on = ((tp, broker) for broker in set_order(brokers) for tp in self.partitions_on(broker))
             return set_order_by((Replica(*tp, broker) for tp, broker in on), replica_hash)
         wanted = frozenset(brokers)
-        return [
-            Replica(*tp, broker) for tp in self.all_partitions() for broker in self.assigned(tp) if broker in wanted
-        ]
+        assigned = ((tp, broker) for tp in self.all_partitions() for broker in self.assigned(tp))
+        return [Replica(*tp, broker) for tp, broker in assigned if broker in wanted]
 
     def online_replicas(self, topic: str) -> list[Replica]:
         """The replicas of a topic on brokers that live, in the order of the set of all that are online.

@@ -38,10 +38,8 @@ async def initialize(env: Controller) -> None:
     """At failover: take over the deletions that are under way."""
     context = env.context
     wanted = context.orders.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
-    online = context.online
-    blocked = {
-        r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)
-    }
+    replicas = context.replicas_of(context.all_partitions())
+    blocked = {r.topic for r in replicas if not context.online(r.broker, r.topic_partition)}
     blocked |= {tp.topic for tp in context.reassigning}
     if env.generation.deletion.halts_deletions_for_elections:
         blocked |= {tp.topic for tp in context.preferred_elections}

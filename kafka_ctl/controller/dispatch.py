@@ -37,8 +37,10 @@ async def process(env: Controller, event: events.Event) -> None:
             await env.register()
             await failover.new_session(env)
         case events.RegisterBrokerAndReelect():
-            await failover.new_session(env)
-            await env.register()
+            try:  # two listeners: an error of the first is none of the second
+                await failover.new_session(env)
+            finally:
+                await env.register()
         case events.Expire(started):
             started.set()
             env.active_id = -1

@@ -58,12 +58,8 @@ def _imbalance(context: Context, generation: Generation) -> int:
 
 def _replicas(context: Context, counts: Callable[[ReplicaState], bool]) -> int:
     """Replicas of the topics queued for deletion; the numbers of the topics are a set before they are added up."""
-    return sum(
-        {
-            sum(counts(context.replicas[replica]) for replica in context.replicas_of_topic(topic))
-            for topic in context.topics_to_be_deleted
-        }
-    )
+    by_topic = map(context.replicas_of_topic, context.topics_to_be_deleted)
+    return sum({sum(counts(context.replicas[replica]) for replica in replicas) for replicas in by_topic})
 
 
 COUNTS: dict[str, Callable[[Context, Generation], int]] = {

@@ -222,14 +222,11 @@ async def move_leader(env: Controller, tp: TopicPartition, receivers: tuple[int,
     """Step 7: elect a leader among the target replicas unless one of them leads already and is alive."""
     leader = env.context.leader_of(tp)
     fields = {"partition": str(tp), "leader": leader, "replicas": list(target)}
-    if leader not in target:
-        env.log("reassignment_leader_outside", **fields)
-    elif env.context.online(leader, tp):
+    if leader in target and env.context.online(leader, tp):
         env.log("reassignment_leader_stays", **fields)
         await bump_leader_epoch(env, tp, receivers, target)
         return
-    else:
-        env.log("reassignment_leader_dead", **fields)
+    env.log("reassignment_leader_dead" if leader in target else "reassignment_leader_outside", **fields)
     await env.partition_machine.handle([tp], ONLINE, Strategy.REASSIGN)
 
 

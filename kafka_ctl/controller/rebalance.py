@@ -156,7 +156,7 @@ async def unclean_enabled(env: Controller, topic: str) -> None:
 
 
 def schedule(env: Controller, seconds: float) -> None:
-    """Look at the balance in so many seconds, unless the automatic rebalance is switched off."""
+    """Look at the balance in so many seconds, if the automatic rebalance is on: Kafka's auto-leader-rebalance-task."""
 
     async def wait() -> None:
         await env.clock.sleep(seconds, background=True)
@@ -183,7 +183,7 @@ def start(env: Controller) -> None:
 
 
 def _start_thread(env: Controller) -> None:
-    """The rebalance thread of 0.10: it checks the balance at fixed times, however long a check takes."""
+    """0.10's partition-rebalance-thread: it checks the balance at fixed times, however long a check takes."""
     due, every = env.clock.now() + FIRST_CHECK, env.config["leader.imbalance.check.interval.seconds"]
 
     async def wait() -> None:

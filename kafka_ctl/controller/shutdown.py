@@ -16,7 +16,7 @@ from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import text
 from kafka_ctl.election import Strategy
-from kafka_ctl.errors import ApiException, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
+from kafka_ctl.errors import ApiException, BatchNotEmpty, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
 from kafka_ctl.requests import UNKNOWN_EPOCH
@@ -35,15 +35,14 @@ async def controlled_shutdown(env: Controller, broker: int, broker_epoch: int, r
         async with env.locked(env.shutdown_lock):
             async with env.locked():
                 _begin(env, broker, broker_epoch)
-            await (_move_together if env.generation.zookeeper.pipelined else move_one_by_one)(env, broker)
+            left = await (_move_together if env.generation.zookeeper.pipelined else move_one_by_one)(env, broker)
             async with env.locked():
-                remaining = tuple(env.context.orders.as_set(filtered(env.context.leadership, stays)))
+                remaining = left or tuple(env.context.orders.as_set(filtered(env.context.leadership, stays)))
+        if not reply.done():
+            reply.set_result(remaining)
     except Exception as error:
         if not reply.done():
             reply.set_exception(error)
-    else:
-        if not reply.done():
-            reply.set_result(remaining)
 
 
 def _begin(env: Controller, broker: int, broker_epoch: int) -> None:
@@ -69,7 +68,7 @@ def _skipped(env: Controller) -> Collection[str]:
     return env.context.topics_to_be_deleted if env.generation.shutdown.shutdown_skips_deletions else ()
 
 
-async def _move_together(env: Controller, broker: int) -> None:
+async def _move_together(env: Controller, broker: int) -> tuple[TopicPartition, ...]:
     """Move first the partitions that it leads, then those that it follows."""
     context, skipped = env.context, _skipped(env)
     led: dict[bool, list[TopicPartition]] = {True: [], False: []}
@@ -78,21 +77,34 @@ async def _move_together(env: Controller, broker: int) -> None:
             led[context.leadership[tp].leader == broker].append(tp)
     await env.partition_machine.handle(led[True], ONLINE, Strategy.CONTROLLED_SHUTDOWN)
     await _stop_following(env, broker, led[False])
+    return ()
 
 
-async def move_one_by_one(env: Controller, broker: int) -> None:
+async def move_one_by_one(env: Controller, broker: int) -> tuple[TopicPartition, ...]:
     """Move each partition by itself; between two of them another thread may have the lock. The numbers of replicas
-    are looked up once, at the beginning, and the leader for each partition."""
+    are looked up once, at the beginning, and the leader for each partition.
+
+    A controller that has resigned meanwhile goes on with the leaders it knew. What the broker leads stays where it is,
+    and is returned; the first partition that it follows makes this controller delete `/controller`.
+    Kafka 0.10.2.2: controller/KafkaController.scala, shutdownBroker, onControllerResignation
+    """
     context = env.context
     async with env.locked():
-        found = context.replication_factors(broker)
+        found, known = context.replication_factors(broker), context.leadership
     for tp, replicas in found.items():
         async with env.locked():
-            if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(env):
-                if context.leadership[tp].leader == broker:
+            known = context.leadership if env.channels.open else known
+            if replicas > 1 and tp in known and tp.topic not in _skipped(env):
+                if not env.channels.open:
+                    if known[tp].leader != broker:
+                        await env.illegal_state(BatchNotEmpty("java.lang.NullPointerException"))
+                    env.log("error_moving_partitions", target=str(ONLINE), error="the state machine has not started")
+                elif known[tp].leader == broker:
                     await env.partition_machine.handle([tp], ONLINE, Strategy.CONTROLLED_SHUTDOWN)
                 else:
                     await _stop_following(env, broker, [tp])
+    replicated = filtered(known, lambda tp, state: state.leader == broker and found.get(tp, 0) > 1)
+    return () if env.channels.open else tuple(replicated)
 
 
 async def _stop_following(env: Controller, broker: int, partitions: list[TopicPartition]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 
 from kafka_ctl.errors import ConnectionLoss, NodeExists, SessionExpired
 from kafka_ctl.zookeeper import store
@@ -46,6 +45,8 @@ class ZooKeeperClient:
 
     def __init__(self, window: int, ends_with_session: bool = True, trips: Trips | None = None) -> None:
         self.window, self.ends_with_session, self.trips = window, ends_with_session, trips
+        self.reads_over_no_json = True
+        """True if `/controller` and a request for elections that are no JSON count as missing (since 1.1)."""
         self.session: Session | None = None
         self.connected = asyncio.Event()
         self._nodes: dict[str, Handler] = {}
@@ -153,8 +154,11 @@ class ZooKeeperClient:
             answer.checked()
 
     async def controller_id(self) -> int:
-        """The broker named in `/controller`, -1 if there is none, or no JSON."""
+        """The broker named in `/controller`, -1 if there is none. Raises BadInput if it names none."""
         data = (await self.read(ControllerZNode.path())).data_if_any
-        with suppress(NotJson):
+        try:
             return -1 if data is None else ControllerZNode.decode(data)
-        return -1
+        except NotJson:
+            if not self.reads_over_no_json:
+                raise
+            return -1

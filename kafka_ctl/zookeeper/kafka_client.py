@@ -289,14 +289,18 @@ class KafkaZkClient:
         return None if data is None else znodes.ReassignPartitionsZNode.decode(data)
 
     async def preferred_elections(self) -> list[TopicPartition]:
-        """The contents of `/admin/preferred_replica_election`; empty if it is missing or no JSON.
+        """The contents of `/admin/preferred_replica_election`; empty if it is missing, since 1.1 also if it is no JSON.
 
         Kafka 2.0.1: zk/KafkaZkClient.scala, getPreferredReplicaElection
+        Kafka 0.10.2.2: admin/PreferredReplicaLeaderElectionCommand.scala, parsePreferredReplicaElectionData
         """
         data = (await self.read(znodes.PreferredReplicaElectionZNode.path())).data_if_any
-        with suppress(NotJson):
+        try:
             return [] if data is None else znodes.PreferredReplicaElectionZNode.decode(data)
-        return []
+        except NotJson:
+            if not self.client.reads_over_no_json:
+                raise
+            return []
 
     async def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """The settings of each topic; none where none was ever set, or where they are no JSON.

@@ -67,14 +67,43 @@ def test_what_is_no_json_counts_as_empty(generation: str) -> None:
     """Kafka reads over it. A request for a reassignment that asks for nothing is taken away by 2.0 only."""
     with Lab(generation=generation) as lab:
         until_quiet(lab.create_topic, "orders", partitions=2, replication_factor=3)
-        for path in ("/admin/reassign_partitions", "/admin/preferred_replica_election", "/brokers/topics/theirs"):
+        for path in ("/admin/reassign_partitions", "/brokers/topics/theirs"):
             lab.write_znode(path, "{")
+        if generation != "0.10":
+            lab.write_znode("/admin/preferred_replica_election", "{")
         until_quiet(lab.write_znode, "/isr_change_notification/isr_change_0000000001", "\N{SNOWMAN}")
         until_quiet(lab.delete_controller)
         assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
         assert lab.controller is not None
         left = [path for path in lab.znodes() if path.startswith(("/admin/", "/isr_change_notification/"))]
         assert left == ["/admin/delete_topics", "/admin/reassign_partitions"][: 1 if generation == "2.0" else 2]
+
+
+def test_0_10_cannot_read_a_request_for_elections_that_is_no_json(prose: Prose) -> None:
+    """It stays there, and the next controller fails on it."""
+    with Lab(generation="0.10") as lab:
+        until_quiet(lab.write_znode, "/admin/preferred_replica_election", "{")
+        assert lab.trace[-1].action == "PreferredReplicaLeaderElection" and lab.trace[-1].error is not None
+        assert lab.controller is not None
+        lab.delete_controller()
+        with prose.refused(ConditionNotMet):
+            lab.settle()
+
+
+@pytest.mark.parametrize(("generation", "acts"), [("0.10", True), ("2.0", False), ("2.4", False)])
+def test_a_controller_that_is_no_json_is_none_since_1_1(generation: str, acts: bool) -> None:
+    """Since then the controller resigns, and no other is elected, as there is a znode. 0.10 cannot read it: it goes on.
+
+    A broker with a new session cannot read it either, and registers all the same.
+    """
+    with Lab(generation=generation) as lab:
+        first = acting(lab)
+        until_quiet(lab.write_znode, "/controller", "somebody")
+        assert first.is_active == acts
+        assert (first.context.epoch, lab.znodes()["/controller_epoch"][0]) == (int(acts), b"1")
+        until_quiet(lab.expire_session, next(broker for broker in lab.brokers if broker != first.id))
+        assert {b.state for b in lab.brokers.values()} == {"running"}
+        assert len([path for path in lab.znodes() if path.startswith("/brokers/ids/")]) == 3
 
 
 def test_a_controller_that_nobody_understands() -> None:

@@ -8,7 +8,8 @@ from labs import acting, play, process_of, settled, until_quiet
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.brokers.follower import State
-from kafka_ctl.controller import events
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller import events, failover
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.requests import ControlledShutdownRequest, Response
 from kafka_ctl.trace import Record
@@ -258,6 +259,35 @@ def test_0_10_shuts_down_one_broker_at_a_time_and_says_how_long_it_waited() -> N
         assert waited == pytest.approx(first.time_ms - asked[1].time_ms, rel=0.1)
         assert {p.leader for p in lab.partitions()} == {1}
         assert all(reply.result() == () for reply in replies)
+
+
+def resigned_in_the_middle(lab: Lab) -> asyncio.Future:
+    """Broker 3 leaves, and its controller resigns before all has been moved; the answer."""
+    (reply,) = hand_over(lab, 3)
+    lab.world.run(failover.resign(acting(lab)))
+    lab.run_for(1)
+    assert [r.target for r in lab.trace if r.action == "ControlledShutdown"] == ["queued", "started", "done"]
+    return reply
+
+
+def test_0_10_answers_with_what_it_could_not_move_because_it_had_resigned() -> None:
+    """The state machine has not started, and what it knew of the leaders is still there."""
+    with opened("0.10", {n: [3, 1] for n in range(40)}) as lab:
+        left = resigned_in_the_middle(lab).result()
+        assert 0 < len(left) < 40
+        assert sorted(left) == [TopicPartition(p.topic, p.partition) for p in lab.partitions() if p.leader == 3]
+        logged = [r for r in lab.trace if r.action == "error_moving_partitions"]
+        assert len(logged) == len(left)
+        assert lab.znodes()["/controller_epoch"][0] == b"1"
+
+
+def test_0_10_deletes_the_controller_when_it_has_no_channels_any_more() -> None:
+    """The first copy that it should stop: whoever is controller by then has to be elected again."""
+    with opened("0.10", {n: [1, 3] for n in range(40)}) as lab:
+        reply = resigned_in_the_middle(lab)
+        assert str(reply.exception()) == "java.lang.NullPointerException"
+        lab.settle()
+        assert lab.controller.epoch == 2
 
 
 @pytest.mark.parametrize(("generation", "left"), [("2.0", False), ("2.4", True)])

@@ -137,7 +137,16 @@ def test_settings_and_requests_without_json() -> None:
     assert asked(client(NOT_JSON, error("NONODE")).topic_configs(["a", "b"])) == {"a": {}, "b": {}}
     assert asked(read_config(client(NOT_JSON), "brokers", "1")) == {}
     assert asked(client(NOT_JSON).preferred_elections()) == []
+    assert asked(client(NOT_JSON).controller_id()) == -1
     assert asked(client(error("NONODE")).preferred_elections()) == []
     assert asked(client(error("NONODE")).reassignments()) is None
     with pytest.raises(BadInput):
         asked(client(NOT_JSON).reassignments())
+
+
+@pytest.mark.parametrize("name", ["controller_id", "preferred_elections"])
+def test_before_1_1_no_json_is_an_error(name: str) -> None:
+    old = client(NOT_JSON)
+    old.client.reads_over_no_json = False
+    with pytest.raises(BadInput):
+        asked(READS[name](old))
