@@ -107,7 +107,7 @@ def uneven(lab: Lab, size: Size, dead: int) -> str | None:
     asked = f"{size.partitions} partitions, {size.replication_factor} replicas, {size.brokers} brokers"
     found = lab.partitions()
     if len(found) != size.partitions:
-        return f"{asked}: your assignment has {len(found)} partitions."
+        return f"{asked}: your assignment has {counted(len(found), 'partition')}."
     for p in found:
         if len(p.replicas) != size.replication_factor:
             return f"{asked}: partition {p.partition} has the replicas {list(p.replicas)}."
@@ -318,7 +318,7 @@ EXERCISES: tuple[Exercise, ...] = (
         remarks={
             "add_partitions": "New partitions may use broker 4. The old ones stay, and keys change their partition.",
             "elect_preferred": "An election chooses among the brokers that hold a copy, and broker 4 holds none.",
-            "bounce": "A broker that starts gets the replicas that ZooKeeper names for it: none.",
+            "bounce": "A broker that starts gets the replicas that ZooKeeper names for it: for broker 4 none.",
             "delete_controller": lambda lab: (
                 ignored(lab) or "A new controller reads the same assignment from ZooKeeper. It places nothing."
             ),
@@ -327,9 +327,10 @@ EXERCISES: tuple[Exercise, ...] = (
             "create_topic": "A new topic may use broker 4; `orders` stays where it is.",
         },
         praise={
-            "generate_reassignment": (
-                "The generator ignores the current placement: it copied half of the replicas. Two copies "
-                "would have been enough."
+            "generate_reassignment": lambda lab: (
+                "The generator ignores the current placement. Two copies would have been enough."
+                if sum(4 in p.replicas for p in lab.partitions() if p.topic == "orders") > 2
+                else None
             ),
         },
         why="An administrator has to ask for every move; the controller then carries it out (lesson 11).",

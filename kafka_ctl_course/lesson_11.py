@@ -54,7 +54,7 @@ def predict_wrong(answer: tuple[int, tuple[int, ...], int], truth: tuple[int, tu
     if leader == 1:
         return "Broker 1 is not among the new replicas. What does step 7 do with such a leader?"
     if leader != truth[0]:
-        return "In step 7 the new assignment, 4, 3, 2, gives the order, and all of it is in the ISR."
+        return "Step 7 elects the first of the new assignment that is in the ISR."
     if set(isr) == {1, 2, 3, 4}:
         return "That is the ISR at the end of step 4. Step 8 takes broker 1 out."
     if set(isr) != set(truth[1]):
@@ -62,9 +62,9 @@ def predict_wrong(answer: tuple[int, tuple[int, ...], int], truth: tuple[int, tu
     if epoch == 0:
         return "Each write of the `state` znode by the controller raises the leader epoch. Which steps write it?"
     if epoch == 1:
-        return "There is one election, but the leader epoch also rises in steps 2 and 8."
+        return "The election is one write of the `state` znode. Which other steps of the controller write it?"
     if epoch == 2:
-        return "Three steps write the `state` znode: one before the wait, two after it."
+        return "One more step of the controller writes it. In the picture, go down the column with the epoch."
     return "The leader's own write, in step 4, does not raise the leader epoch." if epoch == 4 else None
 
 
@@ -145,7 +145,7 @@ def in_words(outcome: End) -> str:
     """The same as text."""
     found, copies, request, broken = outcome
     states = [
-        f"{name}: AR {ar}, ISR {isr}, copies on {', '.join(str(b) for n, b in copies if n == name)}"
+        f"{name}: AR {ar}, ISR {isr}, copies on {', '.join(str(b) for n, b in copies if n == name) or 'no broker'}"
         for name, ar, isr in found
     ]
     return "; ".join([*states, *["a request left"] * request, *[f"{', '.join(broken)} broken"] * bool(broken)])
@@ -176,7 +176,7 @@ def deleted(lab: Lab) -> bool:
     return any((each.name, *each.args[:1]) == ("delete_znode", PLAN) for each in lab.commands)
 
 
-def executed(lab: Lab) -> str:
+def executed(lab: Lab) -> str | None:
     """The reply to a learner who executed the plan back."""
     memory = lab.controller_memory()
     if memory is not None and "orders-0" in memory.reassigning:
@@ -187,7 +187,9 @@ def executed(lab: Lab) -> str:
                 "set again."
             )
         return "The tool wrote nothing: There is an existing assignment running."
-    return "Look at AR once more when everything is quiet."
+    if lab.partition("orders", 0).replicas == (1, 2, 4, 3):
+        return None
+    return "Your plan was carried out: AR is what it names."
 
 
 def deleted_plan(lab: Lab) -> str:
@@ -199,7 +201,9 @@ def deleted_plan(lab: Lab) -> str:
 
 
 def deleted_controller(lab: Lab) -> str:
-    """The reply to a learner who made a new controller."""
+    """The reply to a learner who made a new controller, or restarted a broker that is not the controller."""
+    if lab.controller is not None and lab.controller.epoch == 2:  # the one of DEAD
+        return "Broker 3 is still the controller, and it has the plan in memory."
     if deleted(lab):
         return (
             "The plan is in no place any more. But AR has stayed as step 1 wrote it: "

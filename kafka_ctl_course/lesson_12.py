@@ -144,7 +144,7 @@ def in_words(outcome: End) -> str:
     found, copies, broken = outcome
     states = [
         f"{name}: AR {list(ar)}, adding {list(adding)}, removing {list(removing)}, copies on "
-        + ", ".join(str(b) for n, b in copies if n == name)
+        + (", ".join(str(b) for n, b in copies if n == name) or "no broker")
         for name, ar, adding, removing in found
     ]
     return "; ".join([*states, *[f"{', '.join(broken)} broken"] * bool(broken)])
@@ -201,8 +201,6 @@ def taken_back(lab: Lab) -> str:
     return "A move to the old list takes the running one back, and it names the order; every copy is there already."
 
 
-NOTHING = "Nothing is moving, so nothing can be cancelled; what is left is in another place."
-
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="12.1",
@@ -253,7 +251,7 @@ EXERCISES: tuple[Exercise, ...] = (
         missing=returns,
         best=1,
         remarks={
-            "cancel_reassignment": NOTHING,
+            "cancel_reassignment": "The move is cancelled. The older request is still in `/admin/reassign_partitions`.",
             "reassign": "A move through the API does not touch the older request in `/admin/reassign_partitions`.",
             "execute_reassignment": "The tool answers: There is an existing assignment running.",
             "delete_controller": "The new controller reads `/admin/reassign_partitions`, and finds the older request.",

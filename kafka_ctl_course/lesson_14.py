@@ -48,11 +48,14 @@ def predict_wrong(answer: dict[int, str], truth: dict[int, str]) -> str | None:
     if set(answer) != set(truth):
         return f"One state for each of the brokers {', '.join(map(str, truth))} is asked for."
     if answer[1] == INELIGIBLE:
-        return "That was the intention. 2.0 refuses this move of an Offline replica; 2.4 makes it and undoes it."
+        return (
+            "The new controller begins with this state for a replica whose broker is down. Then it tries the deletion "
+            "again, and moves such a replica first. To which state?"
+        )
     if answer[1] == STARTED:
         return "A broker that is down is sent no request, so nothing has started there."
     if answer[1] != truth[1]:
-        return "Broker 1 had left before: which state has a replica whose broker is down?"
+        return "Broker 1 is down: which state does the new controller give its replica in the end?"
     if SUCCESSFUL in (answer[2], answer[3]):
         return "That was in the memory of the controller before. Which znode has the state of a replica?"
     if STARTED in (answer[2], answer[3]):
@@ -188,7 +191,9 @@ def executed(lab: Lab) -> str:
 
 
 def again(lab: Lab) -> str:
-    """The reply to a learner who let another controller take over."""
+    """The reply to a learner who let another controller take over, or meant to."""
+    if lab.controller is not None and lab.controller.epoch == 1:
+        return "The controller is still the same, and waits for the same answer."
     if "/admin/delete_topics/orders" in lab.znodes():
         return "The next controller reads the mark. The deletion stays halted, because the same broker is down."
     return "The next controller finds no mark, so it deletes nothing."
@@ -206,7 +211,8 @@ EXERCISES: tuple[Exercise, ...] = (
         hints=(
             "Where does a controller keep the states of replicas, and what does the next one know of them?",
             "In *One broker is down*, which disks have a copy after `delete_controller`?",
-            "Broker 1 was down before the deletion began. Which state has its replica had since?",
+            "Before the new controller tries a deletion again, it moves each replica in ReplicaDeletionIneligible. "
+            "Where to? See the moves in kafka_ctl/replica.py.",
         ),
         story=STUCK + "delete_controller\nsettle\n",
         ask=states,
@@ -252,6 +258,7 @@ EXERCISES: tuple[Exercise, ...] = (
         remarks={
             "delete_znode /admin/delete_topics/orders": removed_mark,
             "delete_controller": again,
+            "expire_session": again,
             "bounce": again,
             "elect_preferred": "No replica of this topic may lead any more.",
             "reassign": "The controller takes the request out again: the topic is to be deleted.",
@@ -291,7 +298,7 @@ EXERCISES: tuple[Exercise, ...] = (
         name="14.5",
         title="One move, two topics that cannot be used",
         hints=(
-            "Over which topic does the start of broker 4 fail? It is gone; why is its move still there?",
+            "Which topic makes the start of broker 4 fail? It is gone; why is its move still there?",
             "When is a topic in `asked`, and when in `queued`?",
         ),
         ticket="LINKEDIN-14",
@@ -306,7 +313,7 @@ def waits(asked, queued, moving):
             "a topic waits, another is deleted": MOVING
             + "delete_topic orders; run_for 0.5; delete_topic audit; settle; heal; settle",
         },
-        why="So orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
+        why="So orders waits, the move ends, and no request is left that makes the start of broker 4 fail.",
     ),
 )
 

@@ -10,7 +10,7 @@ from kafka_ctl.balance import Candidate, by_preferred, candidates
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.exercises.implement import Implement
-from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
@@ -127,7 +127,7 @@ def explain(case: Case, got: list[str], expected: list[str]) -> str:
     preferring = by_preferred(partitions)[named[name].preferred]
     same = [p for p in preferring if not p.deleting]
     away = [p for p in same if p.leader != p.preferred]
-    count = f"of the {len(same)} that prefer broker {named[name].preferred}, {len(away)} are led elsewhere"
+    count = f"of the {len(same)} that prefer broker {named[name].preferred}, {_led_elsewhere(len(away))}"
     if any(f"{p.topic}-{p.partition}" in got for p in away):
         return f"{name} is missing: {count}. Once that is too many, all of them are elected, not only the surplus."
     if len(away) / len(preferring) <= percentage / 100:
@@ -152,12 +152,15 @@ def _not_to_be(
         return f"broker {p.preferred} is dead, and cannot lead."
     same = by_preferred(each for each in partitions if not each.deleting)[p.preferred]
     away = sum(each.leader != p.preferred for each in same)
+    count = f"of the {len(same)} that prefer broker {p.preferred}, {_led_elsewhere(away)}"
     if away / len(same) == percentage / 100:
-        count = f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere"
         return f"{count}: that is exactly {percentage} %, and only more than that is too much."
-    return (
-        f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere: that is less than {percentage} %."
-    )
+    return f"{count}: that is less than {percentage} %."
+
+
+def _led_elsewhere(number: int) -> str:
+    """The number of partitions that their preferred broker does not lead."""
+    return f"{number} {'is' if number == 1 else 'are'} led elsewhere"
 
 
 def until_2_5(
@@ -202,6 +205,19 @@ def unequal(lab: Lab) -> str | None:
         lab.start(3)
         lab.settle()
     return None
+
+
+def stopped(lab: Lab) -> str | None:
+    """The reply to a learner who stopped a broker; broker 4 is down from the beginning."""
+    return "A broker that is down leads nothing. Start it again." if down(lab) != [4] else None
+
+
+def deleted(lab: Lab) -> str | None:
+    """The reply to a learner who deleted the topic that moves."""
+    memory = lab.controller_memory()
+    if memory is None or "audit" not in memory.deleting:
+        return None
+    return "The only copy of audit is deleted, and the move stays: the deletion waits for broker 4."
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -299,7 +315,9 @@ def may_be_elected(partition, live, moving):
             "elect_preferred": "By hand it worked, once. The automatic check still holds no election.",
             "delete_controller": "The new controller reads the unfinished move and takes it up again.",
             "bounce": "The restarted broker follows, like any other; the move is still there.",
-            "kill": "What it led went to others, and what it prefers will not come back to it.",
+            "kill": stopped,
+            "shutdown": stopped,
+            "delete_topic audit": deleted,
         },
         praise={"elect_preferred": "With it you need not wait for the next check."},
         why="An unfinished move of any partition switches the automatic rebalance off; so end it.",

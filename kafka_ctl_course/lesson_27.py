@@ -63,7 +63,7 @@ def _problem(score: Score) -> str | None:
     remarks = {
         "cause": "It is another cause: which of the others have the same symptom, and what tells them apart?",
         "component": "The cause is right, the component is not.",
-        "repair": "The answer is right, but the symptom is still there. Before you answer repair it, and let time pass "
+        "repair": "The answer is right, but the symptom is still there. Repair it before you answer, and let time pass "
         "(`incident.lab.run_for(60)`) until `incident.alert` is False.",
     }
     return next((remarks[part.part] for part in score if part.part in remarks and not part.points), None)

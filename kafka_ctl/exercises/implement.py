@@ -213,6 +213,7 @@ def played(text: str, plugins: Plugins, look: Callable[[Lab], End]) -> End | str
         return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
 
 
+SETTLE = "settle"
 ATTEMPTS, SHORTENING = 60, 5.0
 """So often, and for so many seconds, a story is tried without one of its commands."""
 
@@ -220,14 +221,18 @@ ATTEMPTS, SHORTENING = 60, 5.0
 def shortest(text: str, differs: Callable[[str], bool]) -> str:
     """A story with as few commands as can be found for which `differs` still holds; the given one, if for none.
 
-    What cannot be played without a command that was left out does not count.
+    What cannot be played without a command that was left out does not count. A `settle` between two commands stays:
+    the second one finds done what the first one asked for.
     """
     opening, *commands = map(str, story.parse(text))
     ends = time.monotonic() + SHORTENING
     for place in reversed(range(len(commands))[-ATTEMPTS:]):
         if time.monotonic() >= ends:
             break
-        fewer = commands[:place] + commands[place + 1 :]
+        if commands[place] == SETTLE and place + 1 < len(commands):
+            continue
+        before, after = commands[:place], commands[place + 1 :]
+        fewer = before + after[before[-1:] == after[:1] == [SETTLE] :]
         with suppress(KafkaCtlError):
             if differs(story_of(opening, fewer)):
                 commands = fewer

@@ -121,5 +121,5 @@ def _difference(usual: tuple[str, ...], lab: Lab) -> str | None:
     for number, (mine, its) in enumerate(zip_longest(lab.trace.text().splitlines(), usual, fillvalue="no record")):
         if mine != its:
             plain, expected = (" ".join(line.split())[:SHOWN] for line in (mine, its))
-            return f"{DIFFERS} {number} differs.\nWith your function: {plain}\nWith Kafka's: {expected}"
+            return f"{DIFFERS} {number} differs.\nWith your function: {plain}\nWith the fix: {expected}"
     return None

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.view import LogView
 from kafka_ctl.zookeeper.znodes import DeleteTopicsTopicZNode, TopicZNode
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, svg
 
@@ -87,8 +86,7 @@ def facts(lab: Lab, topic: str) -> Deletion:
 def _records(lab: Lab, topic: str) -> dict[tuple[int, int], int]:
     """The number of records of each copy on a disk."""
     found = {(at.partition, at.broker): 0 for at in lab.log_dirs() if at.topic == topic}
-    logs: list[LogView] = [log for partition in {p for p, _ in found} for log in lab.log(topic, partition)]
-    return found | {(log.partition, log.broker): len(log.entries) for log in logs}
+    return found | {(log.partition, log.broker): len(log.entries) for log in lab.logs() if log.topic == topic}
 
 
 def _disk(copy: Copy) -> str:

@@ -65,7 +65,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
             lambda *given: [] if given[3] == 50 else candidates(*given),
             "In a case without a story: asked with partitions=[<t1-0",
         ),
-        (by_leader_only, "1 of 10 that prefer broker 1 are led elsewhere"),
+        (by_leader_only, "of the 10 that prefer broker 1, 1 is led elsewhere: that is exactly 10 %"),
         (lambda *given: None, "a list of some of the partitions"),
     ]
 }

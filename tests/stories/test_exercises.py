@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from exercise_answers import RIGHT, WRONG
+from exercise_answers.lesson_14 import forgets_the_dead
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab, UnknownName
@@ -149,6 +150,7 @@ def test_praise_is_about_the_way_that_was_taken(way: str, replica: int, capsys: 
     assert f"Replica {replica} was in the ISR" in flat(printed(capsys))
 
 
+GENERATED = "generate_reassignment '[\"orders\"]' [2,3,4]\n"
 WRITTEN = (
     """write_znode /brokers/topics/orders '{"version":1,"partitions":"""
     """{"0":[1,4],"1":[2,4],"2":[3,1],"3":[1,3],"4":[2,1],"5":[3,2]}}'\ndelete_controller"""
@@ -172,7 +174,14 @@ WAYS = (
     ("08.3", "shutdown 1 grace=2"),
     ("10.4", "execute_reassignment '{\"orders-0\":[1,4]}'\nsettle\nexecute_reassignment '{\"orders-0\":[1,2]}'"),
     ("10.4", WRITTEN),
+    ("10.4", GENERATED + """execute_reassignment '{"orders-0":[1,4],"orders-1":[2,4]}'"""),
+    ("10.4", GENERATED + """execute_reassignment '{"orders-0":[1,4],"orders-1":[2,4],"orders-2":[4,1]}'"""),
     ("11.4", "expire_session 3\ndelete_znode /admin/reassign_partitions"),
+    (
+        "11.4",
+        "delete_znode /admin/reassign_partitions\ndelete_controller\nsettle\n"
+        "execute_reassignment '{\"orders-0\":[1,2]}'",
+    ),
     ("12.4", "heal\nsettle\nreassign '{\"orders-0\":[1,2,3]}'"),
     (
         "12.4",
@@ -287,10 +296,15 @@ def test_what_no_case_and_no_story_asks_is_found_by_walks(capsys: pytest.Capture
 
 
 def test_the_shortest_story_keeps_what_matters() -> None:
-    text = "lab brokers=3\ncreate_topic a partitions=1\nsettle\nkill 1\nrun_for 1\nkill 2\n"
+    text = "lab brokers=3\ncreate_topic a partitions=1\nsettle\nkill 1\nsettle\nrun_for 1\nkill 2\n"
     assert shortest(text, lambda less: "kill 2" in less and "create" in less) == (
-        "lab brokers=3\ncreate_topic a partitions=1\nkill 2\n"
+        "lab brokers=3\ncreate_topic a partitions=1\nsettle\nkill 2\n"
     )
+
+
+def test_the_shortest_story_of_a_deletion_has_the_copy_that_is_left(prose: Prose) -> None:
+    """Broker 1 has it before it dies."""
+    prose(EXERCISES["14.2"].judge(forgets_the_dead).text)
 
 
 def test_progress_is_kept_in_a_file_and_forgotten(folder: Path) -> None:
