@@ -37,13 +37,23 @@ FOUR = (
 
 
 def same_controller(lab: Lab) -> str | None:
-    """The problem (no other broker acts as the controller, or a broker is down), or None."""
+    """The problem (no other broker acts as the controller, or a broker is not in the cluster), or None."""
     if lab.controller is None:
         return "no broker acts as the controller."
     if lab.controller.id == FIRST:
         return f"broker {FIRST} is the controller, as at the beginning."
-    stopped = down(lab)
-    return f"broker {stopped[0]} does not run." if stopped else None
+    if stopped := down(lab):
+        return f"broker {stopped[0]} does not run."
+    out = [id for id in lab.brokers if f"/brokers/ids/{id}" not in lab.znodes()]
+    return f"broker {out[0]} runs, and is not in /brokers/ids." if out else None
+
+
+def killed(lab: Lab) -> str:
+    """The reply to a learner who killed a broker."""
+    if FIRST not in down(lab) and len(lab.trace.slice(action="elected")) == 1:
+        last = [each.args[0] for each in lab.commands if each.name == "kill"][-1]
+        return f"Broker {last} was not the controller: its session did not own /controller."
+    return "ZooKeeper ends the session six seconds later. Is every broker started again?"
 
 
 # 2: implement
@@ -161,7 +171,7 @@ EXERCISES: tuple[Exercise, ...] = (
         missing=same_controller,
         best=1,
         remarks={
-            "kill": "ZooKeeper ends the session six seconds later. Is every broker started again?",
+            "kill": killed,
             "write_znode": "The number in the znode is not the job: the last section of the lesson is about that.",
             "pause": "A pause shorter than the session timeout changes nothing.",
             "start": "A broker that starts finds the znode and does not compete.",
@@ -232,7 +242,7 @@ def who_wins(records):
             "shutdown": "It works, after 15 s: the broker asks broker 3 three times, and broker 3 refuses, for it was "
             "never elected.",
         },
-        why="The znode went, and the brokers competed for it. The new controller "
+        why="The znode went, and the brokers competed for it: a full failover. The new controller "
         "found the topic that had not been read.",
     ),
     Operate(

@@ -172,13 +172,16 @@ def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, 
 
 
 def not_online(lab: Lab) -> str | None:
-    """The problem (the partition still never had a leader), or None."""
+    """The problem (the partition never had a leader, or its leader does not lead it), or None."""
     if not any(p.topic == "alone" for p in lab.partitions()):
         return "the topic is gone."
     found = lab.partition("alone", 0)
     if found.state != PartitionState.ONLINE:
         return f"alone-0 is {short(found.state)}, with replicas {found.replicas} and leader {found.leader}."
-    return None
+    leader = lab.brokers.get(found.leader)
+    if leader is not None and ("alone", 0) in leader.leads:
+        return None
+    return f"alone-0 is Online in the controller's memory, and broker {found.leader} does not lead it."
 
 
 AGAIN = "Every controller, at every change of a broker, tries to bring it Online, and is refused for the same reason."
@@ -276,6 +279,7 @@ def changed(known, listed, read):
     dead = known - listed
     return new, dead
 ''',
+        telling=lambda known, listed, read: listed != read,
         stories={
             "a broker registers and is gone": "kill 4; settle; start 4; run_for 0.0795; expire_session 4; settle",
         },

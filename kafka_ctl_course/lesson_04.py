@@ -190,6 +190,8 @@ def asked_again(lab: Lab) -> str:
     written = lab.trace.slice(actor="admin", action="set", path="/brokers/topics/orders/partitions/0/state")
     if any(2 in details.json_object(record.detail).get("isr", ()) for record in written):
         return "The new controller took broker 2, which is dead, out of the ISR that you wrote."
+    if any(each not in (1, 2) for record in written for each in details.json_object(record.detail).get("isr", ())):
+        return "The new controller read the ISR that you wrote. An ISR names copies; it makes none."
     return ignored(lab) or "A new controller finds the same ISR, (1), and the same replicas, 1 and 2."
 
 
@@ -278,6 +280,7 @@ def cut(high_watermark, end, shared):
             "alter_config": lambda lab: FEWER if asks_for_fewer(lab) else None,
             "elect_preferred": "Broker 1 leads already; an election adds no replica to an ISR.",
             "delete_controller": asked_again,
+            "reassign": "An ISR of two needs two brokers that run.",
             "add_partitions": "Other partitions may take records; those of orders-0 are still refused.",
             "add_broker": "A new broker has no replica before one is assigned to it.",
             "kill 1": "Broker 1 had the only copy that was left.",

@@ -91,6 +91,9 @@ def shutdown_cases() -> Iterator[Shutdown]:
                 yield from ((assignment, isr, live, frozenset(leaving)) for leaving in ({1}, {1, 2}, {3}))
 
 
+NO_PAIR = f"You return {NO_LEADER} as the leader. Where no broker may lead, the answer is None, without a pair."
+
+
 def explain_offline(case: Offline, got: Election | None, expected: Election | None) -> str:
     """The fault in an answer to an offline partition, in one sentence."""
     assignment, isr, live, unclean = case
@@ -98,6 +101,8 @@ def explain_offline(case: Offline, got: Election | None, expected: Election | No
     if got is None:
         return "You return no leader, though a replica may lead: which are alive, and which are in the ISR?"
     leader, members = got[0], tuple(got[1])
+    if leader == NO_LEADER:
+        return NO_PAIR
     if leader not in live:
         return f"Broker {leader} is not alive: no client can reach this leader."
     if not fit and not unclean:
@@ -141,6 +146,8 @@ def explain_shutdown(case: Shutdown, got: Election | None, expected: Election | 
     if got is None:
         return "You return no leader, though a replica may lead that is alive, in the ISR and staying."
     leader, members = got[0], tuple(got[1])
+    if leader == NO_LEADER:
+        return NO_PAIR
     if leader in leaving:
         return (
             f"Broker {leader} is leaving too ({gone}): `live` counts those that are leaving, as long as they run. The "
@@ -224,31 +231,39 @@ def led_by_other(lab: Lab) -> str | None:
     return no_leader(lab)
 
 
-def wrote_state(lab: Lab) -> bool:
-    """True if a command wrote a `state` znode."""
-    return any(each.name == "write_znode" and str(each.args[0]).endswith("/state") for each in lab.commands)
+def changed_last(lab: Lab, by: str) -> bool:
+    """True if the last command that changed a `state` znode is of this name."""
+    changes = [each.name for each in lab.commands if each.args and str(each.args[0]).endswith("/state")]
+    return changes[-1:] == [by]
 
 
 def asked_again(lab: Lab) -> str:
     """The reply to a learner who made a new controller without starting broker 1."""
     if lab.partition("orders", 0).leader < 0:
         return "The next controller asks the same question of the same ISR."
-    if wrote_state(lab):
+    if changed_last(lab, "write_znode"):
         return "The next controller believed the leader that you wrote into the znode; no election was held."
-    return ELECTED
+    return BORN if changed_last(lab, "delete_znode") else ELECTED
 
 
 def looked_again(lab: Lab) -> str:
     """The reply to a learner who restarted another broker."""
-    if lab.partition("orders", 0).leader < 0:
+    led = lab.partition("orders", 0).leader >= 0
+    if changed_last(lab, "delete_znode"):
+        return BORN if led else "Without the `state` znode the controller knows no ISR, and elects no leader."
+    if not led:
         return "The controller looked again, and found the same: no member of the ISR is alive."
-    return "The controller believed the ISR that you wrote into the znode." if wrote_state(lab) else ELECTED
+    return (
+        "The controller believed the ISR that you wrote into the znode."
+        if changed_last(lab, "write_znode")
+        else ELECTED
+    )
 
 
 def configured(lab: Lab) -> str | None:
-    """The reply to a learner who changed the topic's configuration, and has no leader yet."""
+    """The reply to a learner who changed the topic's configuration, or made a new controller, and has no leader yet."""
     if lab.partition("orders", 0).leader >= 0:
-        return None
+        return BORN if changed_last(lab, "delete_znode") else None
     znode = lab.znodes().get("/config/topics/orders")
     text = znode[0].decode(errors="replace") if znode else ""
     config = details.json_object(text).get("config")
@@ -264,6 +279,10 @@ def configured(lab: Lab) -> str | None:
     return CONFIG if allows else f"The topic has {KEY}={value}: it does not allow unclean elections."
 
 
+BORN = (
+    "Without its `state` znode the partition was New to the next controller: no election was held. It sent leader "
+    "epoch 0, and broker 2 ignored it."
+)
 ELECTED = "The controller elected a replica that is not in the ISR, as you allowed it to."
 KEY = "unclean.leader.election.enable"
 PREFERRED = "Strategy *preferred* looks at one broker only, the first of the assignment: broker 1, which is dead."

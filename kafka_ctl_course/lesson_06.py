@@ -105,12 +105,12 @@ def explain_late(case: Case, got: bool, expected: bool) -> str:
         return "Its log is as long as the leader's: it has everything, and since 2.1 such a follower is not late."
     if got and now - last_caught_up == limit:
         return f"It had everything exactly {limit / 1000:g} s ago; only *longer* ago than the limit is late."
-    if got:
-        return (
-            f"It is behind, but had everything less than {limit / 1000:g} s ago. The number of records does not count: "
-            "`replica.lag.max.messages` was removed in 0.9."
-        )
     ago = now - last_caught_up
+    if got:
+        why = " The number of records does not count: `replica.lag.max.messages` was removed in 0.9." * (
+            ago < limit / 2
+        )
+        return f"It is behind, but had everything {ago / 1000:g} s ago; the limit is {limit / 1000:g} s.{why}"
     return f"It is behind, and had everything {ago:.0f} ms ago, longer than {limit:.0f} ms; acks=all waits for it."
 
 

@@ -123,7 +123,9 @@ def disobeyed(lab: Lab) -> str | None:
 
 def written(lab: Lab) -> str | None:
     """The reply to a learner who wrote an epoch or made a new controller."""
-    if lab.controller is not None and lab.controller.epoch > LARGEST:
+    if lab.controller is None and any(c.name == "write_znode" and c.args[0] == "/controller" for c in lab.commands):
+        return "The controller did not find its id in /controller and resigned; no broker was elected (lesson 01)."
+    if lab.controller is not None and lab.controller.epoch >= 4:
         return None
     znode = lab.znodes().get("/controller_epoch")
     if znode is not None and not _is_read(znode[0]):

@@ -57,10 +57,10 @@ h1 { font-size: 16pt } h2 { font-size: 12pt } code { font-size: 10pt }
 """The style of a page to print."""
 ROUTES: dict[str, tuple[str, ...] | None] = {
     "One hour": ("01",),
-    "Half a day": ("01", "03", "05", "06", "07", "08", "09"),
+    "Half a day": ("01", "02", "03", "05", "06", "08", "09"),
     "Three days": None,
-    "Operators": tuple("01 04 05 06 07 08 09 11 12 13 14 15 17 18 19 20 21 22".split()),
-    "Students": ("01", "02", "03", "05", "09", "10", "11", "17"),
+    "Operators": tuple("01 02 03 04 05 06 07 08 09 11 12 13 14 15 17 18 19 20 21 22".split()),
+    "Students": ("01", "02", "03", "05", "06", "09", "10", "11", "17"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""
 

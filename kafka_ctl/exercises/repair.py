@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import zip_longest
@@ -38,7 +38,7 @@ class Repair(Exercise):
 
     `given` is its source text. With a right answer the exhibit's story goes well, and every record in it, in `ORDINARY`
     and in `stories`, made in the same way, is the one of Kafka without the bug. `why` explains it;
-    only then the ticket is named.
+    only then the ticket is named. Of the calls of a wrong answer the last one for which `telling` is true is shown.
     """
 
     kind: ClassVar[str] = "repair"
@@ -46,6 +46,7 @@ class Repair(Exercise):
     what: str = "rules"
     occasion: str
     stories: Mapping[str, str] = field(default_factory=dict)
+    telling: Callable[..., bool] = lambda *given: True
     why: str
 
     def judge(self, answer: object) -> Verdict:
@@ -77,9 +78,10 @@ class Repair(Exercise):
     def _last(self, asked: list[tuple[tuple[object, ...], object]]) -> str:
         if not asked:
             return ""
+        asked = [each for each in asked if self.telling(*each[0])] or asked
         words, (given, got) = (ELECTIONS if self.what == "elections" else RULES)[self.occasion].split(", "), asked[-1]
         called = ", ".join(f"{word}={plain(value)}" for word, value in zip(words, given, strict=True))
-        return f"\nAsked last with {called}, your function answers {plain(got)}."
+        return f"\nAsked with {called}, your function answers {plain(got)}."
 
 
 def left(exhibit: Exhibit, lab: Lab) -> str | None:

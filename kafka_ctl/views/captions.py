@@ -299,7 +299,9 @@ def _partition(records: Sequence[Record], trace: Sequence[Record] | None = None)
             now = f"broker {first.leader} leads, ISR {format_ids(first.isr)}{epoch}"
             return f"{names} {verb} {_move(first)}: {now}."
         return f"{names} {verb} {_move(first)}: led by {brokers(r.leader for r in records)}."
-    gone = f"{'its' if one else 'their'} topic is deleted" if _is_deletion(first, trace or ()) else "no broker leads"
+    gone = "its leader does not count as live" if one else "their leaders do not count as live"
+    if _is_deletion(first, trace or ()):
+        gone = f"{'its' if one else 'their'} topic is deleted"
     why = {"OfflinePartition": f", as {gone}", "NewPartition": ": known, but not led yet"}
     return f"{names} {verb} {_move(first)}{why.get(first.target or '', '')}."
 

@@ -53,6 +53,10 @@ def raises_for_nobody(assignment: tuple, isr: tuple, live: frozenset, unclean: b
     return fit[0], [r for r in isr if r in live]
 
 
+def with_no_leader(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) -> Any:
+    return offline_leader(assignment, isr, live, unclean) or (-1, isr)
+
+
 def filtered(assignment: tuple, isr: tuple, live: frozenset, shutting_down: frozenset) -> Any:
     """Kafka's rule, written otherwise."""
     staying = tuple(r for r in isr if r not in shutting_down)
@@ -116,6 +120,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (dead_preferred, "Broker 1 is not alive"),
         (raises_for_nobody, "raised IndexError"),
         (offline_leader([1], [1], {1}), "is not a function"),
+        (with_no_leader, "You return -1 as the leader. Where no broker may lead, the answer is None"),
         (lambda *case: 3, "returned 3; a leader and the ISR are expected"),
     ],
     "05.3": [
@@ -125,6 +130,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (head_of_isr, "KAFKA-3670"),
         (lowest_id, "You took another order: broker 2. The walk goes along the assignment (3, 1, 2)"),
         (out_of_sync, "a controlled shutdown is never unclean"),
+        (lambda *case: (-1, case[1]), "You return -1 as the leader. Where no broker may lead, the answer is None"),
         (lambda *case: None, "though a replica may lead that is alive"),
     ],
     "05.5": [

@@ -21,6 +21,9 @@ from tools.notebooks.__main__ import main
 
 LESSONS = notebooks.lessons()
 
+NEEDED = re.compile(r"\*You need\* ([^.;]*)")
+"""What a lesson says that it needs."""
+
 every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
@@ -152,6 +155,17 @@ def test_the_start_page_maps_every_lesson() -> None:
 def test_a_route_takes_as_long_as_its_name_says(name: str, hours: float) -> None:
     lessons = [notebooks.read(path).metadata.lesson for path in LESSONS if _is_on(path, editions.ROUTES[name])]
     assert 0.55 * hours <= sum(each.minutes + each.core for each in lessons) / 60 <= hours
+
+
+def test_a_route_has_the_lessons_that_its_lessons_need() -> None:
+    """Each before the lesson that needs it; behind a semicolon stands what helps."""
+    needed = {path.name[:2]: NEEDED.findall(notebooks.read(path).cells[0].source) for path in LESSONS}
+    needs = {number: re.findall(r"\b\d\d\b", text) for number, (text,) in needed.items()}
+    assert sum(map(bool, needs.values())) == len(LESSONS) - 1
+    for name, route in editions.ROUTES.items():
+        taken = route or tuple(needs)
+        for place, number in enumerate(taken):
+            assert {*needs[number]} <= {*taken[:place]}, f"{name}: lesson {number}"
 
 
 def _is_on(path: Path, route: tuple[str, ...] | None) -> bool:
