@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.answers import UnknownObject
 from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable, returned_none
 from kafka_ctl.incidents.incident import Incident, Score, on_call
 from kafka_ctl_course.guesses import guesses
@@ -48,9 +47,9 @@ class Solve(Exercise):
             return Verdict(False, returned_none(function))
         if not isinstance(found, tuple | list) or len(found) != 2:
             return Verdict(False, f"{short(found)} is not a cause and a component, such as ('broker-down', 3).")
-        cause, component = (str(each if isinstance(each, str | int) else UnknownObject(each)) for each in found)
+        cause, component = found
         try:
-            score = incident.answer("-".join(cause.casefold().split()), component)
+            score = incident.answer("-".join(cause.casefold().split()) if isinstance(cause, str) else cause, component)
         except KafkaCtlError as error:
             return Verdict(False, f"Your answer cannot be scored: {error}")
         if problem := _problem(score):
