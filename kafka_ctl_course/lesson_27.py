@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from kafka_ctl.errors import KafkaCtlError, short
+from kafka_ctl.exercises.answers import UnknownObject
 from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable, returned_none
 from kafka_ctl.incidents.incident import Incident, Score, on_call
 from kafka_ctl_course.guesses import guesses
@@ -47,7 +48,10 @@ class Solve(Exercise):
             return Verdict(False, returned_none(function))
         if not isinstance(found, tuple | list) or len(found) != 2:
             return Verdict(False, f"{short(found)} is not a cause and a component, such as ('broker-down', 3).")
-        cause, component = found
+        cause: Any  # whatever a learner's code returns
+        cause, component = (
+            each if isinstance(each, str | int | float | None) else UnknownObject(each) for each in found
+        )
         try:
             score = incident.answer("-".join(cause.casefold().split()) if isinstance(cause, str) else cause, component)
         except KafkaCtlError as error:
