@@ -43,6 +43,8 @@ def assign(
     only some brokers have; in ours for an id that is given twice, and for counts, brokers or racks of another form.
     """
     ids = _ids(brokers)
+    _whole(partitions=partitions, replication_factor=replication_factor, first_partition=first_partition)
+    _whole(start=0 if start is None else start, shift=0 if shift is None else shift)
     _check(ids, partitions, replication_factor)
     rack_of = _racks(ids, racks)
     if start is None:
@@ -74,6 +76,9 @@ def add_partitions(
     its replicas give the replication factor. Raises BadInput if `total` is not an increase.
     Kafka 0.10.2.2: admin/AdminUtils.scala, addPartitions
     """
+    _whole(total=total)
+    if not isinstance(existing, Mapping):
+        raise BadInput(f"existing cannot be {short(existing)}; it must be a mapping, {{...}}")
     if 0 not in existing:
         raise BadInput("the topic does not have partition with id 0; new partitions continue its pattern")
     if total <= len(existing):
@@ -81,9 +86,9 @@ def add_partitions(
             f"The number of partitions for a topic can only be increased: {total} asked, {len(existing)} are there"
         )
     ids = _ids(brokers)
-    leader = existing[0][0]
-    start = next((place for place, broker in enumerate(ids) if broker >= leader), 0)
-    return assign(ids, total - len(existing), len(existing[0]), start=start, first_partition=len(existing), racks=racks)
+    first = broker_ids("the replicas of partition 0", existing[0])
+    start = next((place for place, broker in enumerate(ids) if broker >= min(first[:1], default=0)), 0)
+    return assign(ids, total - len(existing), len(first), start=start, first_partition=len(existing), racks=racks)
 
 
 def _ids(brokers: Iterable[int]) -> list[int]:
@@ -94,10 +99,13 @@ def _ids(brokers: Iterable[int]) -> list[int]:
     return ids
 
 
+def _whole(**given: object) -> None:
+    for what, value in given.items():
+        if not isinstance(value, int):
+            raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number")
+
+
 def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
-    for what, given in (("partitions", partitions), ("replication_factor", replication_factor)):
-        if not isinstance(given, int):
-            raise BadInput(f"{what} cannot be {short(given)}; it must be a whole number")
     if partitions <= 0:
         raise ApiException("INVALID_PARTITIONS", f"number of partitions must be larger than 0; {partitions} asked")
     if replication_factor <= 0:
@@ -113,6 +121,8 @@ def _racks(ids: list[int], racks: Mapping[int, str | None] | None) -> dict[int, 
     if racks is not None and not isinstance(racks, Mapping):
         raise BadInput(f"racks cannot be {short(racks)}; it must be a mapping, {{...}}")
     known = {broker: rack for broker in ids if (rack := (racks or {}).get(broker)) is not None}
+    if odd := [rack for rack in known.values() if not isinstance(rack, str)]:
+        raise BadInput(f"a rack cannot be {short(odd[0])}; a rack is a name or None")
     if known and len(known) < len(ids):
         missing = ", ".join(str(broker) for broker in ids if broker not in known)
         raise BadInput(f"Not all brokers have rack information for replica rack aware assignment; none for {missing}")

@@ -90,7 +90,7 @@ def candidates(
     """
     chosen = []
     for broker, group in by_preferred(each for each in partitions if not each.deleting).items():
-        misplaced = [each for each in group if each.leader != broker]
+        misplaced = [each for each in group if each.leader not in (None, broker)]
         if len(misplaced) / len(group) > percentage / 100:
             chosen += [each for each in misplaced if left_out(each, live, moving, in_sync) is None]
     return chosen

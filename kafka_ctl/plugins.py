@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 from kafka_ctl.balance import Candidate
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, UnusableFunction, raised, short
 
@@ -173,7 +173,7 @@ class Plugins:
     def _call(self, what: str, name: str, values: tuple[object, ...]) -> object:
         try:
             with self.interruptible():
-                return (self.elections if what == "elections" else self.rules)[name](*copies(values))
+                return getattr(self, what)[name](*copies(values))
         except KeyboardInterrupt as stop:
             if self.interrupted is None:
                 raise
@@ -187,11 +187,15 @@ class Plugins:
     def _fail(
         self, what: str, name: str, values: Iterable[object], did: str, why: BaseException | None = None
     ) -> NoReturn:
-        words = (ELECTIONS if what == "elections" else RULES)[name].split(", ")
-        called = ", ".join(f"{word}={plain(value)}" for word, value in zip(words, values, strict=True))
-        error = PluginFailed(f"{what}[{name!r}] {did} (called with {called})")
+        error = PluginFailed(f"{what}[{name!r}] {did} (called with {called(what, name, values)})")
         self.failed(error)
         raise error from why
+
+
+def called(what: str, name: str, values: Iterable[object]) -> str:
+    """The arguments of a call by their names."""
+    words = (ELECTIONS if what == "elections" else RULES)[name].split(", ")
+    return ", ".join(f"{word}={plain(value)}" for word, value in zip(words, values, strict=True))
 
 
 def copies(values: Iterable[object]) -> Iterator[object]:
@@ -236,10 +240,11 @@ def _functions(what: str, given: Mapping[str, Function] | None, known: Mapping[s
 def _election(
     answer: Election | tuple[int, Iterable[int]] | None, assignment: object, isr: tuple[int, ...], *others: object
 ) -> Election | None:
-    if answer is None or isinstance(answer, Election):
-        return answer
-    leader, members = answer
-    return Election(_integer(leader), _integers(members), unclean=leader not in isr)
+    if answer is None:
+        return None
+    leader, members = answer[:2] if isinstance(answer, Election) else answer
+    unclean = answer.unclean if isinstance(answer, Election) else leader not in (NO_LEADER, *isr)
+    return Election(_integer(leader), _integers(members), _bool(unclean))
 
 
 def _assignment(answer: Mapping[int, Iterable[int]], *values: object) -> dict[int, list[int]]:

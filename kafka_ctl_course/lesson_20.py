@@ -121,11 +121,12 @@ def unread(lab: Lab) -> str | None:
     partition = lab.partition("orders", 0)
     if partition.leader not in lab.brokers or lab.brokers[partition.leader].state != RUNNING:
         return "orders-0 has no leader that runs, so no client can read."
-    log = next(one for one in lab.log("orders", 0) if one.broker == partition.leader)
-    if log.end < RECORDS:
-        return f"the leader's log ends at {log.end}: records are gone that the producer had written."
-    if log.high_watermark < log.end:
-        return f"the log ends at {log.end}, and the high watermark is {log.high_watermark}: a consumer gets no more."
+    logs = ((log.end, log.high_watermark) for log in lab.log("orders", 0) if log.broker == partition.leader)
+    end, mark = next(logs, (0, 0))  # an empty disk has no log
+    if end < RECORDS:
+        return f"the leader's log ends at {end}: records are gone that the producer had written."
+    if mark < end:
+        return f"the log ends at {end}, and the high watermark is {mark}: a consumer gets no more."
     return None
 
 

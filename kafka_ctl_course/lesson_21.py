@@ -11,9 +11,10 @@ from kafka_ctl_course.quiet import opening
 
 TITLE = "Crashes and disks"
 OPENING = opening()
+RECORDS = 8
 LOADED = OPENING + (
     """create_topic orders assignment='{"0":[1,2,3],"1":[2,1,3]}'\nsettle\n"""
-    "produce orders 0 records=8 size=134217728\nsettle\n"
+    f"produce orders 0 records={RECORDS} size=134217728\nsettle\n"
 )
 """One GiB in orders-0 that no broker has flushed."""
 BROKEN = OPENING + (
@@ -51,9 +52,11 @@ def not_patched(lab: Lab) -> str | None:
         return "broker 1 is still the process that ran before."
     if missing := [f"{p.topic}-{p.partition}" for p in lab.partitions() if 1 not in p.isr]:
         return f"broker 1 is not in the ISR of {', '.join(missing)}."
-    began = starts[-1].time_ms
-    back = max([began, *(r.time_ms for r in lab.trace.slice(kind="broker", broker=1, action="caught-up"))])
-    took = (back - began) / 1000
+    leader = lab.partition("orders", 0).leader
+    if not any(log.broker == leader and log.end >= RECORDS for log in lab.log("orders", 0)):
+        return "records of orders-0 are gone that the producer had written."
+    joined = (r for act in ("registered", "caught-up") for r in lab.trace.slice(kind="broker", broker=1, action=act))
+    took = (max(r.time_ms for r in joined) - starts[-1].time_ms) / 1000
     if took > AWAY:
         return f"broker 1 needed {took:.1f} s from its start until it was in every ISR; {AWAY:g} are allowed."
     return None

@@ -47,7 +47,7 @@ def candidates(lab: Lab) -> tuple[int, ...]:
 
 def in_order(answer: object) -> object:
     """Brokers by id: which may lead is asked, in any order."""
-    given = plain(answer)
+    given = plain(list(answer) if isinstance(answer, set | frozenset) else answer)
     is_row = isinstance(given, tuple) and all(isinstance(each, int) for each in given)
     return tuple(sorted(given)) if is_row else given
 

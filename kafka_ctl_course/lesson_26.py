@@ -185,8 +185,10 @@ class Gauges(Exercise):
 
     def judge(self, answer: object) -> Verdict:
         """Let the fetches come, with these changes."""
-        if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
+        if not isinstance(answer, dict):
             return Verdict(False, f"{short(answer)} is not a dictionary of changes; you may change {', '.join(KNOWN)}.")
+        if unknown := [name for name in answer if name not in KNOWN]:
+            return Verdict(False, f"{short(unknown[0])} cannot be changed; you may change {', '.join(KNOWN)}.")
         changed = {name: value for name, value in answer.items() if value != KNOWN[name]}
         if not changed:
             return Verdict(False, "Nothing is changed yet: PurgatorySize rises to 58,801.")

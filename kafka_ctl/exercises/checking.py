@@ -142,7 +142,7 @@ def trouble(name: str) -> Lab:
 
     Raises UnknownName for another name.
     """
-    exercise = EXERCISES.get(name)
+    exercise = EXERCISES.get(name) if isinstance(name, str) else None
     if not isinstance(exercise, Operate):
         raise UnknownName("cluster in trouble", name, [n for n, e in EXERCISES.items() if isinstance(e, Operate)])
     return exercise.open()
@@ -153,7 +153,7 @@ def counterexample(name: str) -> Lab:
 
     Raises UnknownName for another name, BadInput where there is none.
     """
-    if name not in EXERCISES:
+    if not isinstance(name, str) or name not in EXERCISES:
         raise UnknownName("exercise", name, EXERCISES)
     verdict = _last.get(name)
     if verdict is None or verdict.right or not verdict.story:

@@ -13,7 +13,7 @@ from kafka_ctl.exercises import answers
 from kafka_ctl.exercises.exercise import Exercise, Verdict, failed
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.story import UNTIL, Command
+from kafka_ctl.lab.story import REFUSED, UNTIL, Command
 from kafka_ctl.simulation.loop import RunTooLong
 
 WAITS = ("settle", "run_for", "step", UNTIL, "run_until_violation")
@@ -65,7 +65,7 @@ class Operate(Exercise):
                 text = f"{after} is still busy after {answers.BUSY:g} s of work; it was stopped."
                 return Verdict(False, text + self._remark(lab, given))
             if not given:
-                return Verdict(False, f"No command was given to the lab yet; time alone does not help.{cut}")
+                return Verdict(False, f"No command was carried out in the lab yet; time alone does not help.{cut}")
             if self.most is not None and len(given) > self.most:
                 return Verdict(
                     False, f"These are {len(given)} commands; {self.most} are enough, besides time that passes."
@@ -82,7 +82,7 @@ class Operate(Exercise):
         """
         try:
             wrong = self.missing(lab)
-        except (KafkaCtlError, LookupError, ValueError) as error:
+        except (KafkaCtlError, LookupError, StopIteration, ValueError) as error:
             gone = error.args[0] if isinstance(error, KeyError) and error.args else error
             return f"what this exercise asks about cannot be found any more ({gone})."
         if wrong is not None:
@@ -124,7 +124,7 @@ class Operate(Exercise):
 
     def _given(self, lab: Lab) -> list[Command]:
         begin = len(list(story.parse(self.begin))) - 1
-        return [each for each in lab.commands[begin:] if each.name not in WAITS]
+        return [each for each in lab.commands[begin:] if each.name not in (*WAITS, REFUSED)]
 
     @staticmethod
     def _waited(lab: Lab) -> str | None:

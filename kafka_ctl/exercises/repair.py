@@ -16,7 +16,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
 from kafka_ctl.museum import find
 from kafka_ctl.museum.exhibit import Exhibit, Question
-from kafka_ctl.plugins import ELECTIONS, RULES, Plugins, copies, plain
+from kafka_ctl.plugins import Plugins, called, copies, plain
 
 BEGIN = """create_topic orders assignment='{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}'; settle; """
 ORDINARY = {
@@ -63,7 +63,7 @@ class Repair(Exercise):
 
         heard = Plugins(**{self.what: {self.occasion: listening}})
         if (problem := played(text, heard, partial(left, exhibit))) is not None:
-            return Verdict(False, f"The story of the bug: {problem}{self._last(asked)}", text, mine)
+            return Verdict(False, f"The story of the bug: {problem}{self._last(asked, problem)}", text, mine)
         texts = {"the bug": text}
         for title, commands in {**ORDINARY, **self.stories}.items():
             texts[title] = repaired(self.ticket, 4) + f"{BEGIN}{commands}".replace("; ", "\n") + "\n"
@@ -71,17 +71,16 @@ class Repair(Exercise):
             still_running(f'the story "{title}"')
             asked.clear()
             if (problem := played(text, heard, partial(_difference, _records(text)))) is not None:
-                problem += self._last(asked) * problem.startswith(DIFFERS)
+                problem += self._last(asked, problem) * problem.startswith(DIFFERS)
                 return Verdict(False, f'The bug is gone, but in the story "{title}": {problem}', text, mine)
         return Verdict(True, f"{self.why} It was {exhibit.ticket}, in releases {exhibit.releases}: {exhibit.link}")
 
-    def _last(self, asked: list[tuple[tuple[object, ...], object]]) -> str:
-        if not asked:
+    def _last(self, asked: list[tuple[tuple[object, ...], object]], problem: str) -> str:
+        """The last call; "" where the problem names a call of its own, or there was none."""
+        if not asked or problem.startswith(f"{self.what}["):
             return ""
-        asked = [each for each in asked if self.telling(*each[0])] or asked
-        words, (given, got) = (ELECTIONS if self.what == "elections" else RULES)[self.occasion].split(", "), asked[-1]
-        called = ", ".join(f"{word}={plain(value)}" for word, value in zip(words, given, strict=True))
-        return f"\nAsked with {called}, your function answers {plain(got)}."
+        given, got = ([each for each in asked if self.telling(*each[0])] or asked)[-1]
+        return f"\nAsked with {called(self.what, self.occasion, given)}, your function answers {plain(got)}."
 
 
 def left(exhibit: Exhibit, lab: Lab) -> str | None:

@@ -33,7 +33,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.explore.play import Failure, apply, violated
 from kafka_ctl.explore.walk import SETTLE, Walk
 from kafka_ctl.explore.workers import defect, processes
-from kafka_ctl.lab import story
+from kafka_ctl.lab import story, validate
 from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.event_order import Choice, GivenOrder, connection
 from kafka_ctl.lab.lab import Lab
@@ -313,11 +313,13 @@ class Search:
 
     @property
     def broken(self) -> dict[Kind, tuple[int, Case, Failure]]:
-        """By kind: how many paths broke it; the shortest of them, and what happened."""
-        all_rounds = SearchCounts()
-        for each in self.rounds:
-            all_rounds.add(each.seen)
-        return all_rounds.broken
+        """By kind: how many paths of one round broke it; the first path, and what happened."""
+        found: dict[Kind, tuple[int, Case, Failure]] = {}
+        for each in self.rounds:  # a round tries the paths of the one before, too
+            for kind, (times, case, broken) in each.seen.broken.items():
+                before, first, what = found.get(kind, (0, case, broken))
+                found[kind] = max(before, times), first, what
+        return found
 
     @property
     def unknown(self) -> dict[Kind, tuple[int, Case, Failure]]:
@@ -337,11 +339,16 @@ def exhaust(
 ) -> Search:
     """Try every order of every two commands, so many choices deep, in no more than so many seconds.
 
-    Raises BadInput unless there are 2 or 3 brokers and 1 or 2 partitions; what is larger never ends. Raises UnknownName
-    for a generation or mutant that does not exist.
+    Raises BadInput unless there are 2 or 3 brokers and 1 or 2 partitions; what is larger never ends. Raises it for a
+    depth below 1, too, and for what is no number. Raises UnknownName for a generation or mutant that does not exist.
     """
-    if brokers not in (2, 3) or partitions not in (1, 2):
-        raise BadInput(f"brokers={brokers}, partitions={partitions}: give 2 or 3 brokers and 1 or 2 partitions")
+    validate.integer("brokers", brokers, 2, 3)
+    validate.integer("partitions", partitions, 1, 2)
+    validate.integer("depth", depth, 1)
+    if jobs is not None:
+        validate.integer("jobs", jobs, 1)
+    if seconds is not None:
+        validate.seconds("seconds", seconds)
     with defect(mutant):
         pass
     began = time.monotonic()

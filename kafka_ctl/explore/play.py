@@ -162,6 +162,7 @@ def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> 
     except Unavailable:
         return None
     except Exception as error:
+        clock.loop.failures.clear()  # those of other actors: closing the lab would raise them
         return Failure(CRASH, f"{type(error).__name__}: {error}")
     finally:
         clock.halt = None

@@ -212,7 +212,7 @@ class Findings:
     known: dict[tuple[str, str], int] = field(default_factory=dict)
     """By invariant and ticket: how many walks broke it in a way that is declared."""
     unknown: dict[tuple[str, str, str | None], tuple[int, Task, Failure]] = field(default_factory=dict)
-    """By kind: how many walks broke it in a way that is not declared, the shortest of them, and what happened."""
+    """By kind: how many walks broke it in a way that is not declared, the first of them, and what happened."""
 
     def add(self, played: Played) -> None:
         """Count one walk."""
@@ -356,10 +356,14 @@ def story_text(found: Found) -> str:
 
 
 def write_story(found: Found, folder: Path) -> Path:
-    """Write it into a folder that is made if need be; returns the file."""
+    """Write it into a folder that is made if need be; returns the file.
+
+    Another find of the same invariant and seed has a file of its own.
+    """
     generation = found.walk.opening.kwargs["generation"]
     name = re.sub(r"[^\w.]+", "-", f"{found.broken.name} {generation} {found.task.label}".lower())
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.txt"
-    path.write_text(story_text(found), "utf-8")
+    text, files = story_text(found), (folder / f"{name}{f'-{n}' * (n > 1)}.txt" for n in count(1))
+    path = next(file for file in files if not file.exists() or file.read_text("utf-8") == text)
+    path.write_text(text, "utf-8")
     return path

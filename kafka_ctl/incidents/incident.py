@@ -82,6 +82,8 @@ class Console:
 
     def do(self, line: str) -> object:
         """Give one command as a line of a story, `start 3`."""
+        if not isinstance(line, str):
+            raise BadInput(f"a command cannot be {short(line)}; it must be text, such as `start 3`")
         found = list(story.parse(line))
         if len(found) != 1:
             raise BadInput(f"a command is one line, such as `start 3`; {short(line)} has {len(found)} commands")
@@ -135,7 +137,7 @@ class Console:
             return getattr(self.look(), name)
         if name in COMMANDS or name in WAITS:
             return functools.wraps(getattr(self._lab, name))(functools.partial(self._give, name))
-        if not name.startswith("_") and hasattr(Lab, name):
+        if not name.startswith("_") and hasattr(self._lab, name):
             if self._answered():
                 return getattr(self._lab, name)
             looks = ", ".join(LOOKS[:7])
@@ -240,11 +242,14 @@ class Incident:
         """
         if name not in LOGS:
             raise UnknownName("log", name if isinstance(name, str) else short(name), LOGS)
-        if broker is not None and broker not in self._played.lab.world.brokers:
-            raise UnknownName("broker", short(broker), sorted(self._played.lab.world.brokers))
+        brokers = sorted(self._played.lab.world.brokers)
+        if broker is not None and (not isinstance(broker, int) or broker not in brokers):
+            raise UnknownName("broker", broker, brokers)
+        if not isinstance(contains, str):
+            raise BadInput(f"contains cannot be {short(contains)}; it must be a regular expression as text")
         try:
             wanted = re.compile(contains)
-        except (re.error, TypeError) as error:
+        except re.error as error:
             raise BadInput(f"contains cannot be {short(contains)}: {error}") from None
         lab = self.lab.look()
         if name in NAMES:
@@ -284,7 +289,8 @@ class Incident:
         lab = self._played.lab
         topics = {p.topic for p in lab.partitions()} | {self._played.names["t"]}
         known = [*map(str, sorted(lab.world.brokers)), *sorted(topics), ZOOKEEPER]
-        text = str(given).strip().removeprefix("broker").strip() if isinstance(given, int | str) else ""
+        written = given.strip() if isinstance(given, str) else short(given)
+        text = re.sub(r"(?i)^broker[ -]*(?=\d+$)", "", written)
         text = text if text in known else re.sub(r"-\d+$", "", text)
         if isinstance(given, bool) or text not in known:
             raise UnknownName("component", given if isinstance(given, str) else short(given), known)

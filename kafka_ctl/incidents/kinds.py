@@ -150,26 +150,37 @@ class Played:
         return next((p for p in self.lab.partitions() if (p.topic, p.partition) == wanted), None)
 
     def has_symptom(self) -> bool:
-        """True if the symptom of the page is there now, or was there in an incident that is over."""
+        """True if the symptom of the page is there now, or was there in an incident that is over.
+
+        A symptom is not gone because its subject is: a partition, or the broker that clients ask.
+        """
         return SYMPTOMS[self.kind.symptom](self)
 
     def registered(self) -> set[int]:
-        """The brokers in `/brokers/ids`."""
-        return {int(path.rpartition("/")[2]) for path in self.lab.znodes() if path.startswith("/brokers/ids/")}
+        """The brokers with a session in `/brokers/ids`."""
+        znodes = {path: owner for path, (_, _, owner) in self.lab.znodes().items() if path.startswith("/brokers/ids/")}
+        return {int(path.rpartition("/")[2]) for path, owner in znodes.items() if owner}
 
     def lost(self) -> int:
-        """The number of acknowledged records that the leaders do not have, or without a leader no member of the ISR."""
+        """The number of acknowledged records that the leaders do not have, or without a leader no member of the ISR.
+
+        Of a partition that is gone these are all, except where the page is about the deletion of its topic.
+        """
         promised: dict[tuple[str, int], list[Acknowledged]] = {}
         for record in self.lab.trace.records:
             if record.actor == "producer" and record.kind == "response" and record.topic is not None:
                 promised.setdefault((record.topic, record.partition or 0), []).extend(acknowledged(record))
         kept = {(log.topic, log.partition, log.broker): log for log in self.lab.logs()}
+        here = {(p.topic, p.partition): p for p in self.lab.partitions()}
         missing = 0
-        for partition in self.lab.partitions():
-            wanted = {p.value for p in promised.get((partition.topic, partition.partition), ())}
-            holders = partition.isr if partition.leader == NO_LEADER else (partition.leader,)
+        for key, records in promised.items():
+            if self.kind.symptom == "deleting" and key[0] == self.names["t"]:
+                continue
+            wanted, holders = {p.value for p in records}, tuple[int, ...]()
+            if partition := here.get(key):
+                holders = partition.isr if partition.leader == NO_LEADER else (partition.leader,)
             for holder in holders:
-                log = kept.get((partition.topic, partition.partition, holder))
+                log = kept.get((*key, holder))
                 wanted -= {entry.value for entry in log.entries} if log else set()
             missing += len(wanted)
         return missing
@@ -181,19 +192,19 @@ class Played:
 
 
 def _offline(played: Played) -> bool:
-    return (p := played.subject) is not None and p.leader not in played.registered()
+    return (p := played.subject) is None or p.leader not in played.registered()
 
 
 def _refused(played: Played) -> bool:
     if (p := played.subject) is None:
-        return False
+        return True
     needed = view.min_isr(played.lab.znodes(), p.topic, int(played.lab.config["min.insync.replicas"]))
-    return p.leader in played.registered() and len(p.isr) < needed
+    return p.leader not in played.registered() or len(p.isr) < needed
 
 
 def _moving(played: Played) -> bool:
     p, x = played.subject, int(played.names["x"])
-    return p is not None and (x not in p.replicas or bool(p.adding or p.removing) or _requested(played, p))
+    return p is None or x not in p.replicas or bool(p.adding or p.removing) or _requested(played, p)
 
 
 def _requested(played: Played, partition: view.PartitionView) -> bool:
@@ -202,8 +213,8 @@ def _requested(played: Played, partition: view.PartitionView) -> bool:
 
 def _stale(played: Played) -> bool:
     p, asked = played.subject, played.lab.brokers[int(played.names["x"])]
-    if p is None or asked.state != "running" or p.leader == NO_LEADER:
-        return False
+    if p is None or asked.state != "running":
+        return True
     known = asked.metadata.get(TopicPartition(p.topic, p.partition))
     return known is None or known.leader != p.leader
 
@@ -215,15 +226,14 @@ def _controllers(played: Played) -> bool:
 
 
 def _idle(played: Played) -> bool:
-    broker = int(played.names["l"])
-    return broker in played.registered() and all(p.leader != broker for p in played.lab.partitions())
+    return all(p.leader != int(played.names["l"]) for p in played.lab.partitions())
 
 
 SYMPTOMS: Mapping[str, Callable[[Played], bool]] = {
     "offline": _offline,
     "refused": _refused,
     "moving": _moving,
-    "deleting": lambda played: f"/admin/delete_topics/{played.names['t']}" in played.lab.znodes(),
+    "deleting": lambda played: f"/brokers/topics/{played.names['t']}" in played.lab.znodes(),
     "lost": lambda played: played.lost() > 0,
     "stale": _stale,
     "controllers": _controllers,

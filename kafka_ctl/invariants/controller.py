@@ -155,7 +155,9 @@ class EpochsNeverFall(Invariant):
 
 
 class IsrIsAssigned(Invariant):
-    """An ISR is never empty, and all its members are assigned replicas."""
+    """An ISR is never empty, and all its members are assigned replicas; a state that an administrator wrote is not
+    looked at.
+    """
 
     id, name = "I12", "isr-is-assigned"
     motive = "KAFKA-708, KAFKA-1097"

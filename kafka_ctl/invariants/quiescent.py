@@ -98,6 +98,9 @@ class AdminRequestsComplete(PartitionsAtRest):
         acting = world.acting()
         if acting is None or self.facts.controller != acting.id or acting.context.epoch != self.facts.epoch:
             text = "brokers are up, but none of them acts as the controller that ZooKeeper knows"
+            if acting is not None and self.facts.controller == acting.id:
+                text = f"broker {acting.id} acts as the controller of epoch {acting.context.epoch}, and ZooKeeper has "
+                text += f"epoch {self.facts.epoch}"
             self.broken(None, text, Subject(aspect="controller"))
             return
         if absent := sorted(live.keys() - self.facts.registered):

@@ -38,6 +38,13 @@ def without_own_length(data: bytes) -> tuple[int, ...]:
     return replica, level, session, epoch
 
 
+def all_empty(lab: Any) -> None:
+    """Each broker starts with an empty disk."""
+    for command in (lab.kill, lambda broker: lab.start(broker, empty=True)):
+        for broker in (1, 2, 3):
+            command(broker)
+
+
 RIGHT: dict[str, list[Any]] = {
     "20.2": [fields_of, with_struct, lambda data: list(with_struct(data))],
     "20.3": [
@@ -72,6 +79,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: lab.produce("orders", 0, wait=False), "More records do not help"),
         (lambda lab: lab.delete_controller(), "does not touch high watermarks"),
         (lambda lab: (lab.kill(1), lab.kill(2)), "records are gone"),
+        (all_empty, "the leader's log ends at 0: records are gone"),
         (lambda lab: (lab.kill(1), lab.kill(2), lab.kill(3)), "no client can read"),
     ],
 }

@@ -38,6 +38,15 @@ def without_its_records(lab: Any) -> None:
     lab.bounce(1)
 
 
+def all_again(lab: Any, empty: bool = False) -> None:
+    """Each broker is killed and started again; broker 1 leads at once."""
+    for broker in (1, 2, 3):
+        lab.kill(broker)
+    lab.run_for(30)
+    for broker in (1, 2, 3):
+        lab.start(broker, empty=empty)
+
+
 RIGHT: dict[str, list[Any]] = {
     "21.1": [
         lambda lab: (lab.shutdown(1), lab.start(1)),
@@ -60,6 +69,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: (lab.shutdown(1, grace=0.1), lab.start(1)), "SIGKILL came after `grace`"),
         (lambda lab: lab.delete_controller(), "No process of a broker"),
         (lambda lab: (lab.delete_topic("orders"), lab.settle(), lab.bounce(1)), "orders is gone"),
+        (all_again, "broker 1 needed 10.7 s from its start"),
+        (lambda lab: all_again(lab, empty=True), "records of orders-0 are gone"),
     ],
     "21.2": [
         (lambda lab: lab.delete_controller(), "gets KAFKA_STORAGE_ERROR again"),

@@ -29,7 +29,12 @@ RIGHT: dict[str, list[Any]] = {
         lambda incident: (incident.lab.heal(), incident.lab.run_for(60), ["cut-from-zookeeper", "104"])[-1],
         lambda incident: (incident.lab.heal(), incident.lab.run_for(60), (" Cut from ZooKeeper", "104"))[-1],
     ],
-    "27.2": [night, lambda incident: ("cut-connection", 105), lambda incident: ("Cut-Connection", "broker 102")],
+    "27.2": [
+        night,
+        lambda incident: ("cut-connection", 105),
+        lambda incident: ("Cut-Connection", "broker 102"),
+        lambda incident: ("cut-connection", "broker-105"),
+    ],
     "27.3": [answered(7), answered(3)],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
@@ -40,6 +45,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda incident: (incident.lab.heal(), ("cut-from-zookeeper", 104))[1], "and let time pass"),
         (lambda incident: ("gremlins", 104), "cannot be scored"),
         (lambda incident: "cut-from-zookeeper", "is not a cause and a component"),
+        (lambda incident: ("cut-from-zookeeper", 3.0), "unknown component '3.0'"),
+        (lambda incident: (None, 3), "unknown cause 'None'"),
         (lambda incident: (incident.answer("broker-down", 104), ("broker-down", 104))[1], "return the cause"),
         (lambda incident: incident.lab.disconnect(101, 102), "closed while the incident is open"),
     ],

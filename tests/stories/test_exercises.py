@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,17 @@ WAYS = (
 )
 
 
+def test_commands_that_were_refused_are_not_counted(prose: Prose, capsys: pytest.CaptureFixture[str]) -> None:
+    with trouble("17.1") as lab:
+        for line in ("write_znode /nope/x 1", "delete_znode /nope", "bounce 2", "kill 1"):
+            with suppress(BadInput):
+                lab.do(line)
+            if line == "delete_znode /nope":
+                check("17.1", lab)
+        check("17.1", lab)
+    prose(printed(capsys))
+
+
 def test_a_reply_is_true_of_the_way_that_was_taken(prose: Prose, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where another way has the same last command."""
     for name, way in WAYS:
@@ -251,8 +263,9 @@ def test_trouble_is_a_lab_of_ones_own(prose: Prose, capsys: pytest.CaptureFixtur
     with Lab() as other:
         check("05.4", other)
     prose(printed(capsys))
-    with prose.refused(UnknownName):
-        trouble("05.1")
+    for name in ("05.1", [1]):
+        with prose.refused(UnknownName):
+            trouble(name)  # type: ignore[arg-type]
 
 
 def test_a_counterexample_has_the_answer_in_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -265,8 +278,9 @@ def test_a_counterexample_has_the_answer_in_it(capsys: pytest.CaptureFixture[str
     check("05.2", RIGHT["05.2"][0])
     with pytest.raises(BadInput, match="no wrong answer"):
         counterexample("05.2")
-    with pytest.raises(UnknownName, match=r"unknown exercise '99\.1'"):
-        counterexample("99.1")
+    for name in ("99.1", [1]):
+        with pytest.raises(UnknownName, match=r"unknown exercise ('99\.1'|\[1\])"):
+            counterexample(name)  # type: ignore[arg-type]
 
 
 def test_ends_of_a_story_are_those_of_the_story_that_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from labs import process_of, until_quiet
@@ -23,6 +24,7 @@ from kafka_ctl.explore.exhaustive import (
     scenarios,
     try_all,
 )
+from kafka_ctl.explore.play import Failure
 from kafka_ctl.explore.search import account, shortest, story_text, write_story
 from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.event_order import GivenOrder, connection
@@ -192,7 +194,8 @@ def test_a_known_violation_is_one_line() -> None:
 
 
 def test_what_was_seen_adds_up(prose: Prose) -> None:
-    total, part = SearchCounts(), SearchCounts(1, 2, 3, 4)
+    pair, failure = case("2.4", "kill", "delete_topic"), Failure("I2 y", "of 1")
+    total, part = SearchCounts(), SearchCounts(1, 2, 3, 4, {failure.kind: (1, pair, failure)})
     total.add(part)
     total.add(part)
     assert (total.finished, total.paths, total.states, total.again) == (2, 4, 6, 8)
@@ -218,9 +221,17 @@ def test_every_pair_is_a_scenario(generation: str) -> None:
     assert len({c.walk.story for c in listed}) == len(listed)
 
 
-def test_what_is_too_large_is_refused(prose: Prose) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"brokers": 4}, {"brokers": 2.0}, {"partitions": 3}, {"depth": "3"}, {"depth": -1}, {"jobs": -1}),
+        *({"seconds": "5"}, {"seconds": float("nan")}),
+    ],
+    ids=str,
+)
+def test_what_is_too_large_is_refused(wrong: dict[str, Any], prose: Prose) -> None:
     with prose.refused(BadInput):
-        exhaust("2.4", brokers=4)
+        exhaust("2.4", **wrong)
 
 
 def test_the_command(few: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -117,6 +117,15 @@ def test_an_actor_that_dies_ends_the_walk(monkeypatch: pytest.MonkeyPatch) -> No
     assert outcome.broken[0].kind == Failure(CRASH, "ZeroDivisionError: oops 4").kind
 
 
+def test_actors_that_die_in_one_moment_end_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("kafka_ctl.brokers.replica_manager.ReplicaManager.leader_and_isr", wrong)
+    outcome = play(reported("lab brokers=[1,2,3] generation=2.0\ncreate_topic t partitions=3\nsettle\n"))
+    assert outcome.broken == (Failure(CRASH, "ZeroDivisionError: oops"),)
+
+
 def test_what_goes_on_for_ever_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that no controller can fulfil: known, in every generation."""
     monkeypatch.setattr(playing, "BUDGET", 3000)
@@ -182,6 +191,8 @@ def test_what_is_found_is_made_short(defect: None, tmp_path: Path) -> None:
     assert len(found.walk.commands) <= 7 < len(found.task.walk.commands)
     path = write_story(found, tmp_path / "new")
     assert path.read_text("utf-8") == story_text(found)
+    other = found._replace(broken=found.broken._replace(text="another one of the same invariant and seed"))
+    assert [write_story(each, path.parent).stem for each in (found, other)] == [path.stem, f"{path.stem}-2"]
     with Lab.replay(path) as lab:
         assert [v.invariant for v in lab.violations if not v.known][:1] == ["I10"]
     for place in range(len(found.walk.commands)):

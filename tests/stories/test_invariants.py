@@ -263,6 +263,12 @@ def test_what_an_administrator_wrote_by_hand_is_looked_at_as_well(generation: st
         assert lab.trace.slice(action="AutoPreferredReplicaLeaderElection", target="done")
 
 
+def test_a_controller_whose_epoch_was_overwritten_is_named_with_both(prose: Prose) -> None:
+    with Lab(brokers=3, seed=7) as lab:
+        until_quiet(lab.write_znode, "/controller_epoch", "7")
+        prose(*(violation.text for violation in lab.violations))
+
+
 def test_a_request_for_no_replicas_asks_for_that() -> None:
     """The tool of 0.10 takes it; the copies that it leaves no room for may be deleted. Kafka 0.10.2.2:
     admin/ReassignPartitionsCommand.scala, parseAndValidate

@@ -59,6 +59,30 @@ def test_no_incident_repairs_itself(name: str):
         assert incident.alert
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("refused min-isr", "delete_topic {t}"),
+        ("refused slow-follower", "kill {l}"),
+        ("moving throttle", "delete_topic {t}"),
+        ("offline long-pause", "delete_topic {t}"),
+        ("idle preferred-order", "kill {l}"),
+        ("stale cut-connection", "kill {x}"),
+        ("deleting broker-down", "delete_znode /admin/delete_topics/{t}"),
+        ("absent broker-down", "write_znode /brokers/ids/{l} '{{}}'"),
+    ],
+)
+def test_a_symptom_without_its_subject_is_not_gone(name: str, command: str):
+    incident = opened(name)
+    same = play(incident.seed)
+    names, (right, *_) = same.names, same.components
+    incident.lab.do(command.format(**names))
+    incident.lab.run_for(60)
+    _, _, _, repaired, lost = incident.answer(name.split()[1], right)
+    assert incident.alert and not repaired.points
+    assert (lost.points == 0) == command.startswith("delete_topic"), lost
+
+
 def test_a_repair_without_a_diagnosis_has_few_points():
     """Heal, and name the most frequent cause and the first broker: once for each kind of incident."""
     scores = []

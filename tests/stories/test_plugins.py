@@ -57,6 +57,12 @@ def test_an_election_of_ones_own(generation: str) -> None:
         assert (lab.partition("orders", 0).leader, mine.partition("orders", 0).leader) == (3, 2)
 
 
+def test_no_leader_is_no_unclean_election() -> None:
+    with orders(elections={"offline": lambda *_: (-1, (2, 3))}) as lab:
+        until_quiet(lab.kill, 1)
+        assert [str(r.target) for r in lab.trace.slice(kind="election")][-1] != "unclean"
+
+
 @tabled
 def test_each_occasion_asks_its_own_function(name: str, commands: str) -> None:
     """With the arguments that are promised, and no other is asked."""
@@ -199,6 +205,8 @@ def test_a_story_names_them_and_replay_wants_them_again(prose: Prose) -> None:
         lambda *_: 3,
         lambda *_: ("2", (2, 3)),
         lambda *_: (True, (2, 3)),
+        lambda *_: election.Election(2, None),  # type: ignore[arg-type]
+        lambda *_: election.Election(2, "23"),  # type: ignore[arg-type]
         lambda assignment: None,
     ],
     ids=source,

@@ -139,6 +139,12 @@ def test_a_dead_first_leader_is_replaced_by_the_next_higher() -> None:
         lambda: assign([1, 2], "2", 1),
         lambda: assign([1, 2], 2, None),
         lambda: assign([1, 2, 3], 2, 2, racks=["a", "b", "c"]),
+        lambda: assign([1, 2], 2, 2, racks={1: ["a"], 2: "b"}),
+        lambda: assign([1, 2], 2, 2, start="1"),
+        lambda: assign([1, 2], 2, 2, first_partition="x"),
+        lambda: add_partitions(5, 2, [1]),
+        lambda: add_partitions({0: [1]}, 1.5, [1]),
+        lambda: add_partitions({0: 1}, 2, [1]),
     ],
     ids=source,
 )
@@ -163,6 +169,7 @@ def test_wrong_arguments(prose: Prose, call: Callable[[], object]) -> None:
             lambda: add_partitions({0: [1]}, 1, [1]),
             "The number of partitions for a topic can only be increased: 1 asked, 1 are there",
         ),
+        (lambda: add_partitions({0: []}, 2, [1]), "replication factor must be larger than 0; 0 asked"),
         (lambda: add_partitions({1: [1]}, 2, [1]), "the topic does not have partition with id 0"),
     ],
 )

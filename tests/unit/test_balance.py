@@ -34,6 +34,7 @@ def test_a_partition_that_never_had_a_leader_counts_and_is_not_misplaced() -> No
     (row, *_) = balance([*misplaced(1, 5), *never], LIVE, (), 10)
     assert (row.broker, row.prefers, row.leads, row.misplaced, row.ratio) == (1, 10, 4, 1, 0.1)
     assert row.verdict.startswith("nothing")
+    assert candidates([*misplaced(1, 5), *never], LIVE, (), 10, in_sync=False) == []
 
 
 @pytest.mark.parametrize(

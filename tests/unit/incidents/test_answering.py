@@ -58,6 +58,8 @@ def test_commands_count_and_end_with_the_budget(incident: Incident, prose: Prose
 def test_a_refused_command_costs_nothing(incident: Incident, prose: Prose):
     with prose.refused(BadInput):
         incident.lab.start(10**6)
+    with prose.refused(BadInput):
+        incident.lab.do(5)
     assert incident.left == BUDGET
 
 
@@ -74,7 +76,7 @@ def test_what_would_tell_the_cause_is_open_after_the_answer():
     incident.answer("acks-1", "zookeeper")
     assert any(record.kind == "fault" for record in lab.trace)
     assert lab.story == incident.solution().story and lab.player() is not None
-    assert {"trace", "story", "player"} < {*dir(lab)}
+    assert {"trace", "story", "player"} < {*dir(lab)} and lab.generation.name in ("2.0", "2.4")
     lab.do("pause 13 3")
     lab.run_for(4000)
 
@@ -179,10 +181,12 @@ def test_logs_are_named_and_filtered(prose: Prose):
     assert all(" INFO starting" in line for line in incident.logs(contains="INFO starting").splitlines())
     with prose.refused(UnknownName):
         incident.logs("syslog")
-    with prose.refused(UnknownName):
-        incident.logs("server", 10**6)
-    with prose.refused(BadInput):
-        incident.logs(contains="(")
+    for broker in (10**6, "1", [1]):
+        with prose.refused(UnknownName):
+            incident.logs("server", broker)  # type: ignore[arg-type]
+    for contains in ("(", b"x"):
+        with prose.refused(BadInput):
+            incident.logs(contains=contains)  # type: ignore[arg-type]
 
 
 def test_a_process_that_stands_still_answers_no_question_for_metrics(prose: Prose):
