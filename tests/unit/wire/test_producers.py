@@ -8,7 +8,8 @@ from tables import tabled
 from wire_clients import Asking, eventually, fetch_of, listening
 
 from kafka_ctl import Lab, TopicPartition
-from kafka_ctl.brokers.log import Entry, Log
+from kafka_ctl.brokers.fetches import first_bytes
+from kafka_ctl.brokers.log import Entry, Log, entries_of
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.attach import committed_records
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
@@ -51,6 +52,29 @@ def test_a_batch_that_was_not_appended_fences_nobody() -> None:
     assert contents.fences(TP, read_batch(batch_of("b", 7, 500, epoch=1))) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     contents.withdraw(TP, contents.keep(TP, read_batch(batch_of("c", 8, 0, epoch=3))))
     assert contents.fences(TP, read_batch(batch_of("c", 8, 0, epoch=2))) is None
+
+
+@pytest.mark.parametrize(("appended", "next_one"), [(0, "UNKNOWN_PRODUCER_ID"), (5, "OUT_OF_ORDER_SEQUENCE_NUMBER")])
+def test_a_batch_that_was_not_appended_can_be_sent_again(appended: int, next_one: str) -> None:
+    """So can the five that a producer had in flight.
+
+    Kafka 2.0.1, 2.4.1: log/ProducerStateManager.scala, checkSequence: a refused append leaves no state
+    """
+    contents = Contents({})
+    sent = [read_batch(batch_of("a", 7, sequence, epoch=0)) for sequence in range(appended + REMEMBERED + 1)]
+    kept = [contents.keep(TP, batch) for batch in sent[:-1]]
+    for one in kept[appended:]:
+        contents.withdraw(TP, one)
+    assert contents.out_of_order(TP, sent[appended + 1]) == next_one
+    assert contents.out_of_order(TP, sent[appended]) is None
+
+
+def test_a_follower_gets_whole_batches() -> None:
+    """Two batches of 420 kB fit in an answer of 1 MiB, and a record of the third would, too."""
+    contents = Contents({})
+    kept = [contents.keep(TP, read_batch(batch_of("x" * 60_000, 7, 7 * n, records=7, epoch=0))) for n in range(3)]
+    entries = [entry for one in kept for entry in entries_of(0, one.values, one.sizes)]
+    assert len(first_bytes(entries)) == 14
 
 
 @pytest.mark.parametrize("sequence", [-1, 0], ids=["kafka-python", "sarama franz-go kafkajs aiokafka"])
