@@ -5,6 +5,7 @@ testDeleteOffsetsWithConsumerGroup...; AdminManagerTest; DynamicBrokerReconfigur
 """
 
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,6 +92,35 @@ def test_a_deletion_waits_and_times_out(lab: Lab) -> None:
     finally:
         lab.catch_up(3)
     eventually(lambda: {view.start for view in lab.logs() if view.topic == "orders"} == {3})
+
+
+# Topics and their brokers
+
+
+def test_a_dead_broker_in_the_metadata(lab: Lab) -> None:
+    """Version 0 has an error in its place. Where no leader lives, there is no leader epoch either.
+
+    Kafka 2.0.1, 2.4.1: server/MetadataCache.scala, getPartitionMetadata; 0.10.2.2: the same
+    """
+    until_quiet(lab.create_topic, "lone", assignment={0: [3]})
+    until_quiet(lab.kill, 3)
+    assert lab.controller is not None
+    asked = {"topics": [{"name": "orders"}, {"name": "lone"}], "allow_auto_topic_creation": False}
+    for version in versions(lab, "Metadata"):
+        topics = ask(lab, 1, "Metadata", version, **asked)["topics"]
+        led, lone = (topic["partitions"][0] for topic in topics)
+        error, replicas = (None, [1, 2, 3]) if version else ("REPLICA_NOT_AVAILABLE", [1, 2])
+        assert (name_of(led["error_code"]), [*led["replica_nodes"]]) == (error, replicas)
+        assert (name_of(lone["error_code"]), lone["leader_id"]) == ("LEADER_NOT_AVAILABLE", -1)
+        assert lone.get("leader_epoch", -1) == -1
+    fields = {"num_partitions": -1, "replication_factor": -1, "configs": []}
+    assignments = [{"partition_index": 0, "broker_ids": [3]}]
+    topics = [{"name": f"late{n}", "assignments": assignments} | fields for n in range(9)]
+    began = time.monotonic()
+    answers = ask(lab, lab.controller.id, "CreateTopics", 1, topics=topics, timeout=500)["topics"]
+    assert {name_of(one["error_code"]) for one in answers} == {"REQUEST_TIMED_OUT"}
+    assert time.monotonic() - began < 4  # all of them wait at the same time: server/DelayedCreatePartitions.scala
+    until_quiet(lab.start, 3)
 
 
 # Log directories
@@ -373,6 +403,26 @@ def test_offsets_go_with_their_topic(generation: str) -> None:
         assert [name_of(one["error_code"]) for one in answer["responses"]] == ["REQUEST_TIMED_OUT"]
         lab.settle()
         assert kept() == [-1]
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_topics_that_may_not_be_deleted(generation: str) -> None:
+    """Before KIP-322 no broker looks at the setting: the controller removes the request, whose time runs out.
+
+    Kafka 0.10.2.2, 2.0.1, 2.4.1: server/KafkaApis.scala, handleDeleteTopicsRequest
+    """
+    with listening(generation, brokers=2, config={"delete.topic.enable": False}) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
+        assert lab.controller is not None
+        for version in versions(lab, "DeleteTopics"):
+            refused = ["TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"] * 2
+            errors = refused if generation == "2.4" else ["REQUEST_TIMED_OUT", "UNKNOWN_TOPIC_OR_PARTITION"]
+            for broker in (1, 2):
+                answer = ask(lab, broker, "DeleteTopics", version, topic_names=["orders", "nowhere"], timeout=100)
+                found = [name_of(one["error_code"]) for one in answer["responses"]]
+                assert found == (errors if broker == lab.controller.id else ["NOT_CONTROLLER"] * 2)
+        lab.settle()
+        assert lab.partition("orders", 0).leader == 1
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
