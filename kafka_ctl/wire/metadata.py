@@ -259,7 +259,7 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
             await service.shared.admin.delete_topic(name)
 
         if not service.broker.acts:
-            outcome = NOT_CONTROLLER
+            outcome: Outcome = NOT_CONTROLLER
         elif knows and not service.broker.config["delete.topic.enable"]:
             outcome = ("TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"), None
         elif name not in topics_of(service):

@@ -123,7 +123,75 @@ def test_a_dead_broker_in_the_metadata(lab: Lab) -> None:
     until_quiet(lab.start, 3)
 
 
+def listed(lab: Lab, version: int, timestamp: int, replica: int = -1, most: int = 1) -> Message:
+    """ListOffsets of ends-0."""
+    part = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1, "max_num_offsets": most}
+    topics = [{"name": "ends", "partitions": [part]}]
+    (topic,) = ask(lab, 1, "ListOffsets", version, replica_id=replica, topics=topics)["topics"]
+    (part,) = topic["partitions"]
+    return part
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_where_a_log_ends(generation: str) -> None:
+    """For a consumer at the high watermark; version 0 has the first offset of the segment behind it.
+
+    Kafka 2.0.1: server/KafkaApis.scala, handleListOffsetRequestV1AndAbove, fetchOffsetsBefore; 2.4.1:
+    cluster/Partition.scala, fetchOffsetForTimestamp
+    """
+    with listening(generation, brokers=2, config={"replica.lag.time.max.ms": 60_000}) as lab:
+        until_quiet(lab.create_topic, "ends", assignment={0: [1, 2]})
+        for version in versions(lab, "ListOffsets")[4:]:
+            found = [listed(lab, version, time) for time in (5, -1, -2)]
+            assert [(part["offset"], part["leader_epoch"]) for part in found] == [(-1, -1), (0, 0), (0, 0)]
+        lab.slow(2, 60)
+        lab.produce("ends", 0, acks=1)
+        for version in versions(lab, "ListOffsets"):
+            found = [listed(lab, version, -1, replica) for replica in (-1, 2, -2)]
+            assert [part["offset"] if version else part["old_style_offsets"][0] for part in found] == [0, 1, 1]
+        of_a_follower = [listed(lab, 0, -1, 2, most) for most in (0, 1, 5)]
+        assert [part["old_style_offsets"] for part in of_a_follower] == [[], [1], [1, 0]]
+
+
+def test_up_to_version_2_a_fetch_has_no_more_than_its_limit(lab: Lab) -> None:
+    """Since then its first batch is whole (KIP-74). Kafka 2.0.1: server/ReplicaManager.scala, hardMaxBytesLimit"""
+    until_quiet(lab.create_topic, "limited", assignment={0: [1], 1: [1]})
+    for number in (0, 1):
+        until_quiet(lab.produce, "limited", number)
+    for version in versions(lab, "Fetch"):
+        topics = fetch_of(("limited", 0, 0), ("limited", 1, 0), most=10)
+        request = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
+        (topic,) = ask(lab, 1, "Fetch", version, **request, topics=topics)["responses"]
+        first, second = (len(part["records"]) for part in topic["partitions"])
+        assert (first, second) == (10, 10) if version < 3 else (first > 10, second) == (True, 0)
+
+
 # Log directories
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_partitions_whose_directory_has_failed(generation: str) -> None:
+    """Clients that do not know the error hear of no leader.
+
+    Kafka 2.0.1: server/ReplicaManager.scala, getPartitionAndLeaderReplicaIfLocal; 2.4.1: the same, getPartitionOrError
+    """
+    with listening(generation, brokers=2) as lab:
+        until_quiet(lab.create_topic, "a", assignment={number: [1] for number in range(3)})
+        until_quiet(lab.fail_log_dir, 1)
+        (topic,) = ask(lab, 2, "Metadata", 5, topics=[{"name": "a"}], allow_auto_topic_creation=False)["topics"]
+        offline = {one["partition_index"] for one in topic["partitions"] if [*one["offline_replicas"]] == [1]}
+        assert 0 < len(offline) < 3
+        number = min(offline)
+        fields = {"partition": number, "partition_index": number, "timestamp": -1, "leader_epoch": 0}
+        fields |= {"fetch_offset": 0, "partition_max_bytes": 9, "current_leader_epoch": -1}
+        topics = [{"topic": "a", "name": "a", "partitions": [fields]}]
+        more = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 9, "session_epoch": -1}
+        for api in ("Fetch", "ListOffsets", "OffsetForLeaderEpoch"):
+            for version in versions(lab, api):
+                answer = ask(lab, 1, api, version, topics=topics, **more)
+                (topic,) = answer["responses" if api == "Fetch" else "topics"]
+                error = "NOT_LEADER_FOR_PARTITION" if api == "Fetch" and version < 6 else "KAFKA_STORAGE_ERROR"
+                assert [name_of(part["error_code"]) for part in topic["partitions"]] == [error]
 
 
 def test_where_copies_lie_and_that_they_move(lab: Lab) -> None:
@@ -329,6 +397,12 @@ def test_groups_are_listed_and_described(lab: Lab) -> None:
             assert (unknown["error_code"], unknown["group_state"], unknown["members"]) == (0, "Dead", [])
             (elsewhere,) = ask(lab, 2, "DescribeGroups", version, groups=["readers"])["groups"]
             assert name_of(elsewhere["error_code"]) == "NOT_COORDINATOR"
+        for version in versions(lab, "OffsetFetch"):
+            topics = [{"name": "orders", "partition_indexes": [0]}]
+            elsewhere = ask(lab, 2, "OffsetFetch", version, group_id="readers", topics=topics)
+            parts = [part for topic in elsewhere["topics"] for part in topic["partitions"]]
+            assert len(parts) == (version < 2)  # OffsetFetchRequest.java, getErrorResponse
+            assert name_of((parts or [elsewhere])[0]["error_code"]) == "NOT_COORDINATOR"
         connection.ask("LeaveGroup", 0, group_id="readers", member_id=member)
     eventually(lambda: ask(lab, 1, "DescribeGroups", 0, groups=["readers"])["groups"][0]["group_state"] == "Empty")
 
