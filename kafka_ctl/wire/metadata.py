@@ -25,7 +25,6 @@ from kafka_ctl.wire.service import Service
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
-UNKNOWN_OPERATIONS = -(2**31)
 NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
 
@@ -55,14 +54,14 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
         else:
             creates = version < 4 or request["allow_auto_topic_creation"]
             error = await _auto_create(service, name) if creates else UNKNOWN_PARTITION
-            found.append({"name": name, "error_code": number_of(error)})
+            found.append({"name": name, "is_internal": name in INTERNAL, "error_code": number_of(error)})
     racks = _racks(service)
     return {
         "brokers": [endpoint(service, id) | {"node_id": id, "rack": racks.get(id)} for id in broker.live_brokers],
         "cluster_id": broker.world.cluster_id,
         "controller_id": _controller(service),
-        "topics": [{"topic_authorized_operations": UNKNOWN_OPERATIONS} | topic for topic in found],
-        "cluster_authorized_operations": UNKNOWN_OPERATIONS,
+        "topics": [{"topic_authorized_operations": 0} | topic for topic in found],
+        "cluster_authorized_operations": 0,
     }
 
 

@@ -502,6 +502,11 @@ def test_topics_that_may_not_be_deleted(generation: str) -> None:
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
 def test_no_client_writes_to_an_internal_topic(lab: Lab, topic: str) -> None:
     """Kafka 2.0.1: server/ReplicaManager.scala, appendToLocalLog"""
+    for version in versions(lab, "Metadata")[4:]:
+        answer = ask(lab, 1, "Metadata", version, topics=[{"name": topic}], allow_auto_topic_creation=False)
+        assert answer["topics"][0]["is_internal"]
+        assert answer["topics"][0].get("topic_authorized_operations", 0) == 0  # 2.4.1: MetadataResponse.java
+        assert answer.get("cluster_authorized_operations", 0) == 0
     if topic not in {p.topic for p in lab.partitions()}:
         until_quiet(lab.create_topic, topic, assignment={0: [1, 2]})
     partitions = [{"index": 0, "records": write_batch([Record(0, 0, None, b"x")])}]
