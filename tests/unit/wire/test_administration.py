@@ -155,13 +155,13 @@ def test_where_a_log_ends(generation: str) -> None:
 
 def test_up_to_version_2_a_fetch_has_no_more_than_its_limit(lab: Lab) -> None:
     """Since then its first batch is whole (KIP-74). Kafka 2.0.1: server/ReplicaManager.scala, hardMaxBytesLimit"""
-    until_quiet(lab.create_topic, "limited", assignment={0: [1], 1: [1]})
+    until_quiet(lab.create_topic, "limited", assignment={0: [2], 1: [2]})
     for number in (0, 1):
         until_quiet(lab.produce, "limited", number)
     for version in versions(lab, "Fetch"):
         topics = fetch_of(("limited", 0, 0), ("limited", 1, 0), most=10)
         request = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
-        (topic,) = ask(lab, 1, "Fetch", version, **request, topics=topics)["responses"]
+        (topic,) = ask(lab, 2, "Fetch", version, **request, topics=topics)["responses"]
         first, second = (len(part["records"]) for part in topic["partitions"])
         assert (first, second) == (10, 10) if version < 3 else (first > 10, second) == (True, 0)
 

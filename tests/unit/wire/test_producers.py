@@ -1,6 +1,8 @@
 """What a leader remembers of producers; what a reader of committed records is told at the edges of its fetch."""
 
+import asyncio
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from labs import until_quiet
@@ -15,6 +17,7 @@ from kafka_ctl.wire.attach import committed_records
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
 from kafka_ctl.wire.client import ask
 from kafka_ctl.wire.contents import REMEMBERED, Aborted, Contents, Transactions, marker
+from kafka_ctl.wire.data import produce
 from kafka_ctl.wire.schema import name_of
 
 TP = TopicPartition("orders", 0)
@@ -96,6 +99,22 @@ def test_a_retry_has_both_ends_of_its_batch(lab: Lab) -> None:
         assert sent(leader, batch_of("a", 7, 0, records=3, epoch=0)) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
         assert sent(leader, batch_of("b", 7, 3, epoch=0)) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
         assert sent(leader, batch_of("b", 7, 2, epoch=0)) == (None, offset + 2)
+
+
+def test_a_retry_comes_before_its_batch_is_appended(lab: Lab) -> None:
+    """On another connection; a new ISR on its way to ZooKeeper holds both up."""
+    data = batch_of("a", 70, 0, epoch=0)
+    listeners: Any = lab.world.listeners
+    service = listeners._servers[lab.world.brokers[1]].service
+    request = {"acks": 1, "timeout": 5000}
+    request |= {"topic_data": [{"name": "orders", "partition_data": [{"index": 0, "records": data}]}]}
+
+    async def both() -> list[Any]:
+        return await asyncio.gather(*(produce(service, 5, request) for _ in range(2)))
+
+    answers = [topic["partition_responses"][0] for one in lab.world.run(both()) for topic in one["responses"]]
+    assert {name_of(part["error_code"]) for part in answers} == {None}
+    assert len({part["base_offset"] for part in answers}) == 1
 
 
 @pytest.mark.parametrize(
