@@ -19,6 +19,7 @@ from kafka_ctl.wire.client import ask
 from kafka_ctl.wire.contents import REMEMBERED, Aborted, Contents, Transactions, marker
 from kafka_ctl.wire.data import produce
 from kafka_ctl.wire.schema import name_of
+from kafka_ctl.wire.service import Service
 
 TP = TopicPartition("orders", 0)
 LARGEST_SEQUENCE = 2**31 - 1
@@ -105,7 +106,8 @@ def test_a_retry_comes_before_its_batch_is_appended(lab: Lab) -> None:
     """On another connection; a new ISR on its way to ZooKeeper holds both up."""
     data = batch_of("a", 70, 0, epoch=0)
     listeners: Any = lab.world.listeners
-    service = listeners._servers[lab.world.brokers[1]].service
+    broker: Any = lab.world.brokers[1]
+    service = Service(broker, listeners.shared, listeners.handlers)
     request = {"acks": 1, "timeout": 5000}
     request |= {"topic_data": [{"name": "orders", "partition_data": [{"index": 0, "records": data}]}]}
 
