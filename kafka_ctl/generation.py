@@ -267,7 +267,8 @@ class Requests(Area):
     checks_group_ids: bool = _field("KAFKA-6773", False, True, True,
         doc="SyncGroup, Heartbeat and LeaveGroup refuse an empty group id; before, they know no such member")
     checks_members_first: bool = _field("KAFKA-8487", False, False, True,
-        doc="who commits offsets while a group waits for its assignment must be a member; before, this is not checked")
+        doc="while a group waits for its assignment, who commits must be a member, and heartbeats have its generation; "
+        "before, this is not checked")
     fences_offset_commits: bool = _field("KAFKA-9144", False, False, True,
         doc="offsets of a transaction are refused to a producer with an old epoch; before, they are kept")
 

@@ -158,7 +158,7 @@ class Cluster:
     def min_isr(self, topic: str) -> int:
         """`min.insync.replicas` of a topic as ZooKeeper has it; what a broker's file says is not there."""
         for entity in (f"topics/{topic}", "brokers/<default>"):
-            value = parse_int(self.configs.get(entity, {}).get("min.insync.replicas", ""))
+            value = parse_int(self.configs.get(entity, {}).get("min.insync.replicas", "").strip())
             if value is not None:
                 return value
         return 1

@@ -73,7 +73,7 @@ def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P
     """
 
     @functools.wraps(method)
-    def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
+    def recorded(self: L, /, *args: P.args, **kwargs: P.kwargs) -> T:
         self._require_open(method.__name__)
         self._require_idle(method.__name__)
         given = story.command(method, args, kwargs)

@@ -82,7 +82,7 @@ class KafkaCluster:
         """The addresses for clients, `127.0.0.1:9092,...`, those of brokers that are down as well."""
         return bootstrap_servers(self.lab.world)
 
-    def do(self, name: str, **arguments: object) -> object:
+    def do(self, name: str, /, **arguments: object) -> object:
         """Carry out a call by name: one of `CALLS`, or any command of a lab.
 
         UnknownName for another, BadInput for arguments that do not fit; the answer is that of the command.

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.lab.lab import COMMANDS, Lab
@@ -70,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Show what there is."""
-        name = urlsplit(self.path).path.strip("/")
+        name, _ = self._address()
         if name in KNOWN:
             self._answer(405, {"error": f"{name} is a call; send it with POST"})
         else:
@@ -78,11 +78,16 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Carry out a call."""
-        name = urlsplit(self.path).path.strip("/")
+        name, _ = self._address()
         if name in PAGES:
             self._answer(405, {"error": f"{name or 'the list of calls'} is a page; ask for it with GET"})
         elif self._attempt(lambda: {"result": self._called(name)}) and name == "stop":
             self.server.stopped.set()  # only now: the process may end before an answer is sent
+
+    def _address(self) -> tuple[str, str]:
+        """The name in the address, and its arguments."""
+        name, _, query = self.path.partition("?")
+        return name.strip("/"), query
 
     def _called(self, name: str) -> object:
         if "Origin" in self.headers:
@@ -97,10 +102,10 @@ class Handler(BaseHTTPRequestHandler):
         if "Transfer-Encoding" in self.headers:
             raise BadInput("a body in chunks cannot be read; send it whole, with its Content-Length")
         size = self.headers.get("Content-Length", "0")
-        if not size.isdecimal() or int(size) > LARGEST:
+        if not size.isdecimal() or len(size) > len(str(LARGEST)) or int(size) > LARGEST:
             raise BadInput(f"a body of {short(size)} bytes cannot be read; {LARGEST} at most")
         kinds = {name: str(each.annotation) for name, each in _parameters(call).items()}
-        asked = parse_qsl(urlsplit(self.path).query)
+        asked = parse_qsl(self._address()[1])
         if ("entity_type", "topics") in asked:  # a topic may be called 42; a broker is a number
             kinds["entity_name"] = "str"
         given: dict[str, object] = {name: _value(text, kinds.get(name, "")) for name, text in asked}

@@ -161,9 +161,8 @@ class Kept(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        """The bytes of the batch, divided among its records."""
-        share, rest = divmod(len(self.batch.data), self.batch.records)
-        return [share + 1] * rest + [share] * (self.batch.records - rest)
+        """The bytes of the batch, all of them with its first record: a follower's fetch takes whole batches."""
+        return [len(self.batch.data)] + [0] * (self.batch.records - 1)
 
 
 class Contents:
@@ -193,10 +192,8 @@ class Contents:
         if not batch.is_numbered:
             return None
         sent = self._sent.get((tp, batch.producer, batch.producer_epoch))
-        if sent is None:
+        if not sent:
             return "UNKNOWN_PRODUCER_ID" if batch.sequence > 0 else None
-        if not sent:  # what was sent was withdrawn
-            return None
         is_next = batch.sequence == (sent[-1].batch.sequences[1] + 1) % SEQUENCE_NUMBERS
         return None if is_next else "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
@@ -237,9 +234,11 @@ class Contents:
                     self._note(tp, other.batch)
         if kept.batch.attributes & TRANSACTIONAL:
             del self._of_transactions[tp][kept.first]
-        sent = self._sent.get((tp, kept.batch.producer, kept.batch.producer_epoch))
-        if sent is not None and kept in sent:
-            sent.remove(kept)
+        if kept.batch.is_numbered:
+            key = kept.batch.producer, kept.batch.producer_epoch
+            others = (one for one in self._kept[tp] if (one.batch.producer, one.batch.producer_epoch) == key)
+            sent = (one for one in others if one.batch.is_numbered)
+            self._sent[tp, *key] = deque(sent, maxlen=REMEMBERED)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Forget the batches of deleted partitions."""

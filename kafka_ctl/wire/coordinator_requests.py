@@ -131,7 +131,8 @@ async def heartbeat(service: Service, version: int, request: Message) -> Message
     """A member says that it is there."""
     _check_group(service, request)
     member = request["group_id"], request["member_id"], request["generation_id"]
-    service.shared.groups.heartbeat(*member, request.get("group_instance_id"))
+    compares = service.broker.generation.requests.checks_members_first
+    service.shared.groups.heartbeat(*member, request.get("group_instance_id"), compares)
     return {"error_code": 0}
 
 
@@ -258,6 +259,8 @@ async def offset_fetch(service: Service, version: int, request: Message) -> Mess
     error = _refusal(lambda: _check_coordinator(service))
     offsets: Offsets = {} if error else service.shared.groups.offsets(request["group_id"])
     asked = offsets if request["topics"] is None else named(request["topics"], of="partition_indexes")
+    if error and version >= 2:  # the error stands beside the topics
+        asked = ()
     parts = []
     for tp in asked:
         offset, metadata, epoch = offsets.get(tp, OffsetAndMetadata(-1))

@@ -248,8 +248,14 @@ def _problem(service: Service, tp: TopicPartition, acks: int, from_client: bool)
 async def _appended(
     service: Service, tp: TopicPartition, kept: Kept, acks: int, seconds: float, again: bool
 ) -> Response:
-    """Append a batch, or, sent again, find out that it has been appended and wait for its replication all the same."""
+    """Append a batch, or, sent again, find out that it has been appended and wait for its replication all the same.
+
+    The batch may be about to be appended: what it waits for, the one that was sent again waits for first.
+    """
     broker = service.broker
+    if again:
+        await asyncio.sleep(0)
+        await broker.as_leader.isr_written((tp,))
     offset = _offset_of(broker.disk.logs.get(tp), kept.first) if again else None
     if offset is not None:
         end = offset + kept.batch.records

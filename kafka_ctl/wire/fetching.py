@@ -18,7 +18,7 @@ from kafka_ctl.brokers.delayed_operations import DelayedFetch, FetchPartition, L
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
-from kafka_ctl.requests import NOT_LEADER, UNKNOWN_PARTITION
+from kafka_ctl.requests import NOT_LEADER, STORAGE_ERROR, UNKNOWN_PARTITION
 from kafka_ctl.wire.batches import end_of
 from kafka_ctl.wire.codec import Message, answered, grouped, named, parts_of
 from kafka_ctl.wire.contents import Transactions, down_converted
@@ -28,9 +28,13 @@ from kafka_ctl.wire.service import Holding, Service
 
 FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 """The versions of Fetch from which on a reader knows these."""
+FIRST_WHOLE, FIRST_STORAGE_ERROR = 3, 6
+"""The versions of Fetch from which on the first batch comes whole (KIP-74), and clients know KAFKA_STORAGE_ERROR."""
 MOST = 8 << 20
 """Bytes of one answer to a fetch, whatever the client would take."""
 READ_COMMITTED = 1
+CONSUMER = -1
+"""The `replica_id` of a consumer; any other reads to the end of the log."""
 
 
 class Reading:
@@ -131,6 +135,8 @@ class Reading:
         error = self.error or error
         if error is None and not log.start <= asked.offset <= log.end:
             error = "OFFSET_OUT_OF_RANGE"
+        if error == STORAGE_ERROR and self.version < FIRST_STORAGE_ERROR:
+            error = NOT_LEADER
         if error is not None:
             return nothing(error)
         known = self.contents.transactions(tp, log)
@@ -138,10 +144,12 @@ class Reading:
         try:
             if (most > 0 or first) and not self.is_throttled(tp, self.replica):
                 batches = self.contents.read(tp, log, asked.offset, self._end(log, known), most)
-                if not first and batches and len(batches[0][1]) > most:
+                if not first and batches and len(batches[0][1]) > most and self.version >= FIRST_WHOLE:
                     batches = []
             magic = 2 if self.version >= FIRST_MAGIC_2 else int(self.version >= FIRST_MAGIC_1)
             data = down_converted(batches, magic, most)
+            if self.version < FIRST_WHOLE:
+                data = data[: max(0, most)]
         except BadInput:
             return nothing("UNSUPPORTED_COMPRESSION_TYPE")
         aborted, stable = None, -1
@@ -170,9 +178,11 @@ def nothing(error: str) -> Message:
 def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tuple[Log, str | None]:
     """The log of a partition that we lead in this epoch (-1: in any), and why there is none.
 
-    Kafka 2.4.1: cluster/Partition.scala, getLocalLog
+    Kafka 2.4.1: server/ReplicaManager.scala, getPartitionOrError; cluster/Partition.scala, getLocalLog
     """
     broker = service.broker
+    if tp in broker.offline:
+        return Log(), STORAGE_ERROR
     if not broker.leads(tp):
         return Log(), NOT_LEADER if tp in broker.metadata else UNKNOWN_PARTITION
     return broker.disk.logs.get(tp, Log()), broker.as_leader.wrong_epoch(tp, leader_epoch)
@@ -229,29 +239,31 @@ UNDEFINED = -1
 
 async def list_offsets(service: Service, version: int, request: Message) -> Message:
     """The first offset, the one behind the last that may be read, or the first of a time."""
-    committed = request.get("isolation_level", 0) == READ_COMMITTED
-    return {"topics": answered(request["topics"], lambda tp, asked: _listed(service, tp, asked, committed))}
+    committed, consumer = request.get("isolation_level", 0) == READ_COMMITTED, request["replica_id"] == CONSUMER
+    return {"topics": answered(request["topics"], lambda tp, asked: _listed(service, tp, asked, committed, consumer))}
 
 
-def _listed(service: Service, tp: TopicPartition, asked: Message, committed: bool) -> Message:
-    timestamp = asked["timestamp"]
+def _listed(service: Service, tp: TopicPartition, asked: Message, committed: bool, consumer: bool) -> Message:
+    timestamp, most = asked["timestamp"], max(0, asked.get("max_num_offsets", 1))
     log, error = readable(service, tp, asked.get("current_leader_epoch", -1))
     offset, time, epoch = -1, -1, UNDEFINED
     if error is None:
-        contents, end = service.shared.contents, log.high_watermark
-        end = contents.transactions(tp, log).last_stable(end) if committed else end
+        contents, end = service.shared.contents, log.high_watermark if consumer else log.end
+        end = contents.transactions(tp, log).last_stable(end) if committed and consumer else end
         epoch = service.broker.hosted[tp].state.leader_epoch
         if timestamp in (LATEST, EARLIEST):
             offset = end if timestamp == LATEST else log.start
         elif (found := contents.offset_at(tp, log, end, timestamp)) is not None:
             time, offset = found
-        if timestamp != LATEST and log.entries:
-            epoch = log.entries[offset].leader_epoch if 0 <= offset < log.end else UNDEFINED
+        if offset < 0:
+            epoch = UNDEFINED
+        elif timestamp != LATEST and offset < log.end:
+            epoch = log.entries[offset].leader_epoch
     return {
         "error_code": number_of(error),
         "timestamp": time,
         "offset": offset,
-        "old_style_offsets": [offset] if offset >= 0 else [],
+        "old_style_offsets": sorted({offset, log.start}, reverse=True)[:most] if offset >= 0 else [],
         "leader_epoch": epoch,
     }
 

@@ -363,11 +363,17 @@ class Groups:
 
     # Staying and leaving
 
-    def heartbeat(self, name: str, member_id: str, generation: int, instance: str | None = None) -> None:
+    def heartbeat(
+        self, name: str, member_id: str, generation: int, instance: str | None = None, compares: bool = True
+    ) -> None:
         """Restart the session timeout of a member. Raises Refusal while the group rebalances.
 
-        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleHeartbeat
+        Without `compares`, a group that waits for its assignment takes a heartbeat of any generation.
+        Kafka 2.0.1, 2.4.1: coordinator/group/GroupCoordinator.scala, handleHeartbeat
         """
+        known = self.groups.get(name, Group(name))
+        if known.state == SYNCING and not compares:
+            generation = known.generation
         group, member = self._member(name, member_id, generation, instance)
         if group.state != SYNCING:
             self._heard(group, member)

@@ -9,6 +9,7 @@ server/DelayedCreatePartitions.scala (KIP-4, KIP-195); zk/AdminZkClient.scala, v
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from collections import Counter
@@ -24,7 +25,6 @@ from kafka_ctl.wire.service import Service
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
-UNKNOWN_OPERATIONS = -(2**31)
 NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
 
@@ -49,19 +49,19 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
             found.append({"name": name, "error_code": number_of(request["error"])})
         elif name in known:
             listed = sorted(known[name], key=lambda tp: tp.partition)
-            partitions = [_partition(tp, broker.assigned[tp], broker.live_brokers) for tp in listed]
+            partitions = [_partition(tp, broker.assigned[tp], broker.live_brokers, version) for tp in listed]
             found.append({"name": name, "is_internal": name in INTERNAL, "partitions": partitions})
         else:
             creates = version < 4 or request["allow_auto_topic_creation"]
             error = await _auto_create(service, name) if creates else UNKNOWN_PARTITION
-            found.append({"name": name, "error_code": number_of(error)})
+            found.append({"name": name, "is_internal": name in INTERNAL, "error_code": number_of(error)})
     racks = _racks(service)
     return {
         "brokers": [endpoint(service, id) | {"node_id": id, "rack": racks.get(id)} for id in broker.live_brokers],
         "cluster_id": broker.world.cluster_id,
         "controller_id": _controller(service),
-        "topics": [{"topic_authorized_operations": UNKNOWN_OPERATIONS} | topic for topic in found],
-        "cluster_authorized_operations": UNKNOWN_OPERATIONS,
+        "topics": [{"topic_authorized_operations": 0} | topic for topic in found],
+        "cluster_authorized_operations": 0,
     }
 
 
@@ -93,17 +93,22 @@ def _racks(service: Service) -> dict[int, str | None]:
     return {id: broker.rack for id, broker in service.shared.world.brokers.items()}
 
 
-def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...]) -> Message:
+def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...], version: int) -> Message:
+    """One partition; version 0 has an error instead of replicas on dead brokers.
+
+    Kafka 2.4.1: server/MetadataCache.scala, getPartitionMetadata (errorUnavailableEndpoints)
+    """
     state = sent.state
-    led = state.leader in live
+    led, all_named = state.leader in live, version > 0 or {*sent.replicas, *state.isr} <= {*live}
+    replicas, isr = ([one for one in ids if version > 0 or one in live] for ids in (sent.replicas, state.isr))
     return {
-        "error_code": number_of(None if led else "LEADER_NOT_AVAILABLE"),
+        "error_code": number_of("LEADER_NOT_AVAILABLE" if not led else None if all_named else "REPLICA_NOT_AVAILABLE"),
         "partition_index": tp.partition,
         "leader_id": state.leader if led else -1,
-        "leader_epoch": state.leader_epoch,
-        "replica_nodes": sent.replicas,
-        "isr_nodes": state.isr,
-        "offline_replicas": tuple(replica for replica in sent.replicas if replica not in live),
+        "leader_epoch": state.leader_epoch if led else -1,
+        "replica_nodes": replicas,
+        "isr_nodes": isr,
+        "offline_replicas": sent.offline,
     }
 
 
@@ -177,12 +182,9 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
                 service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST"
             )
         answers[name] = outcome, len(assignment or ()) or wanted
-    results = []
-    for name, (outcome, partitions) in answers.items():
-        if outcome == DONE and not only:
-            outcome = await _awaited(service, name, partitions, seconds)
-        results.append(_answer(name, outcome) | {"num_partitions": -1, "replication_factor": -1, "configs": None})
-    return {"topics": results}
+    outcomes = await _all_awaited(service, answers, seconds, only)
+    more = {"num_partitions": -1, "replication_factor": -1, "configs": None}
+    return {"topics": [_answer(name, outcome) | more for name, outcome in outcomes.items()]}
 
 
 async def _create(
@@ -199,6 +201,19 @@ async def _create(
     if not only:
         admin.record_request("create_topic", topic=name)
     await admin.create_topic(name, partitions, replication_factor, assignment, settings, _racks(service), only)
+
+
+async def _all_awaited(
+    service: Service, answers: Mapping[str, tuple[Outcome, int]], seconds: float, only: bool
+) -> dict[str, Outcome]:
+    """The outcome of each topic; those that were changed are waited for together.
+
+    Kafka 2.0.1: server/DelayedCreatePartitions.scala
+    """
+    done = [] if only else [(name, number) for name, (outcome, number) in answers.items() if outcome == DONE]
+    waited = await asyncio.gather(*(_awaited(service, name, number, seconds) for name, number in done))
+    late = {name: outcome for (name, _), outcome in zip(done, waited, strict=True)}
+    return {name: late.get(name, outcome) for name, (outcome, _) in answers.items()}
 
 
 async def _awaited(service: Service, topic: str, partitions: int, seconds: float) -> Outcome:
@@ -235,18 +250,21 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
     Kafka 2.0.1: server/AdminManager.scala, deleteTopics; server/DelayedDeleteTopics.scala
     """
     results = []
+    knows = service.versions["DeleteTopics"][1] >= 3  # before KIP-322 the controller drops the request: a timeout
     for name in dict.fromkeys(request["topic_names"]):
 
         async def delete(name: str = name) -> None:
             service.shared.admin.record_request("delete_topic", topic=name)
             await service.shared.admin.delete_topic(name)
 
-        if service.broker.acts and name not in topics_of(service):
-            outcome = GONE
-        elif service.broker.config["delete.topic.enable"]:
-            outcome = await _as_controller(service, delete, "INVALID_TOPIC_EXCEPTION")
-        else:
+        if not service.broker.acts:
+            outcome: Outcome = NOT_CONTROLLER
+        elif knows and not service.broker.config["delete.topic.enable"]:
             outcome = ("TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"), None
+        elif name not in topics_of(service):
+            outcome = GONE
+        else:
+            outcome = await _attempt(delete, "INVALID_TOPIC_EXCEPTION")
         results.append((name, outcome))
     gone, seconds = [name for name, outcome in results if outcome == DONE], request["timeout"] / 1000
     await service.broker.metadata_shows(lambda: not topics_of(service).keys() & gone, seconds)
@@ -258,7 +276,7 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
 
 async def create_partitions(service: Service, version: int, request: Message) -> Message:
     """Give topics more partitions, or only say whether they could be; answered when these have leaders."""
-    results, only, twice = {}, request["validate_only"], _twice(request["topics"])
+    answers, only, twice = dict[str, tuple[Outcome, int]](), request["validate_only"], _twice(request["topics"])
     for topic in request["topics"]:
         name, count = topic["name"], topic["count"]
 
@@ -271,10 +289,9 @@ async def create_partitions(service: Service, version: int, request: Message) ->
             await service.shared.admin.add_partitions(name, count, _racks(service), new, only)
 
         outcome = REPEATED if name in twice else await _as_controller(service, grow, "INVALID_PARTITIONS")
-        if outcome == DONE and not only:
-            outcome = await _awaited(service, name, count, request["timeout"] / 1000)
-        results[name] = _answer(name, outcome)
-    return {"results": list(results.values())}
+        answers[name] = outcome, count
+    outcomes = await _all_awaited(service, answers, request["timeout"] / 1000, only)
+    return {"results": [_answer(name, outcome) for name, outcome in outcomes.items()]}
 
 
 Assignments = Sequence[Sequence[int]] | None

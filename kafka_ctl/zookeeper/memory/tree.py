@@ -5,11 +5,15 @@ Every change has one zxid and can be taken back, so that a transaction is all or
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from kafka_ctl.scala_order import FIRST_TABLE, grown_table, java_bucket
 from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat, parent_of
+
+FORBIDDEN = re.compile("[\\0-\\x1f\\x7f-\\x9f\\ud800-\\uf8ff\\ufff0-\\U0010ffff]")
+"""The characters that no path may have. Java has a character above U+FFFF as two, both of them in the third range."""
 
 
 class Node:
@@ -138,7 +142,10 @@ class Tree:
 
 
 def malformed(path: str, sequence: bool) -> bool:
-    """True if ZooKeeper would refuse this path: relative, with an empty name, or with `.` or `..` for a name."""
+    """True if ZooKeeper would refuse this path: relative, with an empty name, `.`, `..` or a control character.
+
+    ZooKeeper 3.4.14: common/PathUtils.java, validatePath
+    """
     names = path.split("/")
     named = names[1:-1] if sequence else names[1:]
-    return names[0] != "" or any(name in ("", ".", "..") for name in named)
+    return names[0] != "" or FORBIDDEN.search(path) is not None or any(name in ("", ".", "..") for name in named)

@@ -233,6 +233,10 @@ def test_risks_and_requests_that_wait() -> None:
             assert ("b", 0) not in risks and risks["d", 0] == OFFLINE
             assert risks["a", 0].startswith("1 in sync")
             assert risks["c", 0].startswith("one in-sync")
+            by_hand(lab, Set("/config/topics/c", b'{"version":1,"config":{"min.insync.replicas":" 2 "}}'))
+            watch.settle()
+            risks = {(row.topic, row.partition): row.risk for row in watch.partitions(at_risk=True)}
+            assert risks["c", 0].startswith("1 in sync")  # Kafka 2.4.1: common/config/ConfigDef.java, parseType
             assert watch.summary.at_risk == len(risks)
             (waits,) = watch.stuck()
             assert "broker 2" in waits

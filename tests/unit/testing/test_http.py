@@ -111,6 +111,12 @@ def test_other_methods(control: tuple[str, Server], method: str) -> None:
     assert status == 405 and (method == "HEAD" or "GET" in json.loads(text)["error"])
 
 
+def test_an_address_that_is_none(control: tuple[str, Server]) -> None:
+    with socket.create_connection(control[1].server_address) as connection:
+        connection.sendall(b"GET http://[ HTTP/1.0\r\n\r\n")
+        assert b"unknown page" in connection.makefile("rb").read()
+
+
 def test_a_line_that_is_no_request(control: tuple[str, Server]) -> None:
     """Python's own refusals are JSON as well."""
     with socket.create_connection(control[1].server_address) as connection:
@@ -126,6 +132,7 @@ def test_a_line_that_is_no_request(control: tuple[str, Server]) -> None:
         ("nothing", "GET", None, 404, "known: state, story"),
         ("kill", "GET", None, 405, "send it with POST"),
         ("kill", "POST", None, 400, "the call is"),
+        ("kill?self=1&broker=1", "POST", None, 400, "the call is kill"),
         ("kill?broker=9", "POST", None, 400, "kill: unknown broker 9; known: 1, 2, 3"),
         ("delete_topic?topic=x", "POST", None, 400, "delete_topic: unknown topic 'x'"),
         ("kill", "POST", b"[1]", 400, "be an object"),
@@ -150,7 +157,8 @@ def test_pages_of_a_browser_and_large_bodies_are_refused(control: tuple[str, Ser
     address, server = control
     assert call(f"{address}/stop", Origin="http://elsewhere.example")[0] == 400
     assert "Content-Length" in call(f"{address}/kill", **{"Transfer-Encoding": "chunked"})[1]
-    assert call(f"{address}/kill", **{"Content-Length": str(LARGEST + 1)})[0] == 400
+    for size in (LARGEST + 1, "1" * 5000):
+        assert call(f"{address}/kill", **{"Content-Length": str(size)})[0] == 400
     assert not server.stopped.is_set()
 
 

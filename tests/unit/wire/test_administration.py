@@ -5,6 +5,7 @@ testDeleteOffsetsWithConsumerGroup...; AdminManagerTest; DynamicBrokerReconfigur
 """
 
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -93,7 +94,104 @@ def test_a_deletion_waits_and_times_out(lab: Lab) -> None:
     eventually(lambda: {view.start for view in lab.logs() if view.topic == "orders"} == {3})
 
 
+# Topics and their brokers
+
+
+def test_a_dead_broker_in_the_metadata(lab: Lab) -> None:
+    """Version 0 has an error in its place. Where no leader lives, there is no leader epoch either.
+
+    Kafka 2.0.1, 2.4.1: server/MetadataCache.scala, getPartitionMetadata; 0.10.2.2: the same
+    """
+    until_quiet(lab.create_topic, "lone", assignment={0: [3]})
+    until_quiet(lab.kill, 3)
+    assert lab.controller is not None
+    asked = {"topics": [{"name": "orders"}, {"name": "lone"}], "allow_auto_topic_creation": False}
+    for version in versions(lab, "Metadata"):
+        topics = ask(lab, 1, "Metadata", version, **asked)["topics"]
+        led, lone = (topic["partitions"][0] for topic in topics)
+        error, replicas = (None, [1, 2, 3]) if version else ("REPLICA_NOT_AVAILABLE", [1, 2])
+        assert (name_of(led["error_code"]), [*led["replica_nodes"]]) == (error, replicas)
+        assert (name_of(lone["error_code"]), lone["leader_id"]) == ("LEADER_NOT_AVAILABLE", -1)
+        assert lone.get("leader_epoch", -1) == -1
+    fields = {"num_partitions": -1, "replication_factor": -1, "configs": []}
+    assignments = [{"partition_index": 0, "broker_ids": [3]}]
+    topics = [{"name": f"late{n}", "assignments": assignments} | fields for n in range(9)]
+    began = time.monotonic()
+    answers = ask(lab, lab.controller.id, "CreateTopics", 1, topics=topics, timeout=500)["topics"]
+    assert {name_of(one["error_code"]) for one in answers} == {"REQUEST_TIMED_OUT"}
+    assert time.monotonic() - began < 4  # all of them wait at the same time: server/DelayedCreatePartitions.scala
+    until_quiet(lab.start, 3)
+
+
+def listed(lab: Lab, version: int, timestamp: int, replica: int = -1, most: int = 1) -> Message:
+    """ListOffsets of ends-0."""
+    part = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1, "max_num_offsets": most}
+    topics = [{"name": "ends", "partitions": [part]}]
+    (topic,) = ask(lab, 1, "ListOffsets", version, replica_id=replica, topics=topics)["topics"]
+    (part,) = topic["partitions"]
+    return part
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_where_a_log_ends(generation: str) -> None:
+    """For a consumer at the high watermark; version 0 has the first offset of the segment behind it.
+
+    Kafka 2.0.1: server/KafkaApis.scala, handleListOffsetRequestV1AndAbove, fetchOffsetsBefore; 2.4.1:
+    cluster/Partition.scala, fetchOffsetForTimestamp
+    """
+    with listening(generation, brokers=2, config={"replica.lag.time.max.ms": 60_000}) as lab:
+        until_quiet(lab.create_topic, "ends", assignment={0: [1, 2]})
+        for version in versions(lab, "ListOffsets")[4:]:
+            found = [listed(lab, version, time) for time in (5, -1, -2)]
+            assert [(part["offset"], part["leader_epoch"]) for part in found] == [(-1, -1), (0, 0), (0, 0)]
+        lab.slow(2, 60)
+        lab.produce("ends", 0, acks=1)
+        for version in versions(lab, "ListOffsets"):
+            found = [listed(lab, version, -1, replica) for replica in (-1, 2, -2)]
+            assert [part["offset"] if version else part["old_style_offsets"][0] for part in found] == [0, 1, 1]
+        of_a_follower = [listed(lab, 0, -1, 2, most) for most in (0, 1, 5)]
+        assert [part["old_style_offsets"] for part in of_a_follower] == [[], [1], [1, 0]]
+
+
+def test_up_to_version_2_a_fetch_has_no_more_than_its_limit(lab: Lab) -> None:
+    """Since then its first batch is whole (KIP-74). Kafka 2.0.1: server/ReplicaManager.scala, hardMaxBytesLimit"""
+    until_quiet(lab.create_topic, "limited", assignment={0: [2], 1: [2]})
+    for number in (0, 1):
+        until_quiet(lab.produce, "limited", number)
+    for version in versions(lab, "Fetch"):
+        topics = fetch_of(("limited", 0, 0), ("limited", 1, 0), most=10)
+        request = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20, "session_epoch": -1}
+        (topic,) = ask(lab, 2, "Fetch", version, **request, topics=topics)["responses"]
+        first, second = (len(part["records"]) for part in topic["partitions"])
+        assert (first, second) == (10, 10) if version < 3 else (first > 10, second) == (True, 0)
+
+
 # Log directories
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_partitions_whose_directory_has_failed(generation: str) -> None:
+    """Clients that do not know the error hear of no leader.
+
+    Kafka 2.0.1: server/ReplicaManager.scala, getPartitionAndLeaderReplicaIfLocal; 2.4.1: the same, getPartitionOrError
+    """
+    with listening(generation, brokers=2) as lab:
+        until_quiet(lab.create_topic, "a", assignment={number: [1] for number in range(3)})
+        until_quiet(lab.fail_log_dir, 1)
+        (topic,) = ask(lab, 2, "Metadata", 5, topics=[{"name": "a"}], allow_auto_topic_creation=False)["topics"]
+        offline = {one["partition_index"] for one in topic["partitions"] if [*one["offline_replicas"]] == [1]}
+        assert 0 < len(offline) < 3
+        number = min(offline)
+        fields = {"partition": number, "partition_index": number, "timestamp": -1, "leader_epoch": 0}
+        fields |= {"fetch_offset": 0, "partition_max_bytes": 9, "current_leader_epoch": -1}
+        topics = [{"topic": "a", "name": "a", "partitions": [fields]}]
+        more = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 9, "session_epoch": -1}
+        for api in ("Fetch", "ListOffsets", "OffsetForLeaderEpoch"):
+            for version in versions(lab, api):
+                answer = ask(lab, 1, api, version, topics=topics, **more)
+                (topic,) = answer["responses" if api == "Fetch" else "topics"]
+                error = "NOT_LEADER_FOR_PARTITION" if api == "Fetch" and version < 6 else "KAFKA_STORAGE_ERROR"
+                assert [name_of(part["error_code"]) for part in topic["partitions"]] == [error]
 
 
 def test_where_copies_lie_and_that_they_move(lab: Lab) -> None:
@@ -299,6 +397,12 @@ def test_groups_are_listed_and_described(lab: Lab) -> None:
             assert (unknown["error_code"], unknown["group_state"], unknown["members"]) == (0, "Dead", [])
             (elsewhere,) = ask(lab, 2, "DescribeGroups", version, groups=["readers"])["groups"]
             assert name_of(elsewhere["error_code"]) == "NOT_COORDINATOR"
+        for version in versions(lab, "OffsetFetch"):
+            topics = [{"name": "orders", "partition_indexes": [0]}]
+            elsewhere = ask(lab, 2, "OffsetFetch", version, group_id="readers", topics=topics)
+            parts = [part for topic in elsewhere["topics"] for part in topic["partitions"]]
+            assert len(parts) == (version < 2)  # OffsetFetchRequest.java, getErrorResponse
+            assert name_of((parts or [elsewhere])[0]["error_code"]) == "NOT_COORDINATOR"
         connection.ask("LeaveGroup", 0, group_id="readers", member_id=member)
     eventually(lambda: ask(lab, 1, "DescribeGroups", 0, groups=["readers"])["groups"][0]["group_state"] == "Empty")
 
@@ -375,9 +479,34 @@ def test_offsets_go_with_their_topic(generation: str) -> None:
         assert kept() == [-1]
 
 
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_topics_that_may_not_be_deleted(generation: str) -> None:
+    """Before KIP-322 no broker looks at the setting: the controller removes the request, whose time runs out.
+
+    Kafka 0.10.2.2, 2.0.1, 2.4.1: server/KafkaApis.scala, handleDeleteTopicsRequest
+    """
+    with listening(generation, brokers=2, config={"delete.topic.enable": False}) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
+        assert lab.controller is not None
+        for version in versions(lab, "DeleteTopics"):
+            refused = ["TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"] * 2
+            errors = refused if generation == "2.4" else ["REQUEST_TIMED_OUT", "UNKNOWN_TOPIC_OR_PARTITION"]
+            for broker in (1, 2):
+                answer = ask(lab, broker, "DeleteTopics", version, topic_names=["orders", "nowhere"], timeout=100)
+                found = [name_of(one["error_code"]) for one in answer["responses"]]
+                assert found == (errors if broker == lab.controller.id else ["NOT_CONTROLLER"] * 2)
+        lab.settle()
+        assert lab.partition("orders", 0).leader == 1
+
+
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
 def test_no_client_writes_to_an_internal_topic(lab: Lab, topic: str) -> None:
     """Kafka 2.0.1: server/ReplicaManager.scala, appendToLocalLog"""
+    for version in versions(lab, "Metadata")[4:]:
+        answer = ask(lab, 1, "Metadata", version, topics=[{"name": topic}], allow_auto_topic_creation=False)
+        assert answer["topics"][0]["is_internal"]
+        assert answer["topics"][0].get("topic_authorized_operations", 0) == 0  # 2.4.1: MetadataResponse.java
+        assert answer.get("cluster_authorized_operations", 0) == 0
     if topic not in {p.topic for p in lab.partitions()}:
         until_quiet(lab.create_topic, topic, assignment={0: [1, 2]})
     partitions = [{"index": 0, "records": write_batch([Record(0, 0, None, b"x")])}]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.generation import Generation
 from kafka_ctl.wire.coordinator_requests import heartbeat
 from kafka_ctl.wire.groups import (
     EMPTY,
@@ -59,7 +60,7 @@ def asking(member: str = "", session: float = 30, protocols: tuple[str, ...] = (
 )
 def test_the_first_broker_alive_coordinates(live: tuple[int, ...], error: str) -> None:
     """Broker 2 is asked; before its first UpdateMetadata it knows no broker."""
-    broker = SimpleNamespace(id=2, live_brokers=live)
+    broker = SimpleNamespace(id=2, live_brokers=live, generation=Generation("2.4"))
     service: Any = SimpleNamespace(broker=broker, shared=SimpleNamespace(groups=Groups()))
     asked = {"group_id": "g", "generation_id": 1, "member_id": "nobody"}
     assert name_of(run(heartbeat(service, 0, asked))["error_code"]) == error
@@ -288,6 +289,8 @@ async def test_no_offsets_while_a_group_waits_for_its_assignment(groups: Groups)
     ):
         with pytest.raises(Refusal, match=error):
             groups.commit("g", member, generation, {tp: (1, None)}, first)
+        with pytest.raises(Refusal, match=error if id == member or first else "UNKNOWN_MEMBER_ID"):
+            groups.heartbeat("g", member, generation, None, first)
     assert groups.offsets("g") == {}
     await groups.sync("g", id, 1, {id: b""})
     groups.commit("g", id, 1, {tp: (1, None)})

@@ -1,6 +1,8 @@
 """What a leader remembers of producers; what a reader of committed records is told at the edges of its fetch."""
 
+import asyncio
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from labs import until_quiet
@@ -8,13 +10,16 @@ from tables import tabled
 from wire_clients import Asking, eventually, fetch_of, listening
 
 from kafka_ctl import Lab, TopicPartition
-from kafka_ctl.brokers.log import Entry, Log
+from kafka_ctl.brokers.fetches import first_bytes
+from kafka_ctl.brokers.log import Entry, Log, entries_of
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.attach import committed_records
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
 from kafka_ctl.wire.client import ask
 from kafka_ctl.wire.contents import REMEMBERED, Aborted, Contents, Transactions, marker
+from kafka_ctl.wire.data import produce
 from kafka_ctl.wire.schema import name_of
+from kafka_ctl.wire.service import Service
 
 TP = TopicPartition("orders", 0)
 LARGEST_SEQUENCE = 2**31 - 1
@@ -53,6 +58,29 @@ def test_a_batch_that_was_not_appended_fences_nobody() -> None:
     assert contents.fences(TP, read_batch(batch_of("c", 8, 0, epoch=2))) is None
 
 
+@pytest.mark.parametrize(("appended", "next_one"), [(0, "UNKNOWN_PRODUCER_ID"), (5, "OUT_OF_ORDER_SEQUENCE_NUMBER")])
+def test_a_batch_that_was_not_appended_can_be_sent_again(appended: int, next_one: str) -> None:
+    """So can the five that a producer had in flight.
+
+    Kafka 2.0.1, 2.4.1: log/ProducerStateManager.scala, checkSequence: a refused append leaves no state
+    """
+    contents = Contents({})
+    sent = [read_batch(batch_of("a", 7, sequence, epoch=0)) for sequence in range(appended + REMEMBERED + 1)]
+    kept = [contents.keep(TP, batch) for batch in sent[:-1]]
+    for one in kept[appended:]:
+        contents.withdraw(TP, one)
+    assert contents.out_of_order(TP, sent[appended + 1]) == next_one
+    assert contents.out_of_order(TP, sent[appended]) is None
+
+
+def test_a_follower_gets_whole_batches() -> None:
+    """Two batches of 420 kB fit in an answer of 1 MiB, and a record of the third would, too."""
+    contents = Contents({})
+    kept = [contents.keep(TP, read_batch(batch_of("x" * 60_000, 7, 7 * n, records=7, epoch=0))) for n in range(3)]
+    entries = [entry for one in kept for entry in entries_of(0, one.values, one.sizes)]
+    assert len(first_bytes(entries)) == 14
+
+
 @pytest.mark.parametrize("sequence", [-1, 0], ids=["kafka-python", "sarama franz-go kafkajs aiokafka"])
 def test_the_producer_id_decides_whether_a_batch_is_a_retry(lab: Lab, sequence: int) -> None:
     """Producers without idempotence write the producer id -1; some of them number every batch from 0 on."""
@@ -72,6 +100,23 @@ def test_a_retry_has_both_ends_of_its_batch(lab: Lab) -> None:
         assert sent(leader, batch_of("a", 7, 0, records=3, epoch=0)) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
         assert sent(leader, batch_of("b", 7, 3, epoch=0)) == ("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
         assert sent(leader, batch_of("b", 7, 2, epoch=0)) == (None, offset + 2)
+
+
+def test_a_retry_comes_before_its_batch_is_appended(lab: Lab) -> None:
+    """On another connection; a new ISR on its way to ZooKeeper holds both up."""
+    data = batch_of("a", 70, 0, epoch=0)
+    listeners: Any = lab.world.listeners
+    broker: Any = lab.world.brokers[1]
+    service = Service(broker, listeners.shared, listeners.handlers)
+    request = {"acks": 1, "timeout": 5000}
+    request |= {"topic_data": [{"name": "orders", "partition_data": [{"index": 0, "records": data}]}]}
+
+    async def both() -> list[Any]:
+        return await asyncio.gather(*(produce(service, 5, request) for _ in range(2)))
+
+    answers = [topic["partition_responses"][0] for one in lab.world.run(both()) for topic in one["responses"]]
+    assert {name_of(part["error_code"]) for part in answers} == {None}
+    assert len({part["base_offset"] for part in answers}) == 1
 
 
 @pytest.mark.parametrize(
