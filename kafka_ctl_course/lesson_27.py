@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kafka_ctl.errors import KafkaCtlError, short
 from kafka_ctl.exercises.answers import UnknownObject
@@ -48,12 +48,12 @@ class Solve(Exercise):
             return Verdict(False, returned_none(function))
         if not isinstance(found, tuple | list) or len(found) != 2:
             return Verdict(False, f"{short(found)} is not a cause and a component, such as ('broker-down', 3).")
-        cause: Any  # whatever a learner's code returns
         cause, component = (
             each if isinstance(each, str | int | float | None) else UnknownObject(each) for each in found
         )
+        named = "-".join(cause.casefold().split()) if isinstance(cause, str) else short(cause)
         try:
-            score = incident.answer("-".join(cause.casefold().split()) if isinstance(cause, str) else cause, component)
+            score = incident.answer(named, component)
         except KafkaCtlError as error:
             return Verdict(False, f"Your answer cannot be scored: {error}")
         if problem := _problem(score):
