@@ -38,10 +38,8 @@ async def initialize(env: Controller) -> None:
     """At failover: take over the deletions that are under way."""
     context = env.context
     wanted = context.orders.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
-    online = context.online
-    blocked = {
-        r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)
-    }
+    replicas = context.replicas_of(context.all_partitions())
+    blocked = {r.topic for r in replicas if not context.online(r.broker, r.topic_partition)}
     blocked |= {tp.topic for tp in context.reassigning}
     if env.generation.deletion.halts_deletions_for_elections:
         blocked |= {tp.topic for tp in context.preferred_elections}
@@ -79,7 +77,8 @@ async def _requested(env: Controller, wanted: list[str]) -> None:
         queued, usual = tuple(env.context.topics_to_be_deleted), partial(_waiting, waits=waits)
         waiting = env.plugins.rule("waiting", usual)(tuple(topics), queued, frozenset(busy))
         _queue(env, topics)
-        halt(env, waiting, REASSIGNING)
+        for topic in waiting:
+            halt(env, [topic], REASSIGNING)
         await resume_deletions(env)
 
 
@@ -262,4 +261,4 @@ async def _complete(env: Controller, topic: str) -> None:
     await env.zk.delete_tree(TopicZNode.path(topic))
     for path in (ConfigEntityZNode.path("topics", topic), DeleteTopicsTopicZNode.path(topic)):
         await env.zk.write(Delete(path))
-    context.remove_topic(topic)
+    context.remove_topics((topic,))
