@@ -163,7 +163,7 @@ async def _begin(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -
     """Steps 1 to 3: grow AR, send it to all brokers, start the new replicas; step 4 is to wait."""
     env.log("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
     plan = _moves(env, _assigned(env, tp), target)
-    await _assign(env, tp, plan.during)
+    await assign(env, tp, plan.during)
     await bump_leader_epoch(env, tp, plan.during, plan.during)
     for broker in plan.create:
         await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
@@ -210,7 +210,7 @@ async def _finish(env: Controller, tp: TopicPartition, target: tuple[int, ...]) 
     env.context.assign(tp, target)
     await move_leader(env, tp, before, target)
     await stop_replicas(env, tp, old)
-    await _assign(env, tp, target)
+    await assign(env, tp, target)
     await forget(env, [tp])
     if not env.generation.reassignment.drops_requests_together:
         env.log("reassignment_removed", partitions=[str(tp)])
@@ -244,6 +244,8 @@ async def bump_leader_epoch(
     env: Controller, tp: TopicPartition, receivers: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
+    if not env.generation.zookeeper.pipelined:
+        env.batch.open()  # before the write; an error here does not make the controller resign
     done: dict[TopicPartition, LeaderAndIsr] = {}
     while tp not in done:
         if (state := await env.zk.state(tp)) is None:
@@ -274,20 +276,15 @@ async def bump_leader_epoch(
     env.log("reassignment_told", partition=str(tp), **led, **moves)
 
 
-async def _assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
-    """Change AR in memory and in the topic's znode."""
+async def assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
+    """Change AR in memory and in the topic's znode; 0.10 makes the znode again if it is gone."""
     env.context.assign(tp, replicas)
-    await write_assignment(env, tp.topic)
-    env.log("assignment_updated", partition=str(tp), replicas=list(replicas))
-
-
-async def write_assignment(env: Controller, topic: str) -> None:
-    """Write the replicas of a topic as they are known here; 0.10 makes its znode again if it is gone."""
-    known, creates = env.context.assignment_of(topic), not env.generation.zookeeper.pipelined
-    answer = await env.zk.set_assignment(topic, known, env.generation.topic_version, creates)
+    known, creates = env.context.assignment_of(tp.topic), not env.generation.zookeeper.pipelined
+    answer = await env.zk.set_assignment(tp.topic, known, env.generation.topic_version, creates)
     if answer.error == "NONODE":
-        raise StateChangeFailed(f"Topic {topic} doesn't exist")
+        raise StateChangeFailed(f"Topic {tp.topic} doesn't exist")
     answer.checked()
+    env.log("assignment_updated", partition=str(tp), replicas=list(replicas))
 
 
 # The request in ZooKeeper
