@@ -74,7 +74,7 @@ async def broker_modifications(env: Controller, broker: int) -> None:
     """A broker's endpoints changed: send the metadata to all brokers."""
     new, known = (await env.zk.brokers([broker])).get(broker), env.context.brokers.get(broker)
     if new is not None and known is not None and (new.host, new.port) != (known.host, known.port):
-        env.log("broker_updated", broker=broker, host=new.host, port=new.port)
+        env.log("broker_updated", broker=broker, host=new.host, port=new.port, old_host=known.host, old_port=known.port)
         env.context.brokers[broker] = new._replace(epoch=known.epoch)
         env.log("broker_info_update", broker=broker)
         await env.announce_brokers()

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
-from kafka_ctl.controller import deletion, events, listeners
+from kafka_ctl.controller import deletion, listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import failure, joined
 from kafka_ctl.controller.state_machine import newer_controller_wrote
@@ -54,7 +54,7 @@ async def resume(env: Controller) -> None:
 
 async def partition_reassignment(env: Controller) -> None:
     """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
-    if not await listeners.watch_reassignment(env):
+    if not await listeners.watch_request(env, ReassignPartitionsZNode):
         return
     requested = await read_request(env) or {}
     fresh = requested
@@ -207,6 +207,7 @@ async def _finish(env: Controller, tp: TopicPartition, target: tuple[int, ...]) 
     for broker in target:
         await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], ONLINE_REPLICA)
     before = env.context.assigned(tp)
+    env.context.leader_of(tp)  # fails before AR has changed
     env.context.assign(tp, target)
     await move_leader(env, tp, before, target)
     await stop_replicas(env, tp, old)
@@ -308,7 +309,7 @@ async def write_request(env: Controller, rest: Requests) -> None:
         await env.zk.set_or_create(ReassignPartitionsZNode.path(), ReassignPartitionsZNode.encode(rest))
     else:
         env.log("reassignment_done")
-        await listeners.end_request(env, ReassignPartitionsZNode, events.PartitionReassignment())
+        await listeners.end_request(env, ReassignPartitionsZNode)
 
 
 async def forget(env: Controller, partitions: Iterable[TopicPartition]) -> None:

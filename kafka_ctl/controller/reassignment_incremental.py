@@ -18,6 +18,7 @@ from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.requests import ApiError
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 NONE_RUNS = ApiError("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
 Refusals = dict[TopicPartition, ApiError]
@@ -41,7 +42,7 @@ async def resume(env: Controller, wanted: Callable[[TopicPartition, ReplicaAssig
 
 async def partition_reassignment(env: Controller) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
-    if not await listeners.watch_reassignment(env):
+    if not await listeners.watch_request(env, ReassignPartitionsZNode):
         return set()
     requested = await reassignment.read_request(env) or {}
     refused = await _apply(env, requested)

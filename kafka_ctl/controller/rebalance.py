@@ -56,7 +56,7 @@ async def pending(env: Controller) -> list[TopicPartition]:
 
 async def preferred_election(env: Controller) -> None:
     """`/admin/preferred_replica_election` was created."""
-    if not await listeners.watch_preferred(env):
+    if not await listeners.watch_request(env, PreferredReplicaElectionZNode):
         return
     requested = await env.zk.preferred_elections()
     async with env.locked():
@@ -96,7 +96,7 @@ async def elect(env: Controller, partitions: Iterable[TopicPartition], trigger: 
         fields = {"partition": str(tp), "preferred": preferred, "leader": leader}
         env.log("preferred_done" if leader == preferred else "preferred_failed", **fields)
     if trigger == MANUAL:
-        await listeners.end_request(env, PreferredReplicaElectionZNode, events.PreferredReplicaLeaderElection())
+        await listeners.end_request(env, PreferredReplicaElectionZNode)
     if moved is not None:
         raise moved
     if env.generation.deletion.halts_deletions_for_elections:

@@ -55,7 +55,8 @@ async def partition_modifications(env: Controller, topic: str) -> None:
         read = (await read_assignments(env, [topic])).get(topic, {})
         walked = env.context.orders.walked(TopicPartition(topic, number) for number in read)
         assignment = {tp.partition: read[tp.partition] for tp in walked}
-        added = {tp.partition: read[tp.partition] for tp in walked if not env.context.assigned(tp)}
+        plain = {number: ReplicaAssignment(partition.replicas) for number, partition in read.items()}
+        added = {tp.partition: plain[tp.partition] for tp in walked if not env.context.assigned(tp)}
         if topic not in env.context.topics_to_be_deleted:
             if added:
                 await on_new_partitions(env, _take(env, {topic: added}, "partitions_added"))

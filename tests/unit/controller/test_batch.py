@@ -206,6 +206,9 @@ def test_0_10_keeps_the_leaders_of_a_topic_that_vanished_and_stumbles_over_them(
         play(lab, "settle; kill 2; settle; start 2; settle")
         errors = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="error_processing")]
         assert errors[0] == "key not found: [gone,0]"
+        assert "[BrokerChangeListener on Controller 1]: Error while handling broker changes" in lab.trace.kafka_log(
+            "controller"
+        )
         assert lab.trace.slice(action="forcing_resignation") and lab.controller and lab.controller.epoch == 2
 
 

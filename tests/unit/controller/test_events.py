@@ -120,6 +120,8 @@ def test_an_endpoint_that_changes_hides_no_new_process() -> None:
         brokers[3] = stored._replace(port=1, epoch=1)
         lab.world.run(broker_modifications(acting(lab), 3))
         assert brokers[3] == stored._replace(epoch=1)
+        before, after = (f"3 : (EndPoint(127.0.0.1,{port},ListenerName(PLAINTEXT)," for port in (1, 9095))
+        assert f"Updated broker metadata: {before}PLAINTEXT)) : null -> {after}" in lab.trace.kafka_log("controller")
 
 
 # Failed log directories and ISR news

@@ -8,6 +8,7 @@ from labs import acting, by_hand, play, settled, until_quiet
 from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
+from kafka_ctl.cluster import ReplicaAssignment
 from kafka_ctl.controller import reassignment, reassignment_incremental
 from kafka_ctl.errors import ApiException, BadInput, StateChangeFailed
 from kafka_ctl.reassign.plan import as_written
@@ -415,6 +416,15 @@ def test_a_move_of_a_partition_that_never_had_a_leader_fails_and_so_does_its_end
             lab.cancel_reassignment([("late", 0), ("late", 0)])  # named twice, it is one
         until_quiet(lab.start, 3)
         assert lab.partition("late", 0).leader == 3
+
+
+def test_what_is_on_its_way_in_a_partition_added_by_hand_is_not_read() -> None:
+    """Kafka 2.4.1: controller/KafkaController.scala, processPartitionModifications: getReplicaAssignmentForTopics."""
+    with opened("2.4") as lab:
+        added = TopicZNode.encode({0: ReplicaAssignment((1, 2, 3)), 1: ReplicaAssignment((1, 2), (2,), (1,))}, 2)
+        by_hand(lab, Set("/brokers/topics/orders", added))
+        lab.settle()
+        assert acting(lab).context.assignment(TopicPartition("orders", 1)) == ReplicaAssignment((1, 2))
 
 
 def test_0_10_opens_the_batch_before_it_writes_a_leader_epoch() -> None:
