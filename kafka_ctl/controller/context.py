@@ -252,13 +252,13 @@ class Context:
     def partitions_on(self, broker: int) -> list[TopicPartition]:
         return [tp for tp in self.all_partitions() if broker in self.assigned(tp)]
 
-    def remove_topics(self, topics: Collection[str], keeps_leaders: bool = False) -> None:
-        """Forget topics; 0.10 keeps the leaders of those that it has not deleted itself."""
+    def remove_topics(self, topics: Collection[str], vanished: bool = False) -> None:
+        """Forget topics; 0.10 keeps the leaders of those that vanished from ZooKeeper."""
         self._of_topic.clear()
         for topic in topics:
             self.topics.pop(topic, None)
         self.table = self.table.filter(lambda tp, _: tp.topic not in topics)
-        if not keeps_leaders:
+        if not (vanished and self.in_tables):
             kept = {tp: state for tp, state in self.leadership.items() if tp.topic not in topics}
             self.leadership = HashMap(case_hash, kept.items()) if self.in_tables else kept
 

@@ -30,7 +30,7 @@ async def topic_change(env: Controller) -> None:
         if at_once:
             listeners.watch_topics(env, new)
         assignments = await read_assignments(env, new)
-        context.remove_topics(deleted, keeps_leaders=context.in_tables)
+        context.remove_topics(deleted, vanished=True)
         for topic in new:
             context.topics.setdefault(topic, {})
         context.revived.difference_update(new)

@@ -521,18 +521,20 @@ def test_the_log_of_a_request_through_zookeeper() -> None:
         named = [("drifted", 0), ("waiting", 0), ("nope", 0), ("fine", 7)]
         request = {"version": 1, "partitions": [{"topic": topic, "partition": n} for topic, n in named]}
         until_quiet(lab.write_znode, "/admin/preferred_replica_election", request)
-        lines = [line.partition("[Controller id=1] ")[2] for line in lab.trace.kafka_log("controller").splitlines()]
+        lines = [line.partition("] ")[2] for line in lab.trace.kafka_log("controller").splitlines()]
     log = [line.partition(" (kafka.")[0] for line in lines if "ZkTriggered" in line and "partitions  " not in line]
-    skipping, answer = "Skipping replica leader election (PREFERRED) for partition", "Left(ApiError(error="
+    skipping = "[Controller id=1] Skipping replica leader election (PREFERRED) for partition"
+    answer = "Left(ApiError(error="
     unknown = f"{answer}UNKNOWN_TOPIC_OR_PARTITION, message=The partition does not exist.))"
     assert log == [
-        f"{skipping} nope-0 by ZkTriggered since it doesn't exist.",
-        f"{skipping} fine-7 by ZkTriggered since it doesn't exist.",
-        f"{skipping}s Set(waiting-0) by ZkTriggered since the respective topics are being deleted",
-        "Starting replica leader election (PREFERRED) for partitions drifted-0 triggered by ZkTriggered",
-        "Waiting for any successful result for election type (PREFERRED) by ZkTriggered for partitions: "
-        f"Map(drifted-0 -> Right(3), waiting-0 -> {answer}INVALID_TOPIC_EXCEPTION, message=The topic is being deleted))"
-        f", nope-0 -> {unknown}, fine-7 -> {unknown})",
+        f"INFO {skipping} nope-0 by ZkTriggered since it doesn't exist.",
+        f"INFO {skipping} fine-7 by ZkTriggered since it doesn't exist.",
+        f"WARN {skipping}s Set(waiting-0) by ZkTriggered since the respective topics are being deleted",
+        "INFO [Controller id=1] Starting replica leader election (PREFERRED) for partitions drifted-0 triggered by "
+        "ZkTriggered",
+        "DEBUG [Controller id=1] Waiting for any successful result for election type (PREFERRED) by ZkTriggered for "
+        f"partitions: Map(drifted-0 -> Right(3), waiting-0 -> {answer}INVALID_TOPIC_EXCEPTION, message=The topic is "
+        f"being deleted)), nope-0 -> {unknown}, fine-7 -> {unknown})",
     ]
 
 
