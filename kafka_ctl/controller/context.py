@@ -58,7 +58,8 @@ class Context:
     revived: set[str] = field(default_factory=set)
     """Deleted topics re-created in memory by a running reassignment: in `topics`, not in `all_topics`."""
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
-    """Of known partitions; those that never had a leader are missing. Every ISR is part of the assignment."""
+    """Of known partitions, in 0.10 also of topics that vanished from ZooKeeper; those that never had a leader are
+    missing. Every ISR is part of the assignment."""
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     """Of known partitions, or NonExistent. An Online partition is in `leadership`."""
     replicas: dict[Replica, ReplicaState] = field(default_factory=dict)
@@ -148,10 +149,16 @@ class Context:
             raise StateChangeFailed(f"key not found: {partition}")
         return self.leadership[partition].leader
 
+    def preferred(self, partition: TopicPartition) -> int:
+        """The first replica of a partition. Raises StateChangeFailed, with the text of Scala, if it has none."""
+        if not (replicas := self.assigned(partition)):
+            raise StateChangeFailed("head of empty list")
+        return replicas[0]
+
     def led_by_preferred(self, partition: TopicPartition) -> bool:
         """True if the leader of a partition is its preferred replica."""
         state = self.leadership.get(partition)
-        return state is not None and state.leader == self.assigned(partition)[0]
+        return state is not None and self.assigned(partition)[:1] == (state.leader,)
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         """The assignment with the replicas being added and removed; an empty one if the partition is unknown."""
@@ -244,19 +251,15 @@ class Context:
     def partitions_on(self, broker: int) -> list[TopicPartition]:
         return [tp for tp in self.all_partitions() if broker in self.assigned(tp)]
 
-    def remove_topics(self, topics: Collection[str]) -> None:
-        """Topics are gone from ZooKeeper."""
+    def remove_topics(self, topics: Collection[str], vanished: bool = False) -> None:
+        """Forget topics; 0.10 keeps the leaders of those that vanished from ZooKeeper."""
         self._of_topic.clear()
         for topic in topics:
-            for number in self.topics.pop(topic, {}):
-                self.leadership.pop(TopicPartition(topic, number), None)
+            self.topics.pop(topic, None)
         self.table = self.table.filter(lambda tp, _: tp.topic not in topics)
-
-    def remove_topic(self, topic: str) -> None:
-        """A topic has been deleted."""
-        self.remove_topics((topic,))
-        if isinstance(self.leadership, HashMap):
-            self.leadership = self.leadership.filter(lambda tp, _: tp.topic != topic)
+        if not (vanished and self.in_tables):
+            kept = {tp: state for tp, state in self.leadership.items() if tp.topic not in topics}
+            self.leadership = HashMap(case_hash, kept.items()) if self.in_tables else kept
 
     def moving(self) -> list[TopicPartition]:
         """The partitions under reassignment in the order of their map."""

@@ -77,7 +77,8 @@ async def _requested(env: Controller, wanted: list[str]) -> None:
         queued, usual = tuple(env.context.topics_to_be_deleted), partial(_waiting, waits=waits)
         waiting = env.plugins.rule("waiting", usual)(tuple(topics), queued, frozenset(busy))
         _queue(env, topics)
-        halt(env, waiting, REASSIGNING)
+        for topic in waiting:
+            halt(env, [topic], REASSIGNING)
         await resume_deletions(env)
 
 
@@ -260,4 +261,4 @@ async def _complete(env: Controller, topic: str) -> None:
     await env.zk.delete_tree(TopicZNode.path(topic))
     for path in (ConfigEntityZNode.path("topics", topic), DeleteTopicsTopicZNode.path(topic)):
         await env.zk.write(Delete(path))
-    context.remove_topic(topic)
+    context.remove_topics((topic,))

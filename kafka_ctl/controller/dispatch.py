@@ -21,7 +21,8 @@ from kafka_ctl.controller import (
     topics,
 )
 from kafka_ctl.controller.controller import Controller, Procedures
-from kafka_ctl.controller.failures import not_controller
+from kafka_ctl.errors import ControllerMoved
+from kafka_ctl.requests import NOT_CONTROLLER
 
 
 async def process(env: Controller, event: events.Event) -> None:
@@ -50,7 +51,7 @@ async def process(env: Controller, event: events.Event) -> None:
         case (
             events.ApiPartitionReassignment() | events.ListPartitionReassignments() | events.ReplicaLeaderElection()
         ) if not env.is_active:
-            event.reply.set_exception(not_controller())
+            event.reply.set_exception(ControllerMoved(NOT_CONTROLLER.text))
         case events.ApiPartitionReassignment(targets, reply):
             await reassignment_incremental.api_partition_reassignment(env, targets, reply)
         case events.ListPartitionReassignments(partitions, reply):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from kafka_ctl.errors import ControllerMoved, StateChangeFailed
+from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.paths import blocks
-from kafka_ctl.requests import NOT_CONTROLLER, UNKNOWN_PARTITION, ApiError
+from kafka_ctl.requests import UNKNOWN_PARTITION, ApiError
 
 UNKNOWN = ApiError(UNKNOWN_PARTITION, "The partition does not exist.")
 """The answer to administrators for a partition that the controller does not know."""
@@ -27,11 +27,6 @@ def text(message: str, /, **fields: object) -> str:
 def failure(message: str, kind: type[StateChangeFailed] = StateChangeFailed, /, **fields: object) -> StateChangeFailed:
     """The error with this message."""
     return kind(text(message, **fields))
-
-
-def not_controller() -> ControllerMoved:
-    """The answer to administrators of a broker that does not act as controller."""
-    return ControllerMoved(NOT_CONTROLLER.text)
 
 
 def joined(values: Iterable[object], mark: str = ", ") -> str:

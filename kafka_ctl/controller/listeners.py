@@ -22,6 +22,11 @@ CHILDREN: dict[str, Callable[[], events.Event]] = {
     znodes.IsrChangeNotificationZNode.path(): events.IsrChangeNotification,
 }
 """Parents whose children are watched, and the event a change of them makes."""
+REQUESTS: dict[type[znodes.FixedZNode], Callable[[], events.Event]] = {
+    znodes.ReassignPartitionsZNode: events.PartitionReassignment,
+    znodes.PreferredReplicaElectionZNode: events.PreferredReplicaLeaderElection,
+}
+"""Znodes that hold a request of an administrator, and the event that it makes."""
 
 
 async def watch_controller(env: Controller) -> None:
@@ -41,12 +46,12 @@ async def register(env: Controller) -> None:
     if env.generation.zookeeper.watches_before_reading:
         for path in CHILDREN:
             _watch_children(env, path)
-        await watch_preferred(env)
-        await watch_reassignment(env)
+        await watch_request(env, znodes.PreferredReplicaElectionZNode)
+        await watch_request(env, znodes.ReassignPartitionsZNode)
         return
-    await watch_reassignment(env)
+    await watch_request(env, znodes.ReassignPartitionsZNode)
     await _subscribe_children(env, znodes.IsrChangeNotificationZNode)
-    await watch_preferred(env)
+    await watch_request(env, znodes.PreferredReplicaElectionZNode)
     for znode in (znodes.TopicsZNode, znodes.DeleteTopicsZNode, znodes.BrokerIdsZNode):
         await _subscribe_children(env, znode)
 
@@ -77,27 +82,17 @@ def unregister(env: Controller) -> None:
     forget_topics(env, env.context.topics)
 
 
-async def watch_reassignment(env: Controller) -> bool:
-    """Watch for `/admin/reassign_partitions` to be created; True if it exists."""
-    return await _watch_request(env, znodes.ReassignPartitionsZNode, events.PartitionReassignment())
-
-
-async def watch_preferred(env: Controller) -> bool:
-    """Watch for `/admin/preferred_replica_election` to be created; True if it exists."""
-    return await _watch_request(env, znodes.PreferredReplicaElectionZNode, events.PreferredReplicaLeaderElection())
-
-
-async def end_request(env: Controller, znode: type[znodes.FixedZNode], event: events.Event) -> None:
+async def end_request(env: Controller, znode: type[znodes.FixedZNode]) -> None:
     """Delete a request that is done."""
     await env.zk.write(Delete(znode.path()))
     if env.generation.reassignment.requests_begin_when_created:
-        env.queue.put(event)  # the watch is armed again by looking
+        env.queue.put(REQUESTS[znode]())  # the watch is armed again by looking
 
 
-async def _watch_request(env: Controller, znode: type[znodes.FixedZNode], event: events.Event) -> bool:
+async def watch_request(env: Controller, znode: type[znodes.FixedZNode]) -> bool:
     """Watch the znode of a request: its creation, in 0.10 also its change and end. True if it is there."""
     kinds = (CREATED,) if env.generation.reassignment.requests_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
-    return await env.zk.handle_node_and_check(znode.path(), _on(env, event, kinds))
+    return await env.zk.handle_node_and_check(znode.path(), _on(env, REQUESTS[znode](), kinds))
 
 
 def watch_state(env: Controller, tp: TopicPartition) -> None:

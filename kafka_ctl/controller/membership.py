@@ -18,12 +18,7 @@ from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
 from kafka_ctl.requests import STORAGE_ERROR
 from kafka_ctl.scala_order import filtered
-from kafka_ctl.zookeeper.znodes import (
-    IsrChangeNotificationSequenceZNode,
-    IsrChangeNotificationZNode,
-    LogDirEventNotificationSequenceZNode,
-    LogDirEventNotificationZNode,
-)
+from kafka_ctl.zookeeper import znodes
 
 
 async def broker_change(env: Controller) -> None:
@@ -79,8 +74,8 @@ async def broker_modifications(env: Controller, broker: int) -> None:
     """A broker's endpoints changed: send the metadata to all brokers."""
     new, known = (await env.zk.brokers([broker])).get(broker), env.context.brokers.get(broker)
     if new is not None and known is not None and (new.host, new.port) != (known.host, known.port):
-        env.log("broker_updated", broker=broker, host=new.host, port=new.port)
-        env.context.brokers[broker] = new
+        env.log("broker_updated", broker=broker, host=new.host, port=new.port, old_host=known.host, old_port=known.port)
+        env.context.brokers[broker] = new._replace(epoch=known.epoch)
         env.log("broker_info_update", broker=broker)
         await env.announce_brokers()
 
@@ -151,11 +146,11 @@ async def on_replicas_offline(env: Controller, replicas: Iterable[Replica], dead
 
 async def isr_change_notification(env: Controller) -> None:
     """Read the partitions named by the notifications again, send them to all brokers, delete the notifications."""
-    parent = IsrChangeNotificationZNode.path()
+    parent = znodes.IsrChangeNotificationZNode.path()
     names = await env.zk.read_children(parent)
     async with env.locked():
         try:
-            found = await env.zk.notifications(parent, names, IsrChangeNotificationSequenceZNode.decode)
+            found = await env.zk.notifications(parent, names, znodes.IsrChangeNotificationSequenceZNode.decode)
             if partitions := dict.fromkeys(tp for named in found for tp in named):
                 await topics.refresh_leadership(env, partitions)
                 await env.send_update_metadata(partitions)
@@ -165,10 +160,10 @@ async def isr_change_notification(env: Controller) -> None:
 
 async def log_dir_event_notification(env: Controller) -> None:
     """Brokers lost a log directory: ask them for all their replicas; their answers say which are gone."""
-    parent = LogDirEventNotificationZNode.path()
+    parent = znodes.LogDirEventNotificationZNode.path()
     names = await env.zk.read_children(parent)
     try:
-        brokers = await env.zk.notifications(parent, names, LogDirEventNotificationSequenceZNode.decode)
+        brokers = await env.zk.notifications(parent, names, znodes.LogDirEventNotificationSequenceZNode.decode)
         await env.replica_machine.handle(env.context.replicas_on(brokers), ONLINE)
     finally:
         await env.zk.delete_children(parent, names)

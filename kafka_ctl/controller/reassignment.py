@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
-from kafka_ctl.controller import deletion, events, listeners
+from kafka_ctl.controller import deletion, listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import failure, joined
 from kafka_ctl.controller.state_machine import newer_controller_wrote
@@ -54,7 +54,7 @@ async def resume(env: Controller) -> None:
 
 async def partition_reassignment(env: Controller) -> None:
     """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
-    if not await listeners.watch_reassignment(env):
+    if not await listeners.watch_request(env, ReassignPartitionsZNode):
         return
     requested = await read_request(env) or {}
     fresh = requested
@@ -163,7 +163,7 @@ async def _begin(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -
     """Steps 1 to 3: grow AR, send it to all brokers, start the new replicas; step 4 is to wait."""
     env.log("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
     plan = _moves(env, _assigned(env, tp), target)
-    await _assign(env, tp, plan.during)
+    await assign(env, tp, plan.during)
     await bump_leader_epoch(env, tp, plan.during, plan.during)
     for broker in plan.create:
         await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
@@ -207,10 +207,11 @@ async def _finish(env: Controller, tp: TopicPartition, target: tuple[int, ...]) 
     for broker in target:
         await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], ONLINE_REPLICA)
     before = env.context.assigned(tp)
+    env.context.leader_of(tp)  # fails before AR has changed
     env.context.assign(tp, target)
     await move_leader(env, tp, before, target)
     await stop_replicas(env, tp, old)
-    await _assign(env, tp, target)
+    await assign(env, tp, target)
     await forget(env, [tp])
     if not env.generation.reassignment.drops_requests_together:
         env.log("reassignment_removed", partitions=[str(tp)])
@@ -241,6 +242,8 @@ async def bump_leader_epoch(
     env: Controller, tp: TopicPartition, receivers: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
+    if not env.generation.zookeeper.pipelined:
+        env.batch.open()  # before the write; an error here does not make the controller resign
     done: dict[TopicPartition, LeaderAndIsr] = {}
     while tp not in done:
         if (state := await env.zk.state(tp)) is None:
@@ -271,20 +274,15 @@ async def bump_leader_epoch(
     env.log("reassignment_told", partition=str(tp), **led, **moves)
 
 
-async def _assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
-    """Change AR in memory and in the topic's znode."""
+async def assign(env: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
+    """Change AR in memory and in the topic's znode; 0.10 makes the znode again if it is gone."""
     env.context.assign(tp, replicas)
-    await write_assignment(env, tp.topic)
-    env.log("assignment_updated", partition=str(tp), replicas=list(replicas))
-
-
-async def write_assignment(env: Controller, topic: str) -> None:
-    """Write the replicas of a topic as they are known here; 0.10 makes its znode again if it is gone."""
-    known, creates = env.context.assignment_of(topic), not env.generation.zookeeper.pipelined
-    answer = await env.zk.set_assignment(topic, known, env.generation.topic_version, creates)
+    known, creates = env.context.assignment_of(tp.topic), not env.generation.zookeeper.pipelined
+    answer = await env.zk.set_assignment(tp.topic, known, env.generation.topic_version, creates)
     if answer.error == "NONODE":
-        raise StateChangeFailed(f"Topic {topic} doesn't exist")
+        raise StateChangeFailed(f"Topic {tp.topic} doesn't exist")
     answer.checked()
+    env.log("assignment_updated", partition=str(tp), replicas=list(replicas))
 
 
 # The request in ZooKeeper
@@ -308,7 +306,7 @@ async def write_request(env: Controller, rest: Requests) -> None:
         await env.zk.set_or_create(ReassignPartitionsZNode.path(), ReassignPartitionsZNode.encode(rest))
     else:
         env.log("reassignment_done")
-        await listeners.end_request(env, ReassignPartitionsZNode, events.PartitionReassignment())
+        await listeners.end_request(env, ReassignPartitionsZNode)
 
 
 async def forget(env: Controller, partitions: Iterable[TopicPartition]) -> None:

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.failures import UNKNOWN, joined, text
+from kafka_ctl.controller.failures import UNKNOWN, failure, joined, text
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.requests import ApiError
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 NONE_RUNS = ApiError("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
 Refusals = dict[TopicPartition, ApiError]
@@ -41,7 +42,7 @@ async def resume(env: Controller, wanted: Callable[[TopicPartition, ReplicaAssig
 
 async def partition_reassignment(env: Controller) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
-    if not await listeners.watch_reassignment(env):
+    if not await listeners.watch_request(env, ReassignPartitionsZNode):
         return set()
     requested = await reassignment.read_request(env) or {}
     refused = await _apply(env, requested)
@@ -105,6 +106,7 @@ async def _apply(env: Controller, targets: Targets) -> Refusals:
             try:
                 await on_reassignment(env, tp, _towards(env, current, current.origin if target is None else target))
             except ControllerMoved:
+                env.log("reassignment_moved", partition=str(tp))
                 raise
             except KafkaCtlError as error:
                 env.log("reassignment_failed", partition=str(tp), error=str(error))
@@ -169,8 +171,13 @@ async def _update_current(env: Controller, tp: TopicPartition, assignment: Repli
 
 
 async def _write(env: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+    """Write the assignment of a partition into the topic's znode, then into memory."""
+    known = env.context.topics.get(tp.topic, {}) | {tp.partition: assignment}
+    answer = await env.zk.set_assignment(tp.topic, known, env.generation.topic_version)
+    if answer.error == "NONODE":
+        raise failure("nothing_assigned", partition=tp)
+    answer.checked()
     env.context.update_assignment(tp, assignment)
-    await reassignment.write_assignment(env, tp.topic)
     fields = {name: list(replicas) for name, replicas in assignment._asdict().items()}
     env.log("full_assignment_updated", partition=str(tp), **fields)
 

@@ -22,7 +22,7 @@ from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import UNKNOWN
 from kafka_ctl.controller.process import Thread
 from kafka_ctl.election import ElectionType, Strategy
-from kafka_ctl.errors import StateChangeFailed
+from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.requests import ApiError
 from kafka_ctl.scala_order import grouped
@@ -56,7 +56,7 @@ async def pending(env: Controller) -> list[TopicPartition]:
 
 async def preferred_election(env: Controller) -> None:
     """`/admin/preferred_replica_election` was created."""
-    if not await listeners.watch_preferred(env):
+    if not await listeners.watch_request(env, PreferredReplicaElectionZNode):
         return
     requested = await env.zk.preferred_elections()
     async with env.locked():
@@ -66,16 +66,16 @@ async def preferred_election(env: Controller) -> None:
 
 
 async def _elect_requested(env: Controller, requested: list[TopicPartition]) -> None:
+    """Elect where it is needed; in 2.4 nowhere if one of the partitions has never had a leader."""
     skips = env.generation.election.skips_needless_elections
-    to_be_deleted = [tp for tp in requested if tp.topic in env.context.topics_to_be_deleted]
-    rest = [tp for tp in requested if tp not in to_be_deleted]
-    unknown = [tp for tp in rest if skips and not env.context.assigned(tp)]
-    if to_be_deleted:
+    unknown = [tp for tp in requested if skips and not env.context.assigned(tp)]
+    for tp in unknown:
+        env.log("preferred_unknown", partitions=[str(tp)])
+    known = [tp for tp in requested if tp not in unknown]
+    if to_be_deleted := [tp for tp in known if tp.topic in env.context.topics_to_be_deleted]:
         env.log("preferred_deleting", partitions=[str(tp) for tp in to_be_deleted])
-    if unknown:
-        env.log("preferred_unknown", partitions=[str(tp) for tp in unknown])
-    electable = [tp for tp in rest if tp not in unknown and not (skips and env.context.led_by_preferred(tp))]
-    await elect(env, electable, MANUAL)
+    rest = [tp for tp in known if tp not in to_be_deleted]
+    await elect(env, [tp for tp in rest if not skips or _needs_election(env, ElectionType.PREFERRED, tp)], MANUAL)
 
 
 async def elect(env: Controller, partitions: Iterable[TopicPartition], trigger: str) -> None:
@@ -85,14 +85,20 @@ async def elect(env: Controller, partitions: Iterable[TopicPartition], trigger: 
     if env.generation.deletion.halts_deletions_for_elections:
         env.context.preferred_elections |= dict.fromkeys(wanted)
         deletion.halt(env, {tp.topic for tp in wanted}, deletion.ELECTING)
-    await env.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)
+    moved: ControllerMoved | None = None
+    try:
+        await env.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)
+    except ControllerMoved as error:  # the results are logged all the same
+        moved = error
     for tp in wanted:
         leader = env.context.leader_of(tp)  # without one the request stays where it is, as in Kafka
-        preferred = env.context.assigned(tp)[0]
+        preferred = env.context.preferred(tp)
         fields = {"partition": str(tp), "preferred": preferred, "leader": leader}
         env.log("preferred_done" if leader == preferred else "preferred_failed", **fields)
     if trigger == MANUAL:
-        await listeners.end_request(env, PreferredReplicaElectionZNode, events.PreferredReplicaLeaderElection())
+        await listeners.end_request(env, PreferredReplicaElectionZNode)
+    if moved is not None:
+        raise moved
     if env.generation.deletion.halts_deletions_for_elections:
         env.context.preferred_elections = {tp: None for tp in env.context.preferred_elections if tp not in wanted}
         await deletion.resume(env, {tp.topic for tp in wanted})
@@ -135,7 +141,7 @@ def _needs_election(env: Controller, kind: ElectionType, tp: TopicPartition) -> 
     """True if the leader is not the wanted one. Raises StateChangeFailed if there has never been one."""
     leader = env.context.leader_of(tp)
     if kind is ElectionType.PREFERRED:
-        return leader != env.context.assigned(tp)[0]
+        return leader != env.context.preferred(tp)
     return leader == NO_LEADER or leader not in env.context.live
 
 
@@ -217,12 +223,11 @@ async def _check(env: Controller) -> None:
         if choose is not None:
             chosen = choose(*_seen(env))
             if env.plugins.rule("electable", None) is not None:
-                chosen = [tp for tp in chosen if _electable(env, tp, context.assigned(tp)[0])]
+                chosen = [tp for tp in chosen if _electable(env, tp, context.preferred(tp))]
             if chosen:
                 await elect(env, chosen, AUTOMATIC)
             return
-        kept = [tp for tp in context.partitions_without(context.topics_to_be_deleted) if context.assigned(tp)]
-        by_preferred = grouped(kept, lambda tp: context.assigned(tp)[0])
+        by_preferred = grouped(context.partitions_without(context.topics_to_be_deleted), context.preferred)
     for broker, preferring in by_preferred.items():
         partitions = context.orders.walked(preferring)
         async with env.locked():

@@ -30,7 +30,7 @@ async def topic_change(env: Controller) -> None:
         if at_once:
             listeners.watch_topics(env, new)
         assignments = await read_assignments(env, new)
-        context.remove_topics(deleted)
+        context.remove_topics(deleted, vanished=True)
         for topic in new:
             context.topics.setdefault(topic, {})
         context.revived.difference_update(new)
@@ -55,11 +55,12 @@ async def partition_modifications(env: Controller, topic: str) -> None:
         read = (await read_assignments(env, [topic])).get(topic, {})
         walked = env.context.orders.walked(TopicPartition(topic, number) for number in read)
         assignment = {tp.partition: read[tp.partition] for tp in walked}
-        added = {tp.partition: read[tp.partition] for tp in walked if not env.context.assigned(tp)}
+        plain = {number: ReplicaAssignment(partition.replicas) for number, partition in read.items()}
+        added = {tp.partition: plain[tp.partition] for tp in walked if not env.context.assigned(tp)}
         if topic not in env.context.topics_to_be_deleted:
             if added:
                 await on_new_partitions(env, _take(env, {topic: added}, "partitions_added"))
-        elif not added:
+        elif not added and env.generation.deletion.restores_assignments:
             env.log("partition_change_ignored")
         else:
             env.log("partitions_not_added", topic=topic, partitions=list(added))
@@ -85,6 +86,9 @@ def _take(
 ) -> list[TopicPartition]:
     """Take new partitions into the context."""
     partitions = env.context.add(assignments)
+    if env.generation.deletion.partitions_leave_first:  # since then it is the topic that is to be deleted
+        queued = env.context.topics_to_be_deleted
+        env.context.partitions_to_be_deleted |= {tp for tp in partitions if tp.topic in queued}
     env.log(message, **fields, assignment={str(tp): list(env.context.assigned(tp)) for tp in partitions})
     return partitions
 

@@ -31,6 +31,11 @@ from kafka_ctl.zookeeper.znodes import (
 
 LOG_DIRS, PREFERRED = LogDirEventNotificationZNode.path(), PreferredReplicaElectionZNode.path()
 NOT_NEEDED = "Left(ApiError(error=ELECTION_NOT_NEEDED, message=Leader election not needed for topic partition))"
+SKIPPED = {
+    "preferred_deleting": "Left(ApiError(error=INVALID_TOPIC_EXCEPTION, message=The topic is being deleted))",
+    "preferred_unknown": "Left(ApiError(error=UNKNOWN_TOPIC_OR_PARTITION, message=The partition does not exist.))",
+}
+"""By message, the answer for its partitions."""
 
 
 class ControllerLines:
@@ -85,6 +90,8 @@ class ControllerLines:
         known, fields = self.of(r), details.fields(r)
         known.initializing_deletion = r.action == "initializing_deletion"
         match r.action:
+            case "preferred_deleting" | "preferred_unknown":
+                known.skipped |= dict.fromkeys(fields["partitions"], SKIPPED[r.action])
             case "preferred_starting":
                 known.elections = {}
             case "preferred_done" | "preferred_failed" if known.elections is not None:
@@ -324,7 +331,7 @@ class ControllerLines:
         if r.actor.startswith("controller-"):
             known = self.of(r)
             if r.target == "started":
-                known.elections = None
+                known.elections, known.skipped = None, {}
                 known.asked = set() if r.action.endswith("PartitionReassignment") else None
             known.event = r.seq if r.target == "started" else None if r.target == "done" else known.event
             self._call(f"_{r.target}_{_snake(r.action)}", r)
@@ -338,9 +345,11 @@ class ControllerLines:
     def _done_preferred_replica_leader_election(self, r: Record) -> None:
         """A request from a znode is answered as well, though nothing waits for the answer."""
         known = self.of(r)
-        if known.elections is not None and self.whole:
-            needless = {tp: NOT_NEEDED for tp in self.requested if tp not in known.elections}
-            self.write(r, "elections_done", results=known.elections | needless)
+        if known.elections is not None and r.error is None and self.whole:
+            answered = known.elections | known.skipped
+            needless = {tp: NOT_NEEDED for tp in self.requested if tp not in answered}
+            skipped = dict(sorted(known.skipped.items(), key=lambda found: list(SKIPPED.values()).index(found[1])))
+            self.write(r, "elections_done", results=known.elections | needless | skipped)
         known.elections = None
 
     def _started_topic_deletion(self, r: Record) -> None:

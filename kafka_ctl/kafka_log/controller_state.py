@@ -35,6 +35,8 @@ class ControllerState:
         """True if replicas are about to be deleted, and none has been yet."""
         self.elections: dict[str, str] | None = None
         """While preferred leaders are elected: what came of it, by partition. None otherwise."""
+        self.skipped: dict[str, str] = {}
+        """In an event that asks for elections: the partitions that are not elected, and why."""
         self.refused: dict[str, str] = {}
         """Those of them that failed, and why, until the line about it is written."""
         self.moving: dict[str, dict[str, list[int]]] = {}

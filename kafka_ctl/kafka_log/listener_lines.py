@@ -29,6 +29,13 @@ WATCHED = ("/brokers/topics/", "/admin/")
 """The paths of the znodes whose data listeners print."""
 FAILED = {"partition_creation_failed": " from New to Online, ", "election_failed_with": " due to: "}
 """The lines about an error that is thrown in the middle of a move, and what its own words come after."""
+LISTENERS = {
+    "BrokerChange": ("error_in_brokers", "broker changes"),
+    "TopicChange": ("error_in_topics", "new topic"),
+    "PartitionModifications": ("error_in_additions", "add partitions for data path /brokers/topics/"),
+    "PartitionReassignmentIsrChange": ("error_in_isr", "partition reassignment"),
+}
+"""By event, the listeners that catch every error: the line, and its words for what failed."""
 
 
 class ListenerLines(ControllerLines):
@@ -216,6 +223,9 @@ class ListenerLines(ControllerLines):
     def _event(self, r: Record) -> None:
         if r.target == "started":
             self._waits(r)
+        if r.target == "done" and r.error is not None and r.action in LISTENERS:
+            what, failed = LISTENERS[r.action]
+            self.write(r, what, event=failed + (r.topic or "") * failed.endswith("/"))
         super()._event(r)
 
     def _before_handling_deletion(self, r: Record) -> None:

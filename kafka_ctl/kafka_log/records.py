@@ -142,6 +142,7 @@ def _one_topic(values: Values) -> Columns:
 
 SAYS = Reading(lambda _: {"action": "says"}, frozenset())
 PARTITION_MOVED = beside(row("partition", "move", "source", "target", "state"), _moved(partition_move), "")
+FAILURE = message("error_processing")
 REMOVED, DISABLED = message("reassignment_removed"), message("deletion_disabled")
 STOPS = beside(row("request", "StopReplica", "to=broker"), _stops, "deleted kept")
 TABLE = [line.split() for (line,) in blocks(__package__, "records.txt")]
@@ -162,6 +163,7 @@ RECORDS: dict[str, Reading] = {name: row(*words) for name, *words in TABLE if na
         "states",
     ),
     "isr_changes": message("isr_changes"),
+    **dict.fromkeys(("error_in_brokers", "error_in_topics", "error_in_additions", "error_in_isr"), FAILURE),
     "reassignment_removed": Reading(lambda values: REMOVED.make(_with_partitions(values)), REMOVED.fields),
     **dict.fromkeys(("deletion_disabled", "deletion_disabled_at_failover"), beside(DISABLED, _one_topic, "topic")),
     "reassignment_progress_done": message("reassignment_progress", missing=[]),

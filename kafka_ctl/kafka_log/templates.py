@@ -225,7 +225,7 @@ BY_NAME: dict[str, Shape] = {
     "api": Shape(lambda api: APIS.get(api, api), r"(\w+)", lambda text: REQUESTS.get(text, text)),
     **dict.fromkeys(("candidates", "children", "data"), Shape(plain, ANYTHING, None)),
     **dict.fromkeys(("delete", "is_new"), Shape(plain, r"(true|false)", "true".__eq__)),
-    **dict.fromkeys(("host", "leader_host"), Shape(plain, r"([^,\s]+?)", str)),
+    **dict.fromkeys(("host", "leader_host", "old_host"), Shape(plain, r"([^,\s]+?)", str)),
     "partition": Shape(plain, TP, partition),
     "partitions": PARTITIONS,
     "rack": Shape(plain, r"[^)]*", None),

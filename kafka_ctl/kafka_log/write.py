@@ -181,6 +181,8 @@ class KafkaLogs:
         done = r.action == "reassignment_progress" and not fields["missing"]
         if "error" in fields:
             fields["problem"] = str(fields["error"]).partition(", path = ")[0]  # the kit says where it met it, too
+        if r.action == "broker_updated":
+            fields["rack"] = self.node(fields["broker"])["rack"]
         if r.action == "not_sending":
             fields["request"] = self._unsent(r, fields)
         if r.action == "deletion_disabled":
@@ -236,8 +238,9 @@ class KafkaLogs:
         if not r.error:
             self.write(r, "replica_moved", replica=r.broker)
             return
-        slip = r.target == NEW_REPLICA and r.error == "StateChangeFailed"  # Kafka names the wrong state there
-        self.write(r, "replica_failed", replica=r.broker, target=OFFLINE if slip else r.target)
+        slip = r.target == NEW_REPLICA and r.error == "StateChangeFailed"  # 2.0 and 2.4 name the wrong state there
+        named = OFFLINE if slip and self.book.generation != "0.10" else r.target
+        self.write(r, "replica_failed", replica=r.broker, target=named)
         self._thrown(r, REPLICA, "illegal_replica")
 
     def _thrown(self, r: Record, tables: Tables, illegal: str) -> None:

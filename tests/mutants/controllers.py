@@ -13,6 +13,7 @@ from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.partition import NEW, OFFLINE
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 from tests.mutants.seeded import Function, seeded
 
 
@@ -136,14 +137,14 @@ def conflict_is_final(original: Function) -> Function:
     return _remove_from_isr
 
 
-@seeded("I19", listeners, "watch_reassignment", generation="2.0")
+@seeded("I19", listeners, "watch_request", generation="2.0")
 def deaf_to_requests(original: Function) -> Function:
     """No controller listens for reassignments."""
 
-    async def watch_reassignment(c: Any) -> bool:
-        return False
+    async def watch_request(c: Any, znode: Any) -> bool:
+        return znode is not ReassignPartitionsZNode and await original(c, znode)
 
-    return watch_reassignment
+    return watch_request
 
 
 @seeded("I20", rebalance, "_rebalance")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from labs import acting, play, until_quiet
+from labs import acting, play, settled, until_quiet
 from machines import Bench, bench, requests
 from prose import Prose
 
@@ -195,6 +195,21 @@ def test_0_10_stumbles_over_a_partition_that_the_topic_no_longer_has_and_resigns
         acts = [(r.actor, r.action) for r in lab.trace[since:] if r.kind == "controller"]
         assert (f"controller-{first}", "forcing_resignation") in acts
         assert lab.controller is not None and lab.controller.id != first and lab.controller.epoch == 3
+
+
+def test_0_10_keeps_the_leaders_of_a_topic_that_vanished_and_stumbles_over_them() -> None:
+    """Kafka 0.10.2.2: controller/PartitionStateMachine.scala, TopicChangeListener: partitionLeadershipInfo stays."""
+    with settled(
+        "0.10", {"gone": {0: [1, 2]}, "orders": {0: [3, 1]}}, 3, {"auto.leader.rebalance.enable": False}
+    ) as lab:
+        lab.world.run(acting(lab).zk.delete_tree("/brokers/topics/gone"))
+        play(lab, "settle; kill 2; settle; start 2; settle")
+        errors = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="error_processing")]
+        assert errors[0] == "key not found: [gone,0]"
+        assert "[BrokerChangeListener on Controller 1]: Error while handling broker changes" in lab.trace.kafka_log(
+            "controller"
+        )
+        assert lab.trace.slice(action="forcing_resignation") and lab.controller and lab.controller.epoch == 2
 
 
 def test_0_10_cannot_act_again_where_it_was_forced_to_resign() -> None:

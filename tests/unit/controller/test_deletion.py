@@ -259,6 +259,36 @@ def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str
         assert {v.invariant for v in lab.violations} <= ({"I12"} if generation == "0.10" else set())
 
 
+@generations
+def test_each_topic_that_waits_is_halted_by_itself(generation: str) -> None:
+    """Kafka 0.10.2.2, 2.0.1, 2.4.1: markTopicIneligibleForDeletion(Set(topic)) for each topic."""
+    waits = Generation(generation).but(deletion_waits_for_reassignment=True)
+    with opened(waits, brokers=5) as lab:
+        lab.slow(5, 8)
+        lab.reassign({ORDERS: [2, 5], ("kept", 0): [1, 5]}, through="zookeeper")
+        lab.run_for(0.1)
+        by_hand(lab, Create("/admin/delete_topics/kept", b""), Create("/admin/delete_topics/orders", b""))
+        lab.run_for(1)
+        halted = [json.loads(r.detail or "")["topics"] for r in lab.trace.slice(action="deletion_halted")]
+        assert {tuple(topics) for topics in halted} == {("kept",), ("orders",)}
+        lab.settle()
+
+
+def test_a_topic_to_be_deleted_that_comes_back_with_a_new_partition() -> None:
+    """2.4 has no set of partitions to be deleted: it asks for the topic.
+
+    Kafka 2.4.1: controller/ControllerChannelManager.scala, addUpdateMetadataRequestForBrokers
+    """
+    with opened("2.4") as lab:
+        play(lab, "kill 3; settle; delete_topic orders; settle")
+        lab.world.run(acting(lab).zk.delete_tree("/brokers/topics/orders"))
+        lab.settle()
+        since = len(lab.trace)
+        until_quiet(lab.write_znode, "/brokers/topics/orders", {"version": 1, "partitions": {"0": [2], "2": [2]}})
+        sent = lab.trace.slice(since, kind="request", action="UpdateMetadata", topic="orders")
+        assert {(r.partition, r.leader) for r in sent} == {(0, -2), (2, -2)}
+
+
 def test_a_reassignment_of_a_dying_topic_is_not_begun() -> None:
     with opened("2.4") as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
@@ -317,6 +347,17 @@ def test_partitions_added_to_a_dying_topic(generation: str, stays: list[int]) ->
         assert refused == [{"topic": "orders", "partitions": [2]}]
         assert [p.partition for p in lab.partitions() if p.topic == "orders"] == stays
         assert lab.partition(*ORDERS).replicas == (2, 3)
+
+
+@pytest.mark.parametrize(("generation", "written"), [("0.10", [[]]), ("2.0", []), ("2.4", [])])
+def test_0_10_refuses_partitions_of_a_dying_topic_also_if_there_are_none(generation: str, written: list) -> None:
+    """Kafka 0.10.2.2: controller/PartitionStateMachine.scala, PartitionModificationsListener: for every change."""
+    with opened(generation) as lab:
+        play(lab, "kill 3; settle; delete_topic orders; settle")
+        assignment = {"version": 1, "partitions": {"0": [2, 3], "1": [2, 3]}}
+        until_quiet(lab.write_znode, "/brokers/topics/orders", assignment)
+        refused = [json.loads(r.detail or "")["partitions"] for r in lab.trace.slice(action="partitions_not_added")]
+        assert refused == written
 
 
 # Failover

@@ -8,7 +8,9 @@ import pytest
 from labs import acting, play, until_quiet
 from machines import requests
 
-from kafka_ctl import Lab
+from kafka_ctl import Lab, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr
+from kafka_ctl.controller.membership import broker_modifications
 from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import BrokerIdZNode, TopicZNode
@@ -52,8 +54,12 @@ def moves(records: list[Record]) -> list[str]:
 
 
 def test_a_topic_that_vanishes_is_forgotten(lab: Lab) -> None:
-    """Somebody deleted its znode without asking for a deletion."""
+    """Somebody deleted its znode without asking for a deletion; a partition that only a report named goes, too.
+
+    Kafka 2.0.1: controller/ControllerContext.scala, removeTopic
+    """
     until_quiet(lab.create_topic, "orders")
+    acting(lab).context.leadership[TopicPartition("orders", 7)] = LeaderAndIsr(1, (1,))
     lab.world.clock.run(acting(lab).zk.delete_tree(TopicZNode.path("orders")))
     lab.settle()
     assert acting(lab).context.topics == {}
@@ -105,6 +111,17 @@ def test_a_broker_that_moves_house(lab: Lab) -> None:
     write(lab, Set(BrokerIdZNode.path(3), data.replace(b"9095", b"19095")))
     lab.settle()
     assert logged(since(lab, seen)) == {}
+
+
+def test_an_endpoint_that_changes_hides_no_new_process() -> None:
+    """Kafka 2.4.1: controller/ControllerContext.scala, updateBrokerMetadata: liveBrokerEpochs stays as it was."""
+    with Lab(brokers=3, generation="2.4", config=QUIET) as lab:
+        brokers, stored = acting(lab).context.brokers, acting(lab).context.brokers[3]
+        brokers[3] = stored._replace(port=1, epoch=1)
+        lab.world.run(broker_modifications(acting(lab), 3))
+        assert brokers[3] == stored._replace(epoch=1)
+        before, after = (f"3 : (EndPoint(127.0.0.1,{port},ListenerName(PLAINTEXT)," for port in (1, 9095))
+        assert f"Updated broker metadata: {before}PLAINTEXT)) : null -> {after}" in lab.trace.kafka_log("controller")
 
 
 # Failed log directories and ISR news

@@ -8,7 +8,8 @@ from labs import acting, by_hand, play, settled, until_quiet
 from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
-from kafka_ctl.controller import reassignment
+from kafka_ctl.cluster import ReplicaAssignment
+from kafka_ctl.controller import reassignment, reassignment_incremental
 from kafka_ctl.errors import ApiException, BadInput, StateChangeFailed
 from kafka_ctl.reassign.plan import as_written
 from kafka_ctl.trace import Record
@@ -417,6 +418,29 @@ def test_a_move_of_a_partition_that_never_had_a_leader_fails_and_so_does_its_end
         assert lab.partition("late", 0).leader == 3
 
 
+def test_what_is_on_its_way_in_a_partition_added_by_hand_is_not_read() -> None:
+    """Kafka 2.4.1: controller/KafkaController.scala, processPartitionModifications: getReplicaAssignmentForTopics."""
+    with opened("2.4") as lab:
+        added = TopicZNode.encode({0: ReplicaAssignment((1, 2, 3)), 1: ReplicaAssignment((1, 2), (2,), (1,))}, 2)
+        by_hand(lab, Set("/brokers/topics/orders", added))
+        lab.settle()
+        assert acting(lab).context.assignment(TopicPartition("orders", 1)) == ReplicaAssignment((1, 2))
+
+
+def test_0_10_opens_the_batch_before_it_writes_a_leader_epoch() -> None:
+    """Kafka 0.10.2.2: controller/KafkaController.scala, updateLeaderEpochAndSendRequest: no `try` around newBatch."""
+    with opened("0.10") as lab:
+        acting(lab).batch.stop_replica(2, TopicPartition(*ORDERS), False, None)
+        lab.write_znode(
+            "/admin/reassign_partitions",
+            {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 4]}]},
+        )
+        lab.run_for(1)
+        assert lab.partition(*ORDERS).leader_epoch == 0
+        assert "might be lost" in lab.trace.slice(action="reassignment_failed").text()
+        assert not lab.trace.slice(action="forcing_resignation")
+
+
 def test_the_api_looks_for_the_controller_of_the_moment() -> None:
     """The controller has just died: the client waits until there is another one."""
     with opened("2.4", (2, 3)) as lab:
@@ -485,13 +509,21 @@ def test_2_4_groups_a_plan_by_topic_before_it_is_written(generation: str, plan: 
 
 @generations
 def test_the_assignment_of_a_topic_whose_znode_has_just_gone(generation: str) -> None:
-    """Kafka 0.10.2.2: utils/ZkUtils.scala, updatePersistentPath creates it; 2.0.1: setTopicAssignmentRaw fails."""
+    """Kafka 0.10.2.2: utils/ZkUtils.scala, updatePersistentPath creates it; 2.0.1: setTopicAssignmentRaw fails.
+
+    Kafka 2.4.1: controller/KafkaController.scala, updateCurrentReassignment: ZooKeeper first, then memory.
+    """
     with opened(generation) as lab:
         env = acting(lab)
         lab.world.run(env.zk.delete_tree("/brokers/topics/orders"))
+        tp, moved = TopicPartition(*ORDERS), env.context.assignment(TopicPartition(*ORDERS)).reassign_to((4,))
         if generation == "0.10":
-            lab.world.run(reassignment.write_assignment(env, "orders"))
+            lab.world.run(reassignment.assign(env, tp, (1, 2, 3)))
             assert json.loads(lab.znodes()["/brokers/topics/orders"][0])["partitions"] == {"0": [1, 2, 3]}
-        else:
+        elif generation == "2.0":
             with pytest.raises(StateChangeFailed, match="Topic orders doesn't exist"):
-                lab.world.run(reassignment.write_assignment(env, "orders"))
+                lab.world.run(reassignment.assign(env, tp, (1, 2, 3)))
+        else:
+            with pytest.raises(StateChangeFailed, match="for orders-0 since the topic"):
+                lab.world.run(reassignment_incremental.on_reassignment(env, tp, moved))
+            assert 4 not in env.context.assigned(tp)

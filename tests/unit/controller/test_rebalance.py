@@ -88,6 +88,20 @@ def test_a_requested_election_of_what_never_had_a_leader_and_a_failover(generati
         assert not fails or "/admin/preferred_replica_election" in lab.znodes()
 
 
+@pytest.mark.parametrize(("generation", "leader"), [("0.10", 2), ("2.0", 2), ("2.4", 1)])
+def test_a_requested_election_of_what_never_had_a_leader_and_of_others(generation: str, leader: int) -> None:
+    """2.4 looks at every leader before it elects.
+
+    Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, partitionLeadershipInfo(partition)
+    """
+    with settled(generation, {"orders": {0: [2, 1]}}, 3, CALM) as lab:
+        play(lab, "kill 2; settle; start 2; settle; kill 3; settle")
+        until_quiet(lab.create_topic, "late", assignment={0: [3]})
+        until_quiet(lab.elect_preferred, [ORDERS, ("late", 0)])
+        assert lab.partition(*ORDERS).leader == leader
+        assert "/admin/preferred_replica_election" in lab.znodes()
+
+
 @pytest.mark.parametrize(("generation", "raised"), [("0.10", 0), ("2.0", 1), ("2.4", 0)])
 def test_whoever_leads_already_is_elected_again_by_2_0_only(generation: str, raised: int) -> None:
     with settled(generation, {"orders": {0: [3, 1, 2]}}, 3, CALM) as lab:
@@ -142,6 +156,16 @@ def test_the_imbalance_must_exceed_the_percentage(
         imbalance = logged(lab, since, "imbalance")
         ratios = {w["broker"]: w["ratio"] for w in imbalance}
         assert ratios[3] == (0.0 if elected and len(imbalance) > 1 else not_preferred / partitions)
+
+
+@generations
+def test_a_partition_without_replicas_ends_the_look_at_the_balance(generation: str) -> None:
+    """Kafka 0.10.2.2, 2.0.1, 2.4.1: controller/KafkaController.scala, `groupBy { assignedReplicas.head }`."""
+    with drifted(generation, automatic=True) as lab:
+        lab.write_znode("/brokers/topics/empty", {"version": 1, "partitions": {"0": []}})
+        lab.run_for(310)
+        assert lab.partition(*ORDERS).leader == 1
+        assert "head of empty list" in lab.trace.slice(action="error_processing").text()
 
 
 @generations
@@ -489,6 +513,52 @@ def test_the_log_of_the_controller() -> None:
         "Starting replica leader election (UNCLEAN) for partitions lost-0 triggered by AdminClientTriggered",
     ):
         assert line in log
+
+
+def test_the_log_of_a_request_through_zookeeper() -> None:
+    """Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection: unknown partitions come first."""
+    with mixed() as lab:
+        named = [("drifted", 0), ("waiting", 0), ("nope", 0), ("fine", 7)]
+        request = {"version": 1, "partitions": [{"topic": topic, "partition": n} for topic, n in named]}
+        until_quiet(lab.write_znode, "/admin/preferred_replica_election", request)
+        lines = [line.partition("] ")[2] for line in lab.trace.kafka_log("controller").splitlines()]
+    log = [line.partition(" (kafka.")[0] for line in lines if "ZkTriggered" in line and "partitions  " not in line]
+    skipping = "[Controller id=1] Skipping replica leader election (PREFERRED) for partition"
+    answer = "Left(ApiError(error="
+    unknown = f"{answer}UNKNOWN_TOPIC_OR_PARTITION, message=The partition does not exist.))"
+    assert log == [
+        f"INFO {skipping} nope-0 by ZkTriggered since it doesn't exist.",
+        f"INFO {skipping} fine-7 by ZkTriggered since it doesn't exist.",
+        f"WARN {skipping}s Set(waiting-0) by ZkTriggered since the respective topics are being deleted",
+        "INFO [Controller id=1] Starting replica leader election (PREFERRED) for partitions drifted-0 triggered by "
+        "ZkTriggered",
+        "DEBUG [Controller id=1] Waiting for any successful result for election type (PREFERRED) by ZkTriggered for "
+        f"partitions: Map(drifted-0 -> Right(3), waiting-0 -> {answer}INVALID_TOPIC_EXCEPTION, message=The topic is "
+        f"being deleted)), nope-0 -> {unknown}, fine-7 -> {unknown})",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        (
+            "/admin/preferred_replica_election",
+            "WARN [Controller id=1] Partition drifted-0 failed to complete preferred",
+        ),
+        ("/admin/reassign_partitions", "INFO [Controller id=1] Failed completing reassignment of partition drifted-0 "),
+    ],
+)
+def test_the_log_of_a_request_when_another_controller_is_there(path: str, written: str) -> None:
+    """Kafka 2.4.1: controller/KafkaController.scala, onReplicaElection, maybeTriggerPartitionReassignment."""
+    with mixed() as lab:
+        lab.write_znode("/controller_epoch", "7")
+        request = {"topic": "drifted", "partition": 0}
+        more = {"replicas": [1, 3]} if "reassign" in path else {}
+        until_quiet(lab.write_znode, path, {"version": 1, "partitions": [request | more]})
+        log = lab.trace.kafka_log("controller")
+    assert written in log.replace(" (kafka.controller", "\n(")
+    assert "Controller moved to another broker when processing" in log
+    assert "Waiting for any successful result" not in log
 
 
 def test_an_answer_prints_as_kafka_names_it() -> None:

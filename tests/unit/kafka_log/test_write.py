@@ -6,15 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 from labs import play, until_quiet
+from machines import bench
 from prose import Prose
 
 from kafka_ctl import Lab
+from kafka_ctl.cluster import Replica
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.kafka_log.read import LogLine, parse_line
 from kafka_ctl.kafka_log.records import reading
 from kafka_ctl.kafka_log.templates import GENERATIONS, templates_of
 from kafka_ctl.kafka_log.write import NAMES, kafka_log
 from kafka_ctl.paths import ROOT
+from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.trace import SET, Record, Trace
 
 WRITER = ("write.py", "broker_lines.py", "controller_lines.py", "listener_lines.py")
@@ -119,6 +122,16 @@ def test_0_10_has_another_exception_for_that() -> None:
     assert logged[place + 1].startswith(
         "kafka.common.NoReplicaOnlineException: No broker in ISR for partition [orders,0] is alive. Live brokers are: ["
     )
+
+
+@pytest.mark.parametrize(("generation", "named"), [("0.10", "New"), ("2.0", "Offline"), ("2.4", "Offline")])
+def test_the_state_that_a_new_replica_of_a_leader_is_refused(generation: str, named: str) -> None:
+    """Kafka 2.0.1, 2.4.1: controller/ReplicaStateMachine.scala, NewReplica: logFailedStateChange(OfflineReplica)."""
+    with bench(generation) as stage:
+        replica = Replica("orders", 0, 1)
+        del stage.controller.context.replicas[replica]
+        stage.replicas([replica], NEW_REPLICA)
+        assert f"from NonExistentReplica to {named}Replica failed" in stage.lab.trace.kafka_log("state-change")
 
 
 def test_brokers_refuse_in_kafkas_words(trace: Trace) -> None:
