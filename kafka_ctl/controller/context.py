@@ -58,8 +58,7 @@ class Context:
     revived: set[str] = field(default_factory=set)
     """Deleted topics re-created in memory by a running reassignment: in `topics`, not in `all_topics`."""
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
-    """Of known partitions, in 0.10 also of topics that vanished from ZooKeeper; those that never had a leader are
-    missing. Every ISR is part of the assignment."""
+    """Of partitions that have had a leader, in 0.10 also of vanished topics. Every ISR is part of the assignment."""
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     """Of known partitions, or NonExistent. An Online partition is in `leadership`."""
     replicas: dict[Replica, ReplicaState] = field(default_factory=dict)

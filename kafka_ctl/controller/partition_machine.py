@@ -47,11 +47,8 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
     async def trigger_online(self, topic: str | None = None) -> None:
         """Try to bring every New and Offline partition (of this topic) online, except in topics to be deleted."""
         to_be_deleted = self.context.topics_to_be_deleted
-        waiting = [
-            tp
-            for tp, state in self.states.items()
-            if state in (OFFLINE, NEW) and tp.topic not in to_be_deleted and topic in (None, tp.topic)
-        ]
+        leaderless = [tp for tp, state in self.states.items() if state in (OFFLINE, NEW)]
+        waiting = [tp for tp in leaderless if tp.topic not in to_be_deleted and topic in (None, tp.topic)]
         await self._together(waiting, ONLINE, Strategy.OFFLINE)
 
     async def handle(
