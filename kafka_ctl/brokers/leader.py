@@ -115,6 +115,7 @@ class LeaderRole:
     async def produce(self, request: ProduceRequest) -> Response:
         """Append the records, and with `acks=all` answer only when every in-sync replica has them."""
         tp, process = request.partition, self.process
+        await self.isr_written((tp,))
         if not process.leads(tp):
             return Response(NOT_LEADER)
         state = process.hosted[tp].state
@@ -441,7 +442,8 @@ class LeaderRole:
     async def isr_written(self, partitions: Iterable[TopicPartition]) -> None:
         """Wait until no new ISR of these is being written: the writer holds the lock of the partition.
 
-        Kafka 2.0.1: cluster/Partition.scala, leaderIsrUpdateLock, in makeLeader, makeFollower and delete
+        Kafka 2.0.1: cluster/Partition.scala, leaderIsrUpdateLock, in makeLeader, makeFollower, delete and
+        appendRecordsToLeader
         """
         for tp in partitions:
             if self.is_writing(tp):

@@ -222,6 +222,20 @@ def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(gener
         assert values(lab) == {1: [1], 2: [1]}
 
 
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_records_wait_while_a_new_isr_is_being_written(generation: str) -> None:
+    """Without ZooKeeper that takes long: the producer gives up, and the records are appended then.
+
+    Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr (write lock), appendRecordsToLeader (read lock)
+    """
+    with lab_with([2, 3], generation) as lab:
+        play(lab, "produce orders 0; settle; stop_zookeeper; lag 3 orders 0; run_for 20")
+        assert lab.produce("orders", 0, acks=1).error == "REQUEST_TIMED_OUT"
+        assert values(lab)[2] == [1]
+        play(lab, "start_zookeeper; settle")
+        assert (values(lab)[2], lab.partition("orders", 0).isr) == ([1, 2], (2,))
+
+
 def test_a_deleted_topic_takes_its_records_along(lab: Lab) -> None:
     play(lab, "produce orders 0; delete_topic orders; settle")
     assert lab.logs() == []
