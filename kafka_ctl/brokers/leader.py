@@ -217,7 +217,7 @@ class LeaderRole:
         """Answer a fetch, and remember that the follower has everything below its offset; None if we refuse it."""
         tp, follower, epoch, offset, _, log_start = request
         if offset is None:
-            joins = self.fetched_to_end(tp, follower, epoch)
+            joins = self.try_to_join(tp, follower, epoch)
             return FetchResponse([], 0, 0, in_isr=self.is_in_isr(tp, follower)) if joins else None
         if not self.answers(tp, epoch):
             return None
@@ -229,6 +229,8 @@ class LeaderRole:
         answer = FetchResponse(entries, log.high_watermark, log.end, throttled, log_start=log.start)
         self.deletion.note_start(tp, follower, log_start)
         self.note_fetch(tp, follower, offset)
+        if offset < log.end:  # at the end it asks by itself
+            self.try_to_join(tp, follower, epoch)
         self.count_sent(tp, bytes_of(entries))
         return answer
 
@@ -252,8 +254,11 @@ class LeaderRole:
             self.follower_ends.setdefault(tp, {})[follower] = offset
             self.increment_high_watermark(tp)
 
-    def fetched_to_end(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
-        """A follower fetches from the end of our log; False if we do not answer it, or it may not join the ISR."""
+    def try_to_join(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
+        """Take a follower into the ISR at its fetch; False if we do not answer it, or it has not enough yet.
+
+        Kafka 2.0.1: cluster/Partition.scala, maybeExpandIsr
+        """
         hosted = self.process.hosted.get(tp)
         if hosted is None or not self.answers(tp, leader_epoch) or not self.can_join_isr(tp, follower):
             return False

@@ -113,7 +113,7 @@ class Reading:
             return
         self.leader.note_fetch(tp, self.replica, self.asked[tp].offset)
         self.leader.deletion.note_start(tp, self.replica, self.asked[tp].log_start)
-        self.leader.fetched_to_end(tp, self.replica, hosted.state.leader_epoch)
+        self.leader.try_to_join(tp, self.replica, hosted.state.leader_epoch)
         self.service.sent_high_watermarks[tp, self.replica] = part["high_watermark"]
         self.leader.count_sent(tp, len(part["records"]))
 

@@ -211,6 +211,19 @@ def test_who_may_join_the_isr(joins_early: bool) -> None:
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_follower_joins_at_the_high_watermark(generation: str) -> None:
+    """Of 50 records below it and 50 above it, each a fetch, only the first 50 must be copied before.
+
+    Kafka 2.0.1: cluster/Partition.scala, maybeExpandIsr, at each fetch; 2.4.1: isFollowerInSync
+    """
+    with lab_with([1, 2, 3], generation) as lab:
+        play(lab, "kill 3; run_for 10; produce orders 0 records=50 size=1048576; settle; lag 2 orders 0")
+        play(lab, "produce orders 0 records=50 size=1048576 acks=1; start 3; run_for 9")
+        steps = [r.action for r in lab.trace if (r.action, r.broker) in (("copy", 3), ("expand-isr", 1))]
+        assert (steps.index("expand-isr"), steps.count("copy")) == (50, 100)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(generation: str) -> None:
     """In every generation, so that producers need not wait for ever; without records see KAFKA-7152."""
     with lab_with([1, 2], generation) as lab:
