@@ -99,7 +99,7 @@ class ReplicaManager:
             await self.configs.load(topic, partitions)
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> Response:
-        """Become leader or follower of each partition whose leader epoch is newer than what is known.
+        """Become leader, then follower, of the partitions whose leader epoch is newer than what is known.
 
         Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower
         """
@@ -107,11 +107,10 @@ class ReplicaManager:
             return refusal
         await self._read_configs(request)
         await self.leader.isr_written(request.partitions)
-        errors: dict[TopicPartition, str | None] = {}
-        for tp, sent in request.partitions.items():
-            errors[tp] = self.problem(tp, sent, request)
-            if errors[tp] is None:
-                self._become(tp, sent)
+        errors = {tp: self.problem(tp, sent, request) for tp, sent in request.partitions.items()}
+        accepted = [(tp, sent) for tp, sent in request.partitions.items() if errors[tp] is None]
+        for tp, sent in sorted(accepted, key=lambda each: each[1].state.leader != self.process.id):
+            self._become(tp, sent)
         if self.process.generation.log_dirs.outlives_failed_log_dir:
             self.process.offline |= request.partitions.keys() - self.process.hosted.keys()
         return Response(None, errors)

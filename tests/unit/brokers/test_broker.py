@@ -85,6 +85,14 @@ def test_one_stale_partition_does_not_stop_the_others(broker: Broker) -> None:
     assert other in broker.hosted
 
 
+def test_a_broker_becomes_leader_before_it_becomes_follower(lab: Lab) -> None:
+    """So each log directory gets one led copy and one followed copy: `makeLeaders` is before `makeFollowers`."""
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 1], 2: [1, 2], 3: [2, 1]})
+    became = [(r.action, r.partition) for r in lab.trace if r.broker == 2 and r.action.startswith("become")]
+    assert [action for action, _ in became] == ["become-leader"] * 2 + ["become-follower"] * 2
+    assert {tp.partition: place for tp, place in process_of(lab, 2).disk.places.items()} == {1: 0, 3: 1, 0: 0, 2: 1}
+
+
 def test_who_is_not_assigned_does_not_take_part(lab: Lab, broker: Broker) -> None:
     answer = lead(broker, 1, 0, replicas=(1, 3))
     assert answer.errors == {ORDERS: UNKNOWN}
