@@ -196,7 +196,8 @@ class LeaderRole:
         log = self.process.disk.logs.get(tp)
         offsets = (log.high_watermark, log.end) if log is not None else None
         start = log.start if log is not None else 0
-        return FetchResult(self.answers(tp, leader_epoch), offsets, self.is_in_isr(tp, replica), start)
+        is_fenced = self.process.leads(tp) and self.wrong_epoch(tp, leader_epoch) == FENCED
+        return FetchResult(self.answers(tp, leader_epoch), offsets, self.is_in_isr(tp, replica), start, is_fenced)
 
     def hold(self, request: FetchRequest, respond: Callable[[bool], object]) -> FollowerFetch:
         """Let a fetch wait here until there is what it waits for."""
