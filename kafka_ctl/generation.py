@@ -262,6 +262,8 @@ class Requests(Area):
         doc="who asks for the versions in an unknown version is sent the known ones; before, only that it is unknown")
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
         doc="an answer with metadata names no controller where the known one is not among the live brokers")
+    explains_absent_copies: bool = _field("KAFKA-6796", False, True, True,
+        doc="a broker without a copy answers clients that it is not the leader; before, that there is no such partition")
     checks_first_member: bool = _field("KAFKA-6005", False, True, True,
         doc="who joins a group first is refused without a protocol type; before, the group is made")
     checks_group_ids: bool = _field("KAFKA-6773", False, True, True,

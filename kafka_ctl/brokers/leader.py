@@ -35,7 +35,7 @@ from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput, ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
-from kafka_ctl.requests import ALL, FENCED, NOT_LEADER, UNKNOWN_LEADER_EPOCH, ProduceRequest, Response
+from kafka_ctl.requests import ALL, FENCED, UNKNOWN_LEADER_EPOCH, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
@@ -116,8 +116,8 @@ class LeaderRole:
         """Append the records, and with `acks=all` answer only when every in-sync replica has them."""
         tp, process = request.partition, self.process
         await self.isr_written((tp,))
-        if not process.leads(tp):
-            return Response(NOT_LEADER)
+        if tp not in process.metadata or not process.leads(tp):
+            return Response(process.refusal(tp))
         state = process.hosted[tp].state
         if request.acks == ALL and len(state.isr) < self.configs.min_isr(tp):
             return Response(NOT_ENOUGH)
@@ -146,7 +146,7 @@ class LeaderRole:
     def enough_replicas(self, tp: TopicPartition, offset: int) -> tuple[bool, str | None]:
         """True if every in-sync replica has what is below this offset; an error if we do not lead, or too few are."""
         if not self.process.leads(tp):
-            return False, NOT_LEADER
+            return False, self.process.refusal(tp)
         high_watermark, isr = self.process.disk.log(tp).high_watermark, self.process.hosted[tp].state.isr
         return enough_replicas(high_watermark, offset, len(isr), self.configs.min_isr(tp))
 

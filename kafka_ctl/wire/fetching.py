@@ -18,13 +18,14 @@ from kafka_ctl.brokers.delayed_operations import DelayedFetch, FetchPartition, L
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
-from kafka_ctl.requests import NOT_LEADER, UNKNOWN_PARTITION
+from kafka_ctl.requests import UNKNOWN_PARTITION
 from kafka_ctl.wire.batches import end_of
 from kafka_ctl.wire.codec import Message, answered, grouped, named, parts_of
 from kafka_ctl.wire.contents import Transactions, down_converted
 from kafka_ctl.wire.fetch_sessions import FINAL, NO_SESSION, Asked, Found, Wanted
 from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Holding, Service
+from kafka_ctl.wire.versions import known_to
 
 FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 """The versions of Fetch from which on a reader knows these."""
@@ -132,7 +133,7 @@ class Reading:
         if error is None and not log.start <= asked.offset <= log.end:
             error = "OFFSET_OUT_OF_RANGE"
         if error is not None:
-            return nothing(error)
+            return nothing(known_to("Fetch", self.version, error))
         known = self.contents.transactions(tp, log)
         batches: list[tuple[int, bytes]] = []
         try:
@@ -161,7 +162,7 @@ class Reading:
         }
 
 
-def nothing(error: str) -> Message:
+def nothing(error: str | None) -> Message:
     """The answer for a partition that cannot be read."""
     numbers = dict.fromkeys(("high_watermark", "last_stable_offset", "log_start_offset", "preferred_read_replica"), -1)
     return numbers | {"error_code": number_of(error), "aborted_transactions": None, "records": b""}
@@ -174,7 +175,7 @@ def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tu
     """
     broker = service.broker
     if not broker.leads(tp):
-        return Log(), NOT_LEADER if tp in broker.metadata else UNKNOWN_PARTITION
+        return Log(), broker.refusal(tp)
     return broker.disk.logs.get(tp, Log()), broker.as_leader.wrong_epoch(tp, leader_epoch)
 
 

@@ -8,11 +8,12 @@ import pytest
 from labs import play, process_of, until_quiet
 from prose import Prose
 
-from kafka_ctl import BadInput, Generation, Lab, UnknownName
+from kafka_ctl import BadInput, Generation, Lab, TopicPartition, UnknownName
 from kafka_ctl.brokers.fetches import FetchRequest
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.lab import COMMANDS
+from kafka_ctl.requests import ProduceRequest
 
 CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
 
@@ -106,6 +107,28 @@ def test_a_producer_learns_of_another_leader_by_an_error(lab: Lab) -> None:
     assert lab.produce("orders", 0).error == "NOT_LEADER_FOR_PARTITION"
     again = lab.produce("orders", 0)
     assert (again.leader, again.acknowledged) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("generation", "absent", "failed"),
+    [
+        ("0.10", "UNKNOWN_TOPIC_OR_PARTITION", None),
+        ("2.0", "NOT_LEADER_FOR_PARTITION", "KAFKA_STORAGE_ERROR"),
+        ("2.4", "NOT_LEADER_FOR_PARTITION", "KAFKA_STORAGE_ERROR"),
+    ],
+)
+def test_a_broker_that_has_no_copy_says_why(generation: str, absent: str, failed: str | None) -> None:
+    """It never had one (KAFKA-6796), there is no such topic, or its log directory has failed.
+
+    Kafka 0.10.2.2: server/ReplicaManager.scala, appendToLocalLog; 2.0.1: getPartitionAndLeaderReplicaIfLocal
+    """
+    with lab_with([2, 3], generation) as lab:
+        asked = [ProduceRequest(TopicPartition(topic, 0), (9,), 1, ()) for topic in ("orders", "none")]
+        answers = [lab.world.run(lab.world.network.call(-1, 1, request))[0].error for request in asked]
+        assert answers == [absent, "UNKNOWN_TOPIC_OR_PARTITION"]
+        if failed:
+            play(lab, "produce orders 0; disconnect 2 zookeeper; fail_log_dir 2")
+            assert lab.produce("orders", 0).error == failed
 
 
 def test_without_a_leader_nothing_is_produced() -> None:
