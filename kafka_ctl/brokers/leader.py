@@ -102,11 +102,12 @@ class LeaderRole:
             if follower not in hosted.state.isr:
                 process.network.next_fetch(follower, NextFetch(process.id, tp, Finds.NEW_LEADER))
 
-    def release(self, tp: TopicPartition) -> None:
-        """Stop leading it: answer the requests that wait here accordingly."""
+    def release(self, tp: TopicPartition, answers: bool = True) -> None:
+        """Stop leading it: answer the fetches that wait here, and the producers, unless these have to time out."""
         self.follower_ends.pop(tp, None)
         self.epoch_start.pop(tp, None)
-        self.produce_purgatory.check_and_complete(tp)
+        if answers:
+            self.produce_purgatory.check_and_complete(tp)
         self.fetch_purgatory.check_and_complete(tp)
         self.deletion.release(tp)
 

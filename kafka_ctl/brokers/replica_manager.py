@@ -217,7 +217,7 @@ class ReplicaManager:
             if request.delete and errors[tp] is None:
                 self.process.deletions += self.process.hosted.pop(tp, None) is not None
                 self.follower.forget(tp)
-                self.leader.release(tp)
+                self.leader.release(tp, self.process.generation.records.answers_producers_at_deletion)
                 self.process.disk.delete(tp)
             elif request.delete and not self.process.generation.isr.keeps_offline_partitions:
                 self.process.offline.discard(tp)
@@ -251,7 +251,7 @@ class ReplicaManager:
             self.follower.forget(tp)
             if self.process.hosted.pop(tp, None) is not None:
                 self.process.offline.add(tp)
-            self.leader.release(tp)
+            self.leader.release(tp, answers=False)
         if process.disk.has_failed or not process.generation.log_dirs.outlives_failed_log_dir:
             process.record("stopped", error="KafkaStorageException")
             process.kill()

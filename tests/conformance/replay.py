@@ -89,7 +89,9 @@ class Player:
         done = self.lab.do(command)
         if isinstance(done, Produced):
             self.produced[command.args[0], command.args[1]] = None
-            self.reported.append(normal.outcome(done.values, done.leader, done.offset, known_to("Produce", PRODUCES, done.error)))
+            self.reported.append(
+                normal.outcome(done.values, done.leader, done.offset, known_to("Produce", PRODUCES, done.error))
+            )
         if command.name == "elect_leaders":
             self.reported += normal.elections({str(p): error_name(e.code) if e else "elected" for p, e in done.items()})
         if isinstance(done, str) and command.name in ("verify_reassignment", "execute_reassignment"):

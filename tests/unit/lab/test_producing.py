@@ -131,6 +131,29 @@ def test_a_broker_that_has_no_copy_says_why(generation: str, absent: str, failed
             assert lab.produce("orders", 0).error == failed
 
 
+@pytest.mark.parametrize(
+    ("generation", "lost", "error", "seconds"),
+    [
+        ("0.10", "delete_topic orders", "REQUEST_TIMED_OUT", 30),
+        ("2.0", "delete_topic orders", "REQUEST_TIMED_OUT", 30),
+        ("2.4", "delete_topic orders", "UNKNOWN_TOPIC_OR_PARTITION", 1),
+        ("2.0", "disconnect 2 zookeeper; fail_log_dir 2", "REQUEST_TIMED_OUT", 30),
+        ("2.4", "disconnect 2 zookeeper; fail_log_dir 2", "REQUEST_TIMED_OUT", 30),
+    ],
+)
+def test_a_producer_waits_at_a_leader_that_loses_its_copy(generation: str, lost: str, error: str, seconds: int) -> None:
+    """The broker does not look at what waits (until KAFKA-9198 where the copy is deleted), so it is answered when its time is up.
+
+    Kafka 2.4.1: server/ReplicaManager.scala, stopReplica, handleLogDirFailure
+    """
+    with lab_with([2, 3], generation, {"delete.topic.enable": True}) as lab:
+        play(lab, "produce orders 0; lag 3 orders 0")
+        asked = lab.now
+        play(lab, f"produce orders 0 wait=false; run_for 1; {lost}; run_for 40")
+        answer = [r for r in lab.trace if r.action == "Produce"][-1]
+        assert (answer.error, answer.time_ms / 1000 - asked) == (error, pytest.approx(seconds, abs=0.1))
+
+
 def test_without_a_leader_nothing_is_produced() -> None:
     """Not yet, or not any more."""
     with Lab(brokers=2, seed=7, config=CLEAN) as lab:
