@@ -112,9 +112,11 @@ class RecordDeletion:
         self.purgatory.check_and_complete(tp)
 
     def release(self, tp: TopicPartition) -> None:
-        """End the waiting deletions of a partition that is no longer led here."""
+        """Forget the followers' log starts; deletions that wait time out, as they are looked at only by a leader.
+
+        Kafka 2.0.1: cluster/Partition.scala, tryCompleteDelayedRequests
+        """
         self.starts.pop(tp, None)
-        self.check(tp)
 
 
 class _Refused(Exception):
