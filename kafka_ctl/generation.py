@@ -263,7 +263,7 @@ class Requests(Area):
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
         doc="an answer with metadata names no controller where the known one is not among the live brokers")
     explains_absent_copies: bool = _field("KAFKA-6796", False, True, True,
-        doc="a broker without a copy answers clients that it is not the leader; before, that there is no such partition")
+        doc="a broker without a copy answers clients that it does not lead; before, that there is no such partition")
     checks_first_member: bool = _field("KAFKA-6005", False, True, True,
         doc="who joins a group first is refused without a protocol type; before, the group is made")
     checks_group_ids: bool = _field("KAFKA-6773", False, True, True,
@@ -284,7 +284,7 @@ class Records(Area):
     refetches_at_each_epoch: bool = _field("KAFKA-7395", False, False, True,
         doc="a follower begins to fetch again at every leader epoch; before, not where the leader stays")
     answers_producers_at_deletion: bool = _field("KAFKA-9198", False, False, True,
-        doc="a producer that waits for the replicas of a deleted copy gets an error at once; before, when its time is up")
+        doc="a producer that waits at a copy that is deleted gets an error at once; before, when its time is up")
     closes_idle_fetchers: bool = _field("KAFKA-6051", False, True, True,
         doc="a fetcher of stopped copies ends at once; before, when its fetch has returned, and requests wait for that")
     checks_fetched_epoch: bool = _field("KIP-320", False, False, True,

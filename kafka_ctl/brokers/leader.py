@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from itertools import repeat
 
 from kafka_ctl.brokers.configs import TopicConfigs
@@ -285,33 +286,30 @@ class LeaderRole:
 
     # Followers that are late
 
-    def _late_now(self, limit: float) -> dict[TopicPartition, tuple[int, ...]]:
-        """By partition, the followers that have to leave the ISR now; `limit` is in seconds.
+    def _late_now(self, tp: TopicPartition, limit: float) -> tuple[int, ...]:
+        """The followers that have to leave the ISR of a partition now; `limit` is in seconds.
 
         If a plug-in has a rule `late`, the rule is called for each follower.
 
         Kafka 2.0.1: cluster/Partition.scala, getOutOfSyncReplicas; 2.4.1: the same, isFollowerOutOfSync
         """
+        network, me, since = self.process.network, self.process.id, self.process.clock.now() - limit
         rule: Callable[..., bool] | None = self.process.world.plugins.rule("late", None)
         if rule is None:
-            return self.late_since(self.process.clock.now() - limit)
-        return self._late(self.process.network.others(self.process.id), lambda tp, id: rule(*self._lag(tp, id, limit)))
+            return self._late(tp, network.suspects(me), lambda id: self._is_late(tp, id, since))
+        return self._late(tp, network.others(me), lambda id: rule(*self._lag(tp, id, limit)))
 
-    def late_since(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
-        """By partition led here: members of the ISR whose fetches have not reached the log's end since then."""
-        return self._late(self.process.network.suspects(self.process.id), lambda tp, id: self._is_late(tp, id, since))
+    def late_since(self, since: float) -> bool:
+        """True if in a partition led here fetches of a member of the ISR have not reached the log's end since then."""
+        suspects = self.process.network.suspects(self.process.id)
+        led = (tp for tp in self.process.hosted if suspects)
+        return any(self._late(tp, suspects, partial(self._is_late, tp, since=since)) for tp in led)
 
-    def _late(
-        self, suspects: Iterable[int], is_late: Callable[[TopicPartition, int], bool]
-    ) -> dict[TopicPartition, tuple[int, ...]]:
-        if not (suspects := frozenset(suspects)):
-            return {}
-        late = {
-            tp: tuple(f for f in hosted.state.isr if f in suspects and is_late(tp, f))
-            for tp, hosted in self.process.hosted.items()
-            if hosted.state.leader == self.process.id and len(hosted.state.isr) > 1
-        }
-        return {tp: followers for tp, followers in late.items() if followers}
+    def _late(self, tp: TopicPartition, suspects: Collection[int], is_late: Callable[[int], bool]) -> tuple[int, ...]:
+        hosted = self.process.hosted.get(tp)
+        if hosted is None or hosted.state.leader != self.process.id or len(hosted.state.isr) == 1:
+            return ()
+        return tuple(f for f in hosted.state.isr if f in suspects and is_late(f))
 
     def _is_late(self, tp: TopicPartition, id: int, since: float) -> bool:
         """True if a follower has not caught up since then: it lags, or, where that counts, it has stopped fetching."""
@@ -369,6 +367,7 @@ class LeaderRole:
     async def shrink_isrs(self) -> None:
         """Every half `replica.lag.time.max.ms`, take followers out of the ISR that lag for longer than that.
 
+        Each partition is judged at its turn, which may be after a long write for another one.
         Times at which nothing can be found, as no broker is late, are passed over: there are many in a quiet cluster.
         """
         CAUSE.set(None)
@@ -376,7 +375,9 @@ class LeaderRole:
         limit = process.config["replica.lag.time.max.ms"] / 1000
         while True:
             await self._wait_to_look(limit / 2)
-            for tp, late in self._late_now(limit).items():
+            for tp in list(process.hosted):
+                if not process.leads(tp) or not (late := self._late_now(tp, limit)):
+                    continue
                 await self._change_isr(tp, "shrink-isr", remove=late)
                 for id in late:  # one that never stopped, or is heard again since this was decided
                     process.network.next_fetch(id, NextFetch(process.id, tp, Finds.EXPELLED))

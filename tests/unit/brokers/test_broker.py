@@ -234,6 +234,22 @@ def test_a_changed_isr_keeps_the_epochs_of_the_deciding_controller(lab: Lab) -> 
     assert not [path for path in lab.znodes() if path.startswith("/isr_change_notification/")]
 
 
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_each_isr_is_judged_at_its_turn(generation: str) -> None:
+    """Of two that were late, the second has caught up before the first ISR is written: only that one shrinks.
+
+    Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr
+    """
+    with Lab(brokers=4, generation=generation, config={"zookeeper.session.timeout.ms": 60_000}) as lab:
+        for topic, follower in (("a", 3), ("b", 4)):
+            lab.create_topic(topic, assignment={0: [2, follower]})
+        play(lab, "produce a 0; produce b 0; settle; disconnect 2 3; disconnect 2 4; produce a 0 acks=1")
+        play(lab, "produce b 0 acks=1; stop_zookeeper; run_for 17")
+        lab.world.clock.call(lab.world.network.heal)
+        play(lab, "run_for 3; start_zookeeper; settle")
+        assert [r.topic for r in lab.trace.slice(action="shrink-isr")] == ["a"]
+
+
 def test_leaders_announce_isrs_at_times_of_their_own(lab: Lab) -> None:
     """Every 2.5 seconds since each broker had its session: as brokers do not start together, rounds do not coincide.
 

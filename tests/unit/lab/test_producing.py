@@ -142,7 +142,7 @@ def test_a_broker_that_has_no_copy_says_why(generation: str, absent: str, failed
     ],
 )
 def test_a_producer_waits_at_a_leader_that_loses_its_copy(generation: str, lost: str, error: str, seconds: int) -> None:
-    """The broker does not look at what waits (until KAFKA-9198 where the copy is deleted), so it is answered when its time is up.
+    """The answer comes when its time is up; since KAFKA-9198 at once where the copy is deleted.
 
     Kafka 2.4.1: server/ReplicaManager.scala, stopReplica, handleLogDirFailure
     """
