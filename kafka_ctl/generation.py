@@ -233,6 +233,8 @@ class Isr(Area):
     joins_from_epoch_start: bool = _field("KAFKA-7128", False, True, True,
         doc="a follower is in sync when it has all that its leader had when it began to lead; before, when it had all "
             "below the high watermark")
+    isr_holds_ids: bool = _field("KAFKA-8841", False, False, True,
+        doc="a leader's ISR is a set of ids; before, of replicas, which are in another order if there are more than four")
     counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
         doc="only ISR changes that were written are counted")
     keeps_offline_partitions: bool = _field("KAFKA-7313", False, False, True,

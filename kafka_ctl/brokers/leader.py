@@ -37,6 +37,7 @@ from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput, ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
 from kafka_ctl.requests import ALL, FENCED, UNKNOWN_LEADER_EPOCH, ProduceRequest, Response
+from kafka_ctl.scala_order import java_hash, set_order, trie_order
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
@@ -410,6 +411,8 @@ class LeaderRole:
         isr = isr if add is None or add in isr else (*isr, add)
         if isr == old.isr or not isr or (add is not None and add not in hosted.replicas):
             return
+        hashed = hosted.is_hashed or max(len(old.isr), len(isr)) > 4
+        isr = self._in_hash_order(tp, isr) if hashed else isr
         new = old._replace(isr=isr)
         version, error = await self._write(tp, new)
         process.record(
@@ -425,8 +428,17 @@ class LeaderRole:
         )
         current = process.hosted.get(tp)
         if error is None and current is hosted and hosted.state is old:
-            hosted.state = new._replace(zk_version=version)
+            hosted.state, hosted.is_hashed = new._replace(zk_version=version), hashed
             self._announce(tp)
+
+    def _in_hash_order(self, tp: TopicPartition, isr: tuple[int, ...]) -> tuple[int, ...]:
+        """An ISR that is a hash set as it is written to the `state` znode.
+
+        Kafka 2.0.1: cluster/Replica.scala, hashCode; cluster/Partition.scala, updateIsr; 2.4.1: expandIsr, shrinkIsr
+        """
+        if self.process.generation.isr.isr_holds_ids:
+            return tuple(trie_order(isr, int))
+        return set_order(trie_order(isr, lambda id: 31 + java_hash(tp) + 17 * id))
 
     async def _write(self, tp: TopicPartition, state: LeaderAndIsr) -> tuple[int, str | None]:
         """The new zk_version, or an error; a znode that already holds what we want to write is no error."""

@@ -147,6 +147,8 @@ class HostedPartition:
     replicas: tuple[int, ...]
     state_since: float = 0.0
     """The time of the last LeaderAndIsr that it was taken from, in seconds."""
+    is_hashed: bool = False
+    """True if the ISR has had more than four members since then: from then on, Scala's set of it is a hash set."""
 
 
 class BrokerProcess:

@@ -250,6 +250,18 @@ def test_each_isr_is_judged_at_its_turn(generation: str) -> None:
         assert [r.topic for r in lab.trace.slice(action="shrink-isr")] == ["a"]
 
 
+@pytest.mark.parametrize(("generation", "four"), [("0.10", (1, 4, 3, 2)), ("2.0", (1, 4, 3, 2)), ("2.4", (1, 2, 3, 4))])
+def test_an_isr_of_five_is_in_the_order_of_a_hash_set(generation: str, four: tuple[int, ...]) -> None:
+    """And stays so with four: the set is of ids in 2.4, before that of replicas, until the next LeaderAndIsr.
+
+    Computed by Scala 2.12: (1 to 6).toSet - 6, and - 5; the same of objects whose hashes are those of Replica
+    """
+    with Lab(brokers=6, generation=generation, seed=1) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3, 4, 5, 6]})
+        play(lab, "lag 6 orders 0; settle; lag 5 orders 0; settle")
+        assert [r.isr for r in lab.trace.slice(action="shrink-isr")] == [(5, 1, 2, 3, 4), four]
+
+
 def test_leaders_announce_isrs_at_times_of_their_own(lab: Lab) -> None:
     """Every 2.5 seconds since each broker had its session: as brokers do not start together, rounds do not coincide.
 
