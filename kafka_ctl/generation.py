@@ -234,7 +234,7 @@ class Isr(Area):
         doc="a follower is in sync when it has all that its leader had when it began to lead; before, when it had all "
             "below the high watermark")
     isr_holds_ids: bool = _field("KAFKA-8841", False, False, True,
-        doc="a leader's ISR is a set of ids; before, of replicas, which are in another order if there are more than four")
+        doc="a leader's ISR is a set of ids; before, of replicas, which has another order if there are more than four")
     counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
         doc="only ISR changes that were written are counted")
     keeps_offline_partitions: bool = _field("KAFKA-7313", False, False, True,
@@ -264,6 +264,8 @@ class Requests(Area):
         doc="who asks for the versions in an unknown version is sent the known ones; before, only that it is unknown")
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
         doc="an answer with metadata names no controller where the known one is not among the live brokers")
+    refuses_by_partition: bool = _field("apache/kafka#4147", False, True, True,
+        doc="a LeaderAndIsr that is refused is answered with the error for each partition, too")
     explains_absent_copies: bool = _field("KAFKA-6796", False, True, True,
         doc="a broker without a copy answers clients that it does not lead; before, that there is no such partition")
     checks_first_member: bool = _field("KAFKA-6005", False, True, True,

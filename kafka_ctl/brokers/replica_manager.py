@@ -57,7 +57,8 @@ class ReplicaManager:
         broker, else None; remembers the controller's epoch.
 
         A later life's epoch is an error of the server: the controller knows it before the broker (KAFKA-9839).
-        Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale, handleError
+        Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale, handleError; common/requests/LeaderAndIsrRequest.java,
+        getErrorResponse
         """
         given, mine = request.broker_epoch, self.process.epoch
         own = {"broker_epoch": given, "latest": mine}
@@ -74,7 +75,9 @@ class ReplicaManager:
             error=error,
             detail=details.write(request=api_name(request), controller=request.controller, **own),
         )
-        return Response(error, dict.fromkeys(request.partitions if error == UNKNOWN_SERVER_ERROR else (), error))
+        lists = isinstance(request, LeaderAndIsrRequest) and self.process.generation.requests.refuses_by_partition
+        each = request.partitions if lists or error == UNKNOWN_SERVER_ERROR else ()
+        return Response(error, dict.fromkeys(each, error))
 
     def _obeys(self, controller_epoch: int) -> bool:
         """True if a controller with this epoch is still the newest that is known."""

@@ -126,12 +126,20 @@ def test_an_older_controller_is_refused_altogether(lab: Lab, broker: Broker, epo
         ]
         for handle, request in requests:
             answer = handle(request)
-            assert (answer.error, answer.errors) == (STALE, {})
+            listed = {ORDERS: STALE} if isinstance(request, LeaderAndIsrRequest) else {}
+            assert (answer.error, answer.errors) == (STALE, listed)
             assert (last(lab).action, last(lab).error, last(lab).topic) == ("ignored", STALE, None)
             assert last(lab).detail == f"request={api_name(request)} controller=1 latest={epoch}"
     assert broker.replicas.controller_epoch == epoch
     assert broker.hosted[ORDERS].state.leader == 1
     assert broker.live_brokers == (1, 2, 3)
+
+
+@pytest.mark.parametrize(("generation", "listed"), [("0.10", {}), ("2.0", {ORDERS: STALE}), ("2.4", {ORDERS: STALE})])
+def test_a_refused_leader_and_isr_names_each_partition(generation: str, listed: dict[TopicPartition, str]) -> None:
+    """Kafka 2.0.1: common/requests/LeaderAndIsrRequest.java, getErrorResponse"""
+    with Lab(brokers=2, generation=generation, seed=1) as lab:
+        assert lead(process_of(lab, 2), 1, 0, epoch=0).errors == listed
 
 
 @pytest.mark.parametrize(("ahead", "error"), [(-1, "STALE_BROKER_EPOCH"), (1, "UNKNOWN_SERVER_ERROR")])
