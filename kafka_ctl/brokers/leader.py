@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import repeat
 
@@ -302,15 +302,16 @@ class LeaderRole:
 
     def late_since(self, since: float) -> bool:
         """True if in a partition led here fetches of a member of the ISR have not reached the log's end since then."""
-        suspects = self.process.network.suspects(self.process.id)
+        suspects = frozenset(self.process.network.suspects(self.process.id))
         led = (tp for tp in self.process.hosted if suspects)
         return any(self._late(tp, suspects, partial(self._is_late, tp, since=since)) for tp in led)
 
-    def _late(self, tp: TopicPartition, suspects: Collection[int], is_late: Callable[[int], bool]) -> tuple[int, ...]:
+    def _late(self, tp: TopicPartition, suspects: Iterable[int], is_late: Callable[[int], bool]) -> tuple[int, ...]:
         hosted = self.process.hosted.get(tp)
         if hosted is None or hosted.state.leader != self.process.id or len(hosted.state.isr) == 1:
             return ()
-        return tuple(f for f in hosted.state.isr if f in suspects and is_late(f))
+        among = frozenset(suspects)
+        return tuple(f for f in hosted.state.isr if f in among and is_late(f))
 
     def _is_late(self, tp: TopicPartition, id: int, since: float) -> bool:
         """True if a follower has not caught up since then: it lags, or, where that counts, it has stopped fetching."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -70,10 +70,10 @@ class Peers(Network, Protocol):
     def next_fetch(self, follower: int, fetch: NextFetch) -> None:
         """Let a follower send its next fetch now, if its process runs; where the ISR is concerned, if it is reached."""
 
-    def others(self, leader: int) -> Set[int]:
+    def others(self, leader: int) -> Iterable[int]:
         """All other brokers of the lab, also those that do not run."""
 
-    def suspects(self, leader: int) -> Set[int]:
+    def suspects(self, leader: int) -> Iterable[int]:
         """Those of them that may be late somewhere."""
 
     async def until_suspect(self) -> float:
