@@ -287,8 +287,8 @@ class Records(Area):
         doc="a follower that missed a leader epoch begins to fetch again, also where the leader is the same")
     refetches_at_each_epoch: bool = _field("KAFKA-7395", False, False, True,
         doc="a follower begins to fetch again at every leader epoch; before, not where the leader stays")
-    answers_producers_at_deletion: bool = _field("KAFKA-9198", False, False, True,
-        doc="a producer that waits at a copy that is deleted gets an error at once; before, when its time is up")
+    answers_producers_at_stop: bool = _field("KAFKA-9198", False, False, True,
+        doc="a producer that waits at a copy that is stopped gets an error at once; before, when its time is up")
     closes_idle_fetchers: bool = _field("KAFKA-6051", False, True, True,
         doc="a fetcher of stopped copies ends at once; before, when its fetch has returned, and requests wait for that")
     checks_fetched_epoch: bool = _field("KIP-320", False, False, True,

@@ -220,10 +220,12 @@ class ReplicaManager:
             if request.delete and errors[tp] is None:
                 self.process.deletions += self.process.hosted.pop(tp, None) is not None
                 self.follower.forget(tp)
-                self.leader.release(tp, self.process.generation.records.answers_producers_at_deletion)
+                self.leader.release(tp, answers=False)
                 self.process.disk.delete(tp)
             elif request.delete and not self.process.generation.isr.keeps_offline_partitions:
                 self.process.offline.discard(tp)
+            if errors[tp] is None and self.process.generation.records.answers_producers_at_stop:
+                self.leader.produce_purgatory.check_and_complete(tp)
             self.process.record(
                 "stop-replica",
                 tp,
