@@ -233,6 +233,8 @@ class Isr(Area):
     joins_from_epoch_start: bool = _field("KAFKA-7128", False, True, True,
         doc="a follower is in sync when it has all that its leader had when it began to lead; before, when it had all "
             "below the high watermark")
+    isr_holds_ids: bool = _field("KAFKA-8841", False, False, True,
+        doc="a leader's ISR is a set of ids; before, of replicas, which has another order if there are more than four")
     counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
         doc="only ISR changes that were written are counted")
     keeps_offline_partitions: bool = _field("KAFKA-7313", False, False, True,
@@ -262,6 +264,10 @@ class Requests(Area):
         doc="who asks for the versions in an unknown version is sent the known ones; before, only that it is unknown")
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
         doc="an answer with metadata names no controller where the known one is not among the live brokers")
+    refuses_by_partition: bool = _field("apache/kafka#4147", False, True, True,
+        doc="a LeaderAndIsr that is refused is answered with the error for each partition, too")
+    explains_absent_copies: bool = _field("KAFKA-6796", False, True, True,
+        doc="a broker without a copy answers clients that it does not lead; before, that there is no such partition")
     checks_first_member: bool = _field("KAFKA-6005", False, True, True,
         doc="who joins a group first is refused without a protocol type; before, the group is made")
     checks_group_ids: bool = _field("KAFKA-6773", False, True, True,
@@ -282,6 +288,8 @@ class Records(Area):
         doc="a follower that missed a leader epoch begins to fetch again, also where the leader is the same")
     refetches_at_each_epoch: bool = _field("KAFKA-7395", False, False, True,
         doc="a follower begins to fetch again at every leader epoch; before, not where the leader stays")
+    answers_producers_at_stop: bool = _field("KAFKA-9198", False, False, True,
+        doc="a producer that waits at a copy that is stopped gets an error at once; before, when its time is up")
     closes_idle_fetchers: bool = _field("KAFKA-6051", False, True, True,
         doc="a fetcher of stopped copies ends at once; before, when its fetch has returned, and requests wait for that")
     checks_fetched_epoch: bool = _field("KIP-320", False, False, True,

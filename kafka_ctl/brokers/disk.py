@@ -71,7 +71,7 @@ class Disk:
         """Flush and close the logs, if they are open, and leave a marker in each directory that works."""
         if self.is_open:
             self._flush()
-            self.clean = {number for number in range(DIRECTORIES) if number not in self.failed}
+            self.clean = set(range(DIRECTORIES)) - self.failed
             self.is_open = False
 
     def _flush(self) -> None:

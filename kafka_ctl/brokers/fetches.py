@@ -89,6 +89,8 @@ class FetchResult(NamedTuple):
     offsets: tuple[int, int] | None
     in_isr: bool
     log_start: int = 0
+    is_fenced: bool = False
+    """True if the fetch names an older leader epoch than the leader's."""
 
 
 class FollowerLag(NamedTuple):

@@ -18,6 +18,7 @@ from enum import Enum
 
 from kafka_ctl.brokers import fetches
 from kafka_ctl.brokers.configs import TopicConfigs
+from kafka_ctl.brokers.fetcher_thread import FetcherThread
 from kafka_ctl.brokers.log import Log, bytes_of
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -232,7 +233,19 @@ class FollowedPartition:
         found = self.found(names_epoch=False)
         return not answer.entries and log.end == (found.offsets[1] if found and found.offsets else 0)
 
+    def give_up_if_fenced(self) -> bool:
+        """Stop fetching until the next LeaderAndIsr if our next fetch names an older epoch than the leader's.
+
+        Kafka 2.4.1: server/AbstractFetcherThread.scala, onPartitionFenced, markPartitionFailed
+        """
+        if not ((found := self.found()) and found.is_fenced and self.process.reaches(self.known.leader)):
+            return False
+        self.role.remove_fetcher(self.tp)
+        return True
+
     async def _back_off(self) -> None:
+        if self.give_up_if_fenced():
+            return
         if self.state is FETCHING:
             self.state = DELAYED
         await self.process.clock.sleep(fetches.FETCH_BACKOFF, background=True)
@@ -459,6 +472,8 @@ class FollowerRole:
             p.state, p.waits = WAITING, fetch
         elif fetch is not None and fetch.result:
             self.fetch(p.tp)
+        elif fetch is not None:
+            p.give_up_if_fenced()
 
     def answered(self, p: FollowedPartition, brings: bool) -> None:
         """Go on; a fetch that was refused is repeated when the leader leads again, or another one does."""
@@ -557,6 +572,7 @@ class CatchUp:
         process, state = self.process, p.known
         answer = process.network.fetch(self.leader, p.request())
         if answer is None:
+            p.give_up_if_fenced()
             return
         self.role.threads[state.leader].fetched()
         if not p.is_reported:
@@ -566,35 +582,3 @@ class CatchUp:
             del self.partitions[p.tp]
             p.state, p.catch_up, p.joined_at = IN_STEP, None, process.clock.now()
             self.role.fetch(p.tp)
-
-
-class FetcherThread:
-    """Kafka's thread that fetches from one leader, for as long as it has partitions there.
-
-    Its first fetch begins a fetch session (KIP-227), which ends with the leader's process or the connection.
-    Kafka 2.4.1: server/ReplicaFetcherThread.scala, fetchSessionHandler, fetchFromLeader
-    """
-
-    def __init__(self, process: BrokerProcess, leader: int) -> None:
-        self.process, self.leader = process, leader
-        self.since = self._session_since = process.clock.now()
-        """Times in seconds: of the first fetch, and of the first one of the session."""
-        self._session = self.connection
-        self.partitions = 0
-        """The number of partitions whose `leader` is this one."""
-
-    @property
-    def connection(self) -> tuple[int, int]:
-        """The connection to the leader, as the network names it."""
-        return self.process.network.connection(self.process.id, self.leader)
-
-    @property
-    def is_in_session(self) -> bool:
-        """True if the next fetch belongs to a fetch session that another one has begun."""
-        holds = self._session == self.connection and self.process.reaches(self.leader)
-        return holds and self.process.clock.now() - self._session_since > 2 * self.process.costs.request
-
-    def fetched(self) -> None:
-        """A fetch was answered: if it belongs to no session, it has begun one."""
-        if self._session != self.connection and self.process.reaches(self.leader):
-            self._session, self._session_since = self.connection, self.process.clock.now()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import repeat
 
 from kafka_ctl.brokers.configs import TopicConfigs
@@ -35,7 +36,8 @@ from kafka_ctl.brokers.record_deletion import RecordDeletion
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput, ConnectionLoss, NoNode, SessionExpired
 from kafka_ctl.ports import Timer
-from kafka_ctl.requests import ALL, FENCED, NOT_LEADER, UNKNOWN_LEADER_EPOCH, ProduceRequest, Response
+from kafka_ctl.requests import ALL, FENCED, UNKNOWN_LEADER_EPOCH, ProduceRequest, Response
+from kafka_ctl.scala_order import java_hash, set_order, trie_order
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
@@ -102,11 +104,12 @@ class LeaderRole:
             if follower not in hosted.state.isr:
                 process.network.next_fetch(follower, NextFetch(process.id, tp, Finds.NEW_LEADER))
 
-    def release(self, tp: TopicPartition) -> None:
-        """Stop leading it: answer the requests that wait here accordingly."""
+    def release(self, tp: TopicPartition, answers: bool = True) -> None:
+        """Stop leading it: answer the fetches that wait here, and the producers, unless these have to time out."""
         self.follower_ends.pop(tp, None)
         self.epoch_start.pop(tp, None)
-        self.produce_purgatory.check_and_complete(tp)
+        if answers:
+            self.produce_purgatory.check_and_complete(tp)
         self.fetch_purgatory.check_and_complete(tp)
         self.deletion.release(tp)
 
@@ -115,8 +118,9 @@ class LeaderRole:
     async def produce(self, request: ProduceRequest) -> Response:
         """Append the records, and with `acks=all` answer only when every in-sync replica has them."""
         tp, process = request.partition, self.process
-        if not process.leads(tp):
-            return Response(NOT_LEADER)
+        await self.isr_written((tp,))
+        if tp not in process.metadata or not process.leads(tp):
+            return Response(process.refusal(tp))
         state = process.hosted[tp].state
         if request.acks == ALL and len(state.isr) < self.configs.min_isr(tp):
             return Response(NOT_ENOUGH)
@@ -145,7 +149,7 @@ class LeaderRole:
     def enough_replicas(self, tp: TopicPartition, offset: int) -> tuple[bool, str | None]:
         """True if every in-sync replica has what is below this offset; an error if we do not lead, or too few are."""
         if not self.process.leads(tp):
-            return False, NOT_LEADER
+            return False, self.process.refusal(tp)
         high_watermark, isr = self.process.disk.log(tp).high_watermark, self.process.hosted[tp].state.isr
         return enough_replicas(high_watermark, offset, len(isr), self.configs.min_isr(tp))
 
@@ -195,7 +199,8 @@ class LeaderRole:
         log = self.process.disk.logs.get(tp)
         offsets = (log.high_watermark, log.end) if log is not None else None
         start = log.start if log is not None else 0
-        return FetchResult(self.answers(tp, leader_epoch), offsets, self.is_in_isr(tp, replica), start)
+        is_fenced = self.process.leads(tp) and self.wrong_epoch(tp, leader_epoch) == FENCED
+        return FetchResult(self.answers(tp, leader_epoch), offsets, self.is_in_isr(tp, replica), start, is_fenced)
 
     def hold(self, request: FetchRequest, respond: Callable[[bool], object]) -> FollowerFetch:
         """Let a fetch wait here until there is what it waits for."""
@@ -216,7 +221,7 @@ class LeaderRole:
         """Answer a fetch, and remember that the follower has everything below its offset; None if we refuse it."""
         tp, follower, epoch, offset, _, log_start = request
         if offset is None:
-            joins = self.fetched_to_end(tp, follower, epoch)
+            joins = self.try_to_join(tp, follower, epoch)
             return FetchResponse([], 0, 0, in_isr=self.is_in_isr(tp, follower)) if joins else None
         if not self.answers(tp, epoch):
             return None
@@ -228,6 +233,8 @@ class LeaderRole:
         answer = FetchResponse(entries, log.high_watermark, log.end, throttled, log_start=log.start)
         self.deletion.note_start(tp, follower, log_start)
         self.note_fetch(tp, follower, offset)
+        if offset < log.end:  # at the end it asks by itself
+            self.try_to_join(tp, follower, epoch)
         self.count_sent(tp, bytes_of(entries))
         return answer
 
@@ -251,8 +258,11 @@ class LeaderRole:
             self.follower_ends.setdefault(tp, {})[follower] = offset
             self.increment_high_watermark(tp)
 
-    def fetched_to_end(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
-        """A follower fetches from the end of our log; False if we do not answer it, or it may not join the ISR."""
+    def try_to_join(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
+        """Take a follower into the ISR at its fetch; False if we do not answer it, or it has not enough yet.
+
+        Kafka 2.0.1: cluster/Partition.scala, maybeExpandIsr
+        """
         hosted = self.process.hosted.get(tp)
         if hosted is None or not self.answers(tp, leader_epoch) or not self.can_join_isr(tp, follower):
             return False
@@ -277,33 +287,31 @@ class LeaderRole:
 
     # Followers that are late
 
-    def _late_now(self, limit: float) -> dict[TopicPartition, tuple[int, ...]]:
-        """By partition, the followers that have to leave the ISR now; `limit` is in seconds.
+    def _late_now(self, tp: TopicPartition, limit: float) -> tuple[int, ...]:
+        """The followers that have to leave the ISR of a partition now; `limit` is in seconds.
 
         If a plug-in has a rule `late`, the rule is called for each follower.
 
         Kafka 2.0.1: cluster/Partition.scala, getOutOfSyncReplicas; 2.4.1: the same, isFollowerOutOfSync
         """
+        network, me, since = self.process.network, self.process.id, self.process.clock.now() - limit
         rule: Callable[..., bool] | None = self.process.world.plugins.rule("late", None)
         if rule is None:
-            return self.late_since(self.process.clock.now() - limit)
-        return self._late(self.process.network.others(self.process.id), lambda tp, id: rule(*self._lag(tp, id, limit)))
+            return self._late(tp, network.suspects(me), lambda id: self._is_late(tp, id, since))
+        return self._late(tp, network.others(me), lambda id: rule(*self._lag(tp, id, limit)))
 
-    def late_since(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
-        """By partition led here: members of the ISR whose fetches have not reached the log's end since then."""
-        return self._late(self.process.network.suspects(self.process.id), lambda tp, id: self._is_late(tp, id, since))
+    def late_since(self, since: float) -> bool:
+        """True if in a partition led here fetches of a member of the ISR have not reached the log's end since then."""
+        suspects = frozenset(self.process.network.suspects(self.process.id))
+        led = (tp for tp in self.process.hosted if suspects)
+        return any(self._late(tp, suspects, partial(self._is_late, tp, since=since)) for tp in led)
 
-    def _late(
-        self, suspects: Iterable[int], is_late: Callable[[TopicPartition, int], bool]
-    ) -> dict[TopicPartition, tuple[int, ...]]:
-        if not (suspects := frozenset(suspects)):
-            return {}
-        late = {
-            tp: tuple(f for f in hosted.state.isr if f in suspects and is_late(tp, f))
-            for tp, hosted in self.process.hosted.items()
-            if hosted.state.leader == self.process.id and len(hosted.state.isr) > 1
-        }
-        return {tp: followers for tp, followers in late.items() if followers}
+    def _late(self, tp: TopicPartition, suspects: Iterable[int], is_late: Callable[[int], bool]) -> tuple[int, ...]:
+        hosted = self.process.hosted.get(tp)
+        if hosted is None or hosted.state.leader != self.process.id or len(hosted.state.isr) == 1:
+            return ()
+        among = frozenset(suspects)
+        return tuple(f for f in hosted.state.isr if f in among and is_late(f))
 
     def _is_late(self, tp: TopicPartition, id: int, since: float) -> bool:
         """True if a follower has not caught up since then: it lags, or, where that counts, it has stopped fetching."""
@@ -361,6 +369,7 @@ class LeaderRole:
     async def shrink_isrs(self) -> None:
         """Every half `replica.lag.time.max.ms`, take followers out of the ISR that lag for longer than that.
 
+        Each partition is judged at its turn, which may be after a long write for another one.
         Times at which nothing can be found, as no broker is late, are passed over: there are many in a quiet cluster.
         """
         CAUSE.set(None)
@@ -368,7 +377,9 @@ class LeaderRole:
         limit = process.config["replica.lag.time.max.ms"] / 1000
         while True:
             await self._wait_to_look(limit / 2)
-            for tp, late in self._late_now(limit).items():
+            for tp in list(process.hosted):
+                if not process.leads(tp) or not (late := self._late_now(tp, limit)):
+                    continue
                 await self._change_isr(tp, "shrink-isr", remove=late)
                 for id in late:  # one that never stopped, or is heard again since this was decided
                     process.network.next_fetch(id, NextFetch(process.id, tp, Finds.EXPELLED))
@@ -401,6 +412,8 @@ class LeaderRole:
         isr = isr if add is None or add in isr else (*isr, add)
         if isr == old.isr or not isr or (add is not None and add not in hosted.replicas):
             return
+        hashed = hosted.is_hashed or max(len(old.isr), len(isr)) > 4
+        isr = self._in_hash_order(tp, isr) if hashed else isr
         new = old._replace(isr=isr)
         version, error = await self._write(tp, new)
         process.record(
@@ -416,8 +429,17 @@ class LeaderRole:
         )
         current = process.hosted.get(tp)
         if error is None and current is hosted and hosted.state is old:
-            hosted.state = new._replace(zk_version=version)
+            hosted.state, hosted.is_hashed = new._replace(zk_version=version), hashed
             self._announce(tp)
+
+    def _in_hash_order(self, tp: TopicPartition, isr: tuple[int, ...]) -> tuple[int, ...]:
+        """An ISR that is a hash set as it is written to the `state` znode.
+
+        Kafka 2.0.1: cluster/Replica.scala, hashCode; cluster/Partition.scala, updateIsr; 2.4.1: expandIsr, shrinkIsr
+        """
+        if self.process.generation.isr.isr_holds_ids:
+            return tuple(trie_order(isr, int))
+        return set_order(trie_order(isr, lambda id: 31 + java_hash(tp) + 17 * id))
 
     async def _write(self, tp: TopicPartition, state: LeaderAndIsr) -> tuple[int, str | None]:
         """The new zk_version, or an error; a znode that already holds what we want to write is no error."""
@@ -441,7 +463,8 @@ class LeaderRole:
     async def isr_written(self, partitions: Iterable[TopicPartition]) -> None:
         """Wait until no new ISR of these is being written: the writer holds the lock of the partition.
 
-        Kafka 2.0.1: cluster/Partition.scala, leaderIsrUpdateLock, in makeLeader, makeFollower and delete
+        Kafka 2.0.1: cluster/Partition.scala, leaderIsrUpdateLock, in makeLeader, makeFollower, delete and
+        appendRecordsToLeader
         """
         for tp in partitions:
             if self.is_writing(tp):

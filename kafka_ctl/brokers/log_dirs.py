@@ -66,7 +66,7 @@ class LogDirs:
         held, moves, error = tp in process.hosted, False, None
         if path not in PATHS:
             error = LOG_DIR_NOT_FOUND
-        elif disk.failed & {PATHS.index(path), disk.places.get(tp)}:
+        elif tp in process.offline or disk.failed & {PATHS.index(path), disk.places.get(tp)}:
             error = STORAGE_ERROR
         else:
             if held and disk.readable(disk.futures, tp) not in (None, path):

@@ -36,7 +36,7 @@ from kafka_ctl.generation import Config, Generation
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins, split
 from kafka_ctl.ports import PROCESS, Clock, Network, Timer
-from kafka_ctl.requests import UNKNOWN_EPOCH, PartitionState
+from kafka_ctl.requests import NOT_LEADER, STORAGE_ERROR, UNKNOWN_EPOCH, UNKNOWN_PARTITION, PartitionState
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Columns, Recorder
 from kafka_ctl.zookeeper.client import ZooKeeperClient
@@ -147,6 +147,8 @@ class HostedPartition:
     replicas: tuple[int, ...]
     state_since: float = 0.0
     """The time of the last LeaderAndIsr that it was taken from, in seconds."""
+    is_hashed: bool = False
+    """True if the ISR has had more than four members since then: from then on, Scala's set of it is a hash set."""
 
 
 class BrokerProcess:
@@ -228,6 +230,19 @@ class BrokerProcess:
         """True if this broker leads the partition, as far as it knows."""
         hosted = self.hosted.get(tp)
         return hosted is not None and hosted.state.leader == self.id
+
+    def refusal(self, tp: TopicPartition) -> str:
+        """The error for a client's request about a partition that this broker does not lead.
+
+        Kafka 2.0.1: server/KafkaApis.scala, handleProduceRequest; server/ReplicaManager.scala,
+        getPartitionAndLeaderReplicaIfLocal
+        """
+        if tp not in self.metadata:
+            return UNKNOWN_PARTITION
+        if tp in self.offline:
+            return STORAGE_ERROR
+        is_known = tp in self.hosted or self.generation.requests.explains_absent_copies
+        return NOT_LEADER if is_known else UNKNOWN_PARTITION
 
     def reaches(self, other: int) -> bool:
         """True if the network carries requests to that broker and answers back."""

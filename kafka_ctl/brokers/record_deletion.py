@@ -39,6 +39,8 @@ class RecordDeletion:
 
     async def delete_records(self, request: DeleteRecordsRequest) -> Response:
         """Raise the log start offset of each partition; the low watermarks when they are there, or an error of each."""
+        if not request.offsets:
+            return Response(errors={}, low_watermarks={})
         wanted: dict[TopicPartition, tuple[int, int]] = {}
         refused: dict[TopicPartition, Deleted] = {}
         for tp, offset in request.offsets.items():
@@ -47,14 +49,11 @@ class RecordDeletion:
             except _Refused as problem:
                 refused[tp] = Deleted(error=str(problem))
         operation = DelayedDeleteRecords(round(request.timeout * 1000), wanted, refused, self.low_watermark)
-        if request.offsets:
-            try:
-                self.purgatory.try_complete_else_watch(operation, list(request.offsets))
-                results = await operation
-            finally:
-                operation.cancel()  # the process may have ended
-        else:
-            results = {}
+        try:
+            self.purgatory.try_complete_else_watch(operation, list(request.offsets))
+            results = await operation
+        finally:
+            operation.cancel()  # the process may have ended
         return Response(
             errors={tp: result.error for tp, result in results.items()},
             low_watermarks={tp: result.low_watermark for tp, result in results.items()},
@@ -113,9 +112,11 @@ class RecordDeletion:
         self.purgatory.check_and_complete(tp)
 
     def release(self, tp: TopicPartition) -> None:
-        """End the waiting deletions of a partition that is no longer led here."""
+        """Forget the followers' log starts; deletions that wait time out, as they are looked at only by a leader.
+
+        Kafka 2.0.1: cluster/Partition.scala, tryCompleteDelayedRequests
+        """
         self.starts.pop(tp, None)
-        self.check(tp)
 
 
 class _Refused(Exception):

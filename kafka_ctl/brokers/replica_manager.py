@@ -57,7 +57,8 @@ class ReplicaManager:
         broker, else None; remembers the controller's epoch.
 
         A later life's epoch is an error of the server: the controller knows it before the broker (KAFKA-9839).
-        Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale, handleError
+        Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale, handleError; common/requests/LeaderAndIsrRequest.java,
+        getErrorResponse
         """
         given, mine = request.broker_epoch, self.process.epoch
         own = {"broker_epoch": given, "latest": mine}
@@ -74,7 +75,9 @@ class ReplicaManager:
             error=error,
             detail=details.write(request=api_name(request), controller=request.controller, **own),
         )
-        return Response(error, dict.fromkeys(request.partitions if error == UNKNOWN_SERVER_ERROR else (), error))
+        lists = isinstance(request, LeaderAndIsrRequest) and self.process.generation.requests.refuses_by_partition
+        each = request.partitions if lists or error == UNKNOWN_SERVER_ERROR else ()
+        return Response(error, dict.fromkeys(each, error))
 
     def _obeys(self, controller_epoch: int) -> bool:
         """True if a controller with this epoch is still the newest that is known."""
@@ -99,7 +102,7 @@ class ReplicaManager:
             await self.configs.load(topic, partitions)
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> Response:
-        """Become leader or follower of each partition whose leader epoch is newer than what is known.
+        """Become leader, then follower, of the partitions whose leader epoch is newer than what is known.
 
         Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower
         """
@@ -107,11 +110,10 @@ class ReplicaManager:
             return refusal
         await self._read_configs(request)
         await self.leader.isr_written(request.partitions)
-        errors: dict[TopicPartition, str | None] = {}
-        for tp, sent in request.partitions.items():
-            errors[tp] = self.problem(tp, sent, request)
-            if errors[tp] is None:
-                self._become(tp, sent)
+        errors = {tp: self.problem(tp, sent, request) for tp, sent in request.partitions.items()}
+        accepted = [(tp, sent) for tp, sent in request.partitions.items() if errors[tp] is None]
+        for tp, sent in sorted(accepted, key=lambda each: each[1].state.leader != self.process.id):
+            self._become(tp, sent)
         if self.process.generation.log_dirs.outlives_failed_log_dir:
             self.process.offline |= request.partitions.keys() - self.process.hosted.keys()
         return Response(None, errors)
@@ -218,10 +220,12 @@ class ReplicaManager:
             if request.delete and errors[tp] is None:
                 self.process.deletions += self.process.hosted.pop(tp, None) is not None
                 self.follower.forget(tp)
-                self.leader.release(tp)
+                self.leader.release(tp, answers=False)
                 self.process.disk.delete(tp)
             elif request.delete and not self.process.generation.isr.keeps_offline_partitions:
                 self.process.offline.discard(tp)
+            if errors[tp] is None and self.process.generation.records.answers_producers_at_stop:
+                self.leader.produce_purgatory.check_and_complete(tp)
             self.process.record(
                 "stop-replica",
                 tp,
@@ -252,7 +256,7 @@ class ReplicaManager:
             self.follower.forget(tp)
             if self.process.hosted.pop(tp, None) is not None:
                 self.process.offline.add(tp)
-            self.leader.release(tp)
+            self.leader.release(tp, answers=False)
         if process.disk.has_failed or not process.generation.log_dirs.outlives_failed_log_dir:
             process.record("stopped", error="KafkaStorageException")
             process.kill()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kafka_ctl.brokers.apis import TIMED_OUT
 from kafka_ctl.brokers.delayed_operations import NO_LOW_WATERMARK
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from kafka_ctl.election import ElectionType
@@ -265,7 +266,12 @@ async def list_reassignments(service: Service, version: int, request: Message) -
 
 
 def _error_fields(error: ApiError | None) -> Message:
-    return {"error_code": number_of(error.code if error else None), "error_message": error.text if error else None}
+    """An error as it is sent; of a timeout without a text, as clients have their own.
+
+    Kafka 2.4.1: server/DelayedElectLeader.scala, onComplete
+    """
+    text = error.text if error and error != TIMED_OUT else None
+    return {"error_code": number_of(error.code if error else None), "error_message": text}
 
 
 async def delete_records(service: Service, version: int, request: Message) -> Message:

@@ -16,7 +16,15 @@ from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import INTERNAL, OFFSETS_TOPIC, TopicPartition
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import Generation
-from kafka_ctl.requests import ALL, NOT_LEADER, PRODUCE_TIMEOUT, UNKNOWN_PARTITION, ProduceRequest, Response
+from kafka_ctl.requests import (
+    ALL,
+    NOT_LEADER,
+    PRODUCE_TIMEOUT,
+    STORAGE_ERROR,
+    UNKNOWN_PARTITION,
+    ProduceRequest,
+    Response,
+)
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire import batches
@@ -26,7 +34,7 @@ from kafka_ctl.wire.contents import Kept, marker
 from kafka_ctl.wire.groups import coordinator_id
 from kafka_ctl.wire.schema import Refusal, number_of
 from kafka_ctl.wire.service import RefusedFrame, Service
-from kafka_ctl.wire.versions import announced
+from kafka_ctl.wire.versions import announced, known_to
 
 MOST_BYTES = 1_000_012
 """The largest batch: Kafka's `message.max.bytes`."""
@@ -148,7 +156,7 @@ def _check_batch(generation: Generation, batch: Batch) -> None:
 
 PRODUCER = "producer"
 """The actor that a client's records are recorded under."""
-REFUSALS = (NOT_LEADER, "NOT_ENOUGH_REPLICAS")
+REFUSALS = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, "NOT_ENOUGH_REPLICAS")
 """The errors after which a batch may be in no log."""
 MARKS = -1
 """The version of no request: what a coordinator writes."""
@@ -174,7 +182,7 @@ async def produce(service: Service, version: int, request: Message) -> Message |
     def outcome(tp: TopicPartition, _: Message) -> Message:
         answer, log = answers[tp], service.broker.disk.logs.get(tp, Log())
         return {
-            "error_code": number_of(answer.error),
+            "error_code": number_of(known_to("Produce", version, answer.error)),
             "base_offset": -1 if answer.offset is None else answer.offset,
             "log_start_offset": log.start if answer.error is None else -1,
             "log_append_time": -1,
@@ -240,9 +248,8 @@ def _problem(service: Service, tp: TopicPartition, acks: int, from_client: bool)
         return "INVALID_REQUIRED_ACKS"
     if from_client and tp.topic in INTERNAL:
         return "INVALID_TOPIC_EXCEPTION"
-    if tp not in service.broker.metadata:
-        return UNKNOWN_PARTITION
-    return None if service.broker.leads(tp) else NOT_LEADER
+    broker = service.broker
+    return None if tp in broker.metadata and broker.leads(tp) else broker.refusal(tp)
 
 
 async def _appended(

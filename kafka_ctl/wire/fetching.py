@@ -18,18 +18,19 @@ from kafka_ctl.brokers.delayed_operations import DelayedFetch, FetchPartition, L
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
-from kafka_ctl.requests import NOT_LEADER, STORAGE_ERROR, UNKNOWN_PARTITION
+from kafka_ctl.requests import UNKNOWN_PARTITION
 from kafka_ctl.wire.batches import end_of
 from kafka_ctl.wire.codec import Message, answered, grouped, named, parts_of
 from kafka_ctl.wire.contents import Transactions, down_converted
 from kafka_ctl.wire.fetch_sessions import FINAL, NO_SESSION, Asked, Found, Wanted
 from kafka_ctl.wire.schema import number_of
 from kafka_ctl.wire.service import Holding, Service
+from kafka_ctl.wire.versions import known_to
 
 FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 """The versions of Fetch from which on a reader knows these."""
-FIRST_WHOLE, FIRST_STORAGE_ERROR = 3, 6
-"""The versions of Fetch from which on the first batch comes whole (KIP-74), and clients know KAFKA_STORAGE_ERROR."""
+FIRST_WHOLE = 3
+"""The version of Fetch from which on the first batch comes whole (KIP-74)."""
 MOST = 8 << 20
 """Bytes of one answer to a fetch, whatever the client would take."""
 READ_COMMITTED = 1
@@ -117,7 +118,7 @@ class Reading:
             return
         self.leader.note_fetch(tp, self.replica, self.asked[tp].offset)
         self.leader.deletion.note_start(tp, self.replica, self.asked[tp].log_start)
-        self.leader.fetched_to_end(tp, self.replica, hosted.state.leader_epoch)
+        self.leader.try_to_join(tp, self.replica, hosted.state.leader_epoch)
         self.service.sent_high_watermarks[tp, self.replica] = part["high_watermark"]
         self.leader.count_sent(tp, len(part["records"]))
 
@@ -135,10 +136,8 @@ class Reading:
         error = self.error or error
         if error is None and not log.start <= asked.offset <= log.end:
             error = "OFFSET_OUT_OF_RANGE"
-        if error == STORAGE_ERROR and self.version < FIRST_STORAGE_ERROR:
-            error = NOT_LEADER
         if error is not None:
-            return nothing(error)
+            return nothing(known_to("Fetch", self.version, error))
         known = self.contents.transactions(tp, log)
         batches: list[tuple[int, bytes]] = []
         try:
@@ -169,7 +168,7 @@ class Reading:
         }
 
 
-def nothing(error: str) -> Message:
+def nothing(error: str | None) -> Message:
     """The answer for a partition that cannot be read."""
     numbers = dict.fromkeys(("high_watermark", "last_stable_offset", "log_start_offset", "preferred_read_replica"), -1)
     return numbers | {"error_code": number_of(error), "aborted_transactions": None, "records": b""}
@@ -181,10 +180,8 @@ def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tu
     Kafka 2.4.1: server/ReplicaManager.scala, getPartitionOrError; cluster/Partition.scala, getLocalLog
     """
     broker = service.broker
-    if tp in broker.offline:
-        return Log(), STORAGE_ERROR
     if not broker.leads(tp):
-        return Log(), NOT_LEADER if tp in broker.metadata else UNKNOWN_PARTITION
+        return Log(), broker.refusal(tp)
     return broker.disk.logs.get(tp, Log()), broker.as_leader.wrong_epoch(tp, leader_epoch)
 
 

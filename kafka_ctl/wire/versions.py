@@ -8,6 +8,7 @@ Kafka 0.10.2.2: common/protocol/Protocol.java; 2.0.1: common/requests/*Request.j
 from __future__ import annotations
 
 from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.requests import NOT_LEADER, STORAGE_ERROR
 
 TABLE = """
     Produce                     0-2   0-6   0-8
@@ -70,6 +71,18 @@ ANNOUNCED = {
 def announced(generation: Generation) -> dict[str, tuple[int, int]]:
     """The versions that this generation's brokers announce, by API."""
     return ANNOUNCED[generation.name]
+
+
+KNOWS_STORAGE_ERROR = {"Produce": 4, "Fetch": 6}
+"""The versions from which on a client is sent the error of a failed log directory; before, that it asks no leader."""
+
+
+def known_to(name: str, version: int, error: str | None) -> str | None:
+    """The error as a client that asks in this version is sent it.
+
+    Kafka 2.0.1: common/requests/ProduceResponse.java, toStruct; FetchResponse.java, toStruct
+    """
+    return NOT_LEADER if error == STORAGE_ERROR and version < KNOWS_STORAGE_ERROR[name] else error
 
 
 def sent_version(name: str, generation: Generation) -> int:

@@ -9,8 +9,11 @@ from kafka_ctl import Lab
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.producer import Produced
 from kafka_ctl.trace import Record
+from kafka_ctl.wire.versions import known_to
 from tests.conformance import normal, truth
 
+PRODUCES = 2
+"""The version in which the recorder sends records."""
 OUTAGE = 10.0
 """Seconds that are looked at after a command while ZooKeeper is down: brokers try to reach it without end."""
 
@@ -86,7 +89,9 @@ class Player:
         done = self.lab.do(command)
         if isinstance(done, Produced):
             self.produced[command.args[0], command.args[1]] = None
-            self.reported.append(normal.outcome(done.values, done.leader, done.offset, done.error))
+            self.reported.append(
+                normal.outcome(done.values, done.leader, done.offset, known_to("Produce", PRODUCES, done.error))
+            )
         if command.name == "elect_leaders":
             self.reported += normal.elections({str(p): error_name(e.code) if e else "elected" for p, e in done.items()})
         if isinstance(done, str) and command.name in ("verify_reassignment", "execute_reassignment"):

@@ -85,6 +85,14 @@ def test_one_stale_partition_does_not_stop_the_others(broker: Broker) -> None:
     assert other in broker.hosted
 
 
+def test_a_broker_becomes_leader_before_it_becomes_follower(lab: Lab) -> None:
+    """So each log directory gets one led copy and one followed copy: `makeLeaders` is before `makeFollowers`."""
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 1], 2: [1, 2], 3: [2, 1]})
+    became = [(r.action, r.partition) for r in lab.trace if r.broker == 2 and r.action.startswith("become")]
+    assert [action for action, _ in became] == ["become-leader"] * 2 + ["become-follower"] * 2
+    assert {tp.partition: place for tp, place in process_of(lab, 2).disk.places.items()} == {1: 0, 3: 1, 0: 0, 2: 1}
+
+
 def test_who_is_not_assigned_does_not_take_part(lab: Lab, broker: Broker) -> None:
     answer = lead(broker, 1, 0, replicas=(1, 3))
     assert answer.errors == {ORDERS: UNKNOWN}
@@ -118,12 +126,20 @@ def test_an_older_controller_is_refused_altogether(lab: Lab, broker: Broker, epo
         ]
         for handle, request in requests:
             answer = handle(request)
-            assert (answer.error, answer.errors) == (STALE, {})
+            listed = {ORDERS: STALE} if isinstance(request, LeaderAndIsrRequest) else {}
+            assert (answer.error, answer.errors) == (STALE, listed)
             assert (last(lab).action, last(lab).error, last(lab).topic) == ("ignored", STALE, None)
             assert last(lab).detail == f"request={api_name(request)} controller=1 latest={epoch}"
     assert broker.replicas.controller_epoch == epoch
     assert broker.hosted[ORDERS].state.leader == 1
     assert broker.live_brokers == (1, 2, 3)
+
+
+@pytest.mark.parametrize(("generation", "listed"), [("0.10", {}), ("2.0", {ORDERS: STALE}), ("2.4", {ORDERS: STALE})])
+def test_a_refused_leader_and_isr_names_each_partition(generation: str, listed: dict[TopicPartition, str]) -> None:
+    """Kafka 2.0.1: common/requests/LeaderAndIsrRequest.java, getErrorResponse"""
+    with Lab(brokers=2, generation=generation, seed=1) as lab:
+        assert lead(process_of(lab, 2), 1, 0, epoch=0).errors == listed
 
 
 @pytest.mark.parametrize(("ahead", "error"), [(-1, "STALE_BROKER_EPOCH"), (1, "UNKNOWN_SERVER_ERROR")])
@@ -224,6 +240,34 @@ def test_a_changed_isr_keeps_the_epochs_of_the_deciding_controller(lab: Lab) -> 
     assert (view.isr, view.leader_epoch, view.controller_epoch, view.zk_version) == ((1, 2), 0, 1, 1)
     assert [b.metadata[ORDERS].isr for b in lab.brokers.values()] == [(1, 2)] * 3
     assert not [path for path in lab.znodes() if path.startswith("/isr_change_notification/")]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_each_isr_is_judged_at_its_turn(generation: str) -> None:
+    """Of two that were late, the second has caught up before the first ISR is written: only that one shrinks.
+
+    Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr
+    """
+    with Lab(brokers=4, generation=generation, config={"zookeeper.session.timeout.ms": 60_000}) as lab:
+        for topic, follower in (("a", 3), ("b", 4)):
+            lab.create_topic(topic, assignment={0: [2, follower]})
+        play(lab, "produce a 0; produce b 0; settle; disconnect 2 3; disconnect 2 4; produce a 0 acks=1")
+        play(lab, "produce b 0 acks=1; stop_zookeeper; run_for 17")
+        lab.world.clock.call(lab.world.network.heal)
+        play(lab, "run_for 3; start_zookeeper; settle")
+        assert [r.topic for r in lab.trace.slice(action="shrink-isr")] == ["a"]
+
+
+@pytest.mark.parametrize(("generation", "four"), [("0.10", (1, 4, 3, 2)), ("2.0", (1, 4, 3, 2)), ("2.4", (1, 2, 3, 4))])
+def test_an_isr_of_five_is_in_the_order_of_a_hash_set(generation: str, four: tuple[int, ...]) -> None:
+    """And stays so with four: the set is of ids in 2.4, before that of replicas, until the next LeaderAndIsr.
+
+    Computed by Scala 2.12: (1 to 6).toSet - 6, and - 5; the same of objects whose hashes are those of Replica
+    """
+    with Lab(brokers=6, generation=generation, seed=1) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3, 4, 5, 6]})
+        play(lab, "lag 6 orders 0; settle; lag 5 orders 0; settle")
+        assert [r.isr for r in lab.trace.slice(action="shrink-isr")] == [(5, 1, 2, 3, 4), four]
 
 
 def test_leaders_announce_isrs_at_times_of_their_own(lab: Lab) -> None:

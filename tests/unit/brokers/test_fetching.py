@@ -9,7 +9,7 @@ from kafka_ctl.brokers.follower import CatchUp
 from kafka_ctl.brokers.leader import FollowerFetch
 from kafka_ctl.cluster import LeaderAndIsr
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.requests import StopReplicaRequest
+from kafka_ctl.requests import LeaderAndIsrRequest, PartitionState, StopReplicaRequest
 
 CALM = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
 generations = pytest.mark.parametrize("generation", GENERATIONS)
@@ -192,6 +192,26 @@ def test_a_follower_that_missed_a_leader_epoch(generation: str, restarts: bool, 
         until_quiet(lab.heal)
         assert lab.partition("orders", 0).isr == (1, 2, 3)
         assert {log.end for log in lab.log("orders", 0)} == {2}
+
+
+def test_a_fenced_follower_waits_for_the_next_leader_epoch() -> None:
+    """Its leader's epoch is newer, and it has broken off its session; another partition's fetch begins the next one.
+
+    Kafka 2.4.1: server/AbstractFetcherThread.scala, onPartitionFenced
+    """
+    with Lab(brokers=3, generation="2.4", seed=1, config=CALM) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [1, 2]})
+        play(lab, "produce orders 0; produce orders 1; settle")
+        tp, leader = TopicPartition("orders", 0), process_of(lab, 1)
+        known = leader.hosted[tp].state
+        raised = {tp: PartitionState(known._replace(leader_epoch=1), (1, 2))}
+        lab.world.run(leader.replicas.leader_and_isr(LeaderAndIsrRequest(3, 1, raised, (1, 2, 3))))
+        lab.disconnect(1, 2)
+        play(lab, "produce orders 0 acks=1; run_for 2; heal; run_for 2; produce orders 1 acks=1; run_for 30")
+        assert [log.end for log in (*lab.log("orders", 0), *lab.log("orders", 1))] == [2, 1, 2, 2]
+        assert lab.partition(*tp).isr == (1,)
+        play(lab, "delete_controller; settle; reassign '{\"orders-0\": [2, 1]}'; settle")
+        assert [log.end for log in lab.log("orders", 0)] == [2, 2]
 
 
 def test_a_stopped_copy_is_not_fetched_again_by_0_10_until_the_leader_is_another_one() -> None:

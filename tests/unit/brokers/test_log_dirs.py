@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from labs import until_quiet
+from labs import process_of, until_quiet
 from prose import Prose
 
-from kafka_ctl import Lab
+from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput
 from kafka_ctl.views.captions import caption
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
@@ -138,6 +138,11 @@ def test_a_directory_that_failed_takes_nothing_and_gives_nothing() -> None:
             "Reassignment of replica orders-0-1 failed",
         ]
         assert places(lab)[1] == (None, None)
+        lab.create_topic("late", assignment={0: [2, 3]})  # a copy that never was, refused since the directory failed
+        until_quiet(lab.reassign, {("late", 0): [1, 2]})
+        log_dirs = process_of(lab, 1).replicas.log_dirs
+        assert log_dirs.alter({TopicPartition("late", 0): "/d1"}) == {TopicPartition("late", 0): "KAFKA_STORAGE_ERROR"}
+        assert log_dirs.preferred == {}
 
 
 def test_a_directory_that_fails_after_it_was_asked_for_gets_no_new_copy() -> None:

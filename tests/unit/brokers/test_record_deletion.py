@@ -130,14 +130,17 @@ def test_a_follower_comes_back_and_all_it_has_is_deleted(generation: str) -> Non
         assert not lab.violations
 
 
-def test_a_request_that_waits_learns_that_the_leader_has_gone() -> None:
+def test_a_request_that_waits_times_out_when_the_leader_has_gone() -> None:
+    """Kafka 2.0.1: server/ReplicaManager.scala, makeFollowers, stopReplica: neither looks at waiting deletions."""
     with lab_with() as lab:
         lab.lag(2, "orders", 0)
         task = lab.world.clock.loop.create_task(asked(lab, 2))
         lab.run_for(1)
-        assert not task.done()
-        until_quiet(lab.reassign, {("orders", 0): [3]})
-        assert task.result() == ("NOT_LEADER_FOR_PARTITION", -1)
+        lab.reassign({("orders", 0): [3]})
+        lab.run_for(9)
+        assert lab.partition("orders", 0).replicas == (3,) and not task.done()
+        lab.run_for(20.1)
+        assert task.result() == ("REQUEST_TIMED_OUT", 0)
 
 
 # The parts

@@ -8,11 +8,12 @@ import pytest
 from labs import play, process_of, until_quiet
 from prose import Prose
 
-from kafka_ctl import BadInput, Generation, Lab, UnknownName
+from kafka_ctl import BadInput, Generation, Lab, TopicPartition, UnknownName
 from kafka_ctl.brokers.fetches import FetchRequest
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.lab import COMMANDS
+from kafka_ctl.requests import ProduceRequest
 
 CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
 
@@ -106,6 +107,51 @@ def test_a_producer_learns_of_another_leader_by_an_error(lab: Lab) -> None:
     assert lab.produce("orders", 0).error == "NOT_LEADER_FOR_PARTITION"
     again = lab.produce("orders", 0)
     assert (again.leader, again.acknowledged) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("generation", "absent", "failed"),
+    [
+        ("0.10", "UNKNOWN_TOPIC_OR_PARTITION", None),
+        ("2.0", "NOT_LEADER_FOR_PARTITION", "KAFKA_STORAGE_ERROR"),
+        ("2.4", "NOT_LEADER_FOR_PARTITION", "KAFKA_STORAGE_ERROR"),
+    ],
+)
+def test_a_broker_that_has_no_copy_says_why(generation: str, absent: str, failed: str | None) -> None:
+    """It never had one (KAFKA-6796), there is no such topic, or its log directory has failed.
+
+    Kafka 0.10.2.2: server/ReplicaManager.scala, appendToLocalLog; 2.0.1: getPartitionAndLeaderReplicaIfLocal
+    """
+    with lab_with([2, 3], generation) as lab:
+        asked = [ProduceRequest(TopicPartition(topic, 0), (9,), 1, ()) for topic in ("orders", "none")]
+        answers = [lab.world.run(lab.world.network.call(-1, 1, request))[0].error for request in asked]
+        assert answers == [absent, "UNKNOWN_TOPIC_OR_PARTITION"]
+        if failed:
+            play(lab, "produce orders 0; disconnect 2 zookeeper; fail_log_dir 2")
+            assert lab.produce("orders", 0).error == failed
+
+
+@pytest.mark.parametrize(
+    ("generation", "lost", "error", "seconds"),
+    [
+        ("0.10", "delete_topic orders", "REQUEST_TIMED_OUT", 30),
+        ("2.0", "delete_topic orders", "REQUEST_TIMED_OUT", 30),
+        ("2.4", "delete_topic orders", "UNKNOWN_TOPIC_OR_PARTITION", 1),
+        ("2.0", "disconnect 2 zookeeper; fail_log_dir 2", "REQUEST_TIMED_OUT", 30),
+        ("2.4", "disconnect 2 zookeeper; fail_log_dir 2", "REQUEST_TIMED_OUT", 30),
+    ],
+)
+def test_a_producer_waits_at_a_leader_that_loses_its_copy(generation: str, lost: str, error: str, seconds: int) -> None:
+    """The answer comes when its time is up; since KAFKA-9198 at once where the copy is deleted.
+
+    Kafka 2.4.1: server/ReplicaManager.scala, stopReplica, handleLogDirFailure
+    """
+    with lab_with([2, 3], generation, {"delete.topic.enable": True}) as lab:
+        play(lab, "produce orders 0; lag 3 orders 0")
+        asked = lab.now
+        play(lab, f"produce orders 0 wait=false; run_for 1; {lost}; run_for 40")
+        answer = [r for r in lab.trace if r.action == "Produce"][-1]
+        assert (answer.error, answer.time_ms / 1000 - asked) == (error, pytest.approx(seconds, abs=0.1))
 
 
 def test_without_a_leader_nothing_is_produced() -> None:
@@ -211,6 +257,19 @@ def test_who_may_join_the_isr(joins_early: bool) -> None:
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_follower_joins_at_the_high_watermark(generation: str) -> None:
+    """Of 50 records below it and 50 above it, each a fetch, only the first 50 must be copied before.
+
+    Kafka 2.0.1: cluster/Partition.scala, maybeExpandIsr, at each fetch; 2.4.1: isFollowerInSync
+    """
+    with lab_with([1, 2, 3], generation) as lab:
+        play(lab, "kill 3; run_for 10; produce orders 0 records=50 size=1048576; settle; lag 2 orders 0")
+        play(lab, "produce orders 0 records=50 size=1048576 acks=1; start 3; run_for 9")
+        steps = [r.action for r in lab.trace if (r.action, r.broker) in (("copy", 3), ("expand-isr", 1))]
+        assert (steps.index("expand-isr"), steps.count("copy")) == (50, 100)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(generation: str) -> None:
     """In every generation, so that producers need not wait for ever; without records see KAFKA-7152."""
     with lab_with([1, 2], generation) as lab:
@@ -220,6 +279,20 @@ def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(gener
         until_quiet(lab.heal)
         assert lab.partition("orders", 0).isr == (1, 2)
         assert values(lab) == {1: [1], 2: [1]}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_records_wait_while_a_new_isr_is_being_written(generation: str) -> None:
+    """Without ZooKeeper that takes long: the producer gives up, and the records are appended then.
+
+    Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr (write lock), appendRecordsToLeader (read lock)
+    """
+    with lab_with([2, 3], generation) as lab:
+        play(lab, "produce orders 0; settle; stop_zookeeper; lag 3 orders 0; run_for 20")
+        assert lab.produce("orders", 0, acks=1).error == "REQUEST_TIMED_OUT"
+        assert values(lab)[2] == [1]
+        play(lab, "start_zookeeper; settle")
+        assert (values(lab)[2], lab.partition("orders", 0).isr) == ([1, 2], (2,))
 
 
 def test_a_deleted_topic_takes_its_records_along(lab: Lab) -> None:

@@ -22,7 +22,7 @@ from kafka_ctl.requests import (
 )
 from kafka_ctl.wire.codec import decode, decode_message, encode, encode_message
 from kafka_ctl.wire.control import Sent, read_request, read_response, write_request, write_response
-from kafka_ctl.wire.schema import RESPONSE, api_key, message_type, versions
+from kafka_ctl.wire.schema import RESPONSE, api_key, message_type, name_of, versions
 
 ENDPOINTS = dict.fromkeys(range(1, 10), ("127.0.0.1", 9092, None))
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
@@ -176,6 +176,20 @@ def test_only_a_lab_that_listens_has_servers() -> None:
     """The error says how to make one."""
     with Lab(brokers=1) as lab, pytest.raises(BadInput, match="wire=True"):
         _ = lab.bootstrap_servers
+
+
+def test_an_election_that_times_out_has_no_text() -> None:
+    """Clients have their own. Kafka 2.4.1: server/DelayedElectLeader.scala, onComplete"""
+    with listening("2.4", config={"auto.leader.rebalance.enable": False}) as lab:
+        controller = lab.controller.id
+        led, other = (id for id in (1, 2, 3) if id != controller)
+        until_quiet(lab.create_topic, "a", assignment={0: [led, other]})
+        until_quiet(lab.reassign, {("a", 0): [other, led]})
+        with Asking(lab, controller) as asked:
+            topics = [{"topic": "a", "partitions": [0]}]
+            answer = asked.ask("ElectLeaders", 1, election_type=0, topic_partitions=topics, timeout=0)
+        (part,) = answer["replica_election_results"][0]["partition_result"]
+        assert (name_of(part["error_code"]), part["error_message"]) == ("REQUEST_TIMED_OUT", None)
 
 
 def test_a_follower_that_fetches_to_the_end_joins_the_isr() -> None:

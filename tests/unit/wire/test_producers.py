@@ -308,7 +308,7 @@ def test_a_topic_is_deleted_while_a_producer_waits(generation: str) -> None:
         lab.lag(2, "orders", 0)
         topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch_of("a", 7, 0, epoch=0)}]}]
         with Asking(lab, 1) as leader:
-            leader.send("Produce", 5, acks=-1, timeout=30_000, topic_data=topics)
+            leader.send("Produce", 5, acks=-1, timeout=5000, topic_data=topics)
             eventually(lambda: bool(lab.trace.slice(action="append")), "appended")
             with Asking(lab, lab.controller.id) as controller:
                 controller.ask("DeleteTopics", 1, topic_names=["orders"], timeout=5000)

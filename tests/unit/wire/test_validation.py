@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pyarrow
 import pytest
-from labs import until_quiet
+from labs import play, until_quiet
 from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
 from wire_fuzz import packed
 
@@ -42,6 +42,7 @@ BY_SNAPPY = pyarrow.compress(CONTENT, "snappy", asbytes=True)
 OLD = struct.pack(">qiIbb", 0, 14, 0, 0, 0) + struct.pack(">ii", -1, -1)
 """A message of magic 0 whose checksum is wrong."""
 LARGE = batches.write_batch([Record(0, 5, None, bytes(MOST_BYTES))])
+FAILED = "KAFKA_STORAGE_ERROR"
 HUGE = packed(gzip.compress(bytes(batches.LARGEST + 1)), attributes=GZIP)
 BY_CHECKSUM = SOUND[:-1] + b"?"
 
@@ -184,6 +185,19 @@ def test_who_wants_no_answer_loses_the_connection_instead(lab: Lab) -> None:
     assert sent(lab, 2, old, acks=0) == (None, -1)
     assert sent(lab, 2, bytes(61), acks=0) == "CORRUPT_MESSAGE"
     assert "orders-0 -> CORRUPT_MESSAGE" in str(closed_connections(lab)[-1][1])
+
+
+def test_old_versions_do_not_name_a_failed_log_directory() -> None:
+    """Kafka 2.0.1: common/requests/ProduceResponse.java, toStruct; FetchResponse.java, toStruct"""
+    with listening("2.4") as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+        play(lab, "disconnect 1 zookeeper; fail_log_dir 1")
+        assert [sent(lab, version, SOUND) for version in (3, 4)] == [("NOT_LEADER_FOR_PARTITION", -1), (FAILED, -1)]
+        with Asking(lab, 1) as leader:
+            asked = {"replica_id": -1, "max_wait": 0, "min_bytes": 0, "topics": fetch_of(("orders", 0, 0))}
+            found = [leader.ask("Fetch", version, **asked)["responses"][0] for version in (5, 6)]
+        errors = [name_of(topic["partitions"][0]["error_code"]) for topic in found]
+        assert errors == ["NOT_LEADER_FOR_PARTITION", FAILED]
 
 
 def test_a_time_that_no_record_has() -> None:
