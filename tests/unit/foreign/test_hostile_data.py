@@ -37,7 +37,7 @@ HOSTILE = (
     Create("/admin/reassign_partitions", b'{"partitions":[{"topic":"t"}]}'),
     Create("/admin/preferred_replica_election", b"\x1b[2J"),
     Create("/brokers/topics/<img src=x onerror=alert(1)>", b'{"partitions":{"0":[1]}}'),
-    Create("/brokers/topics/\x1b[31mred", b'{"partitions":{"0":[1]}}'),
+    Create("/brokers/topics/\u202ered", b'{"partitions":{"0":[1]}}'),
     Create("/brokers/ids/9", b'{"version":77}'),
     Create("/config/topics/t2", b'{"config":[]}'),
 )
