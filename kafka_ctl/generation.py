@@ -273,8 +273,9 @@ class Requests(Area):
     checks_group_ids: bool = _field("KAFKA-6773", False, True, True,
         doc="SyncGroup, Heartbeat and LeaveGroup refuse an empty group id; before, they know no such member")
     checks_members_first: bool = _field("KAFKA-8487", False, False, True,
-        doc="while a group waits for its assignment, who commits must be a member, and heartbeats have its generation; "
-        "before, this is not checked")
+        doc="who commits offsets while a group waits for its assignment must be a member; before, this is not checked")
+    checks_heartbeats_first: bool = _field("KAFKA-8225", False, False, True,
+        doc="a heartbeat to a group that waits for its assignment has its generation; before, this is not checked")
     fences_offset_commits: bool = _field("KAFKA-9144", False, False, True,
         doc="offsets of a transaction are refused to a producer with an old epoch; before, they are kept")
 

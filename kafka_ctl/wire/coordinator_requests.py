@@ -131,7 +131,7 @@ async def heartbeat(service: Service, version: int, request: Message) -> Message
     """A member says that it is there."""
     _check_group(service, request)
     member = request["group_id"], request["member_id"], request["generation_id"]
-    compares = service.broker.generation.requests.checks_members_first
+    compares = service.broker.generation.requests.checks_heartbeats_first
     service.shared.groups.heartbeat(*member, request.get("group_instance_id"), compares)
     return {"error_code": 0}
 

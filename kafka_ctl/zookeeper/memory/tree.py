@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kafka_ctl.scala_order import FIRST_TABLE, grown_table, java_bucket
 from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat, parent_of
 
-FORBIDDEN = re.compile("[\\0-\\x1f\\x7f-\\x9f\\ud800-\\uf8ff\\ufff0-\\U0010ffff]")
+FORBIDDEN = re.compile(r"[\0-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 """The characters that no path may have. Java has a character above U+FFFF as two, both of them in the third range."""
 
 
