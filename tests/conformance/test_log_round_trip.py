@@ -293,6 +293,7 @@ def value(field: Field, random: Random) -> Any:
         "role": "become-leader",
         "trigger": "ZkTriggered",
         "host": "kafka-2.example",
+        "old_host": "kafka-1.example",
         "leader_host": "127.0.0.1",
         "topic": words(random),
         "type": "UNCLEAN",
