@@ -232,7 +232,7 @@ def shortest(text: str, differs: Callable[[str], bool]) -> str:
         if commands[place] == SETTLE and place + 1 < len(commands):
             continue
         before, after = commands[:place], commands[place + 1 :]
-        fewer = before + after[before[-1:] == after[:1] == [SETTLE] :]
+        fewer = before + (after[1:] if before[-1:] == after[:1] == [SETTLE] else after)
         with suppress(KafkaCtlError):
             if differs(story_of(opening, fewer)):
                 commands = fewer

@@ -98,8 +98,8 @@ def test_run_prints_no_escapes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     racks = json.dumps({"1": ESCAPE, "2": f"r\n{ESCAPE}"})
     topics = json.dumps({"t": [[[1, 2], 1, [1, 2]], {"k": ESCAPE, ESCAPE: "v"}]})
     opening = f"lab generation=2.4 brokers='{racks}' description='{topics}'"
-    quoted = json.dumps(ESCAPE)
-    lines = [f"write_znode '{json.dumps('/' + ESCAPE)}' '{quoted}'", f"add_broker broker=3 rack='{quoted}'"]
+    quoted, path = json.dumps(ESCAPE), json.dumps("/red\u202e")  # ZooKeeper takes no control characters
+    lines = [f"write_znode '{path}' '{quoted}'", f"add_broker broker=3 rack='{quoted}'"]
     lines += [f"refused create_topic '{quoted}'", f"at_once '{json.dumps(['create_topic ' + quoted])}'", "settle"]
     file = tmp_path / "story"
     file.write_text("\n".join([opening, *lines]) + "\n")
