@@ -287,8 +287,8 @@ class LeaderRole:
 
     # Followers that are late
 
-    def _late_now(self, tp: TopicPartition, limit: float) -> tuple[int, ...]:
-        """The followers that have to leave the ISR of a partition now; `limit` is in seconds.
+    def _suspects(self, limit: float) -> tuple[frozenset[int], Callable[[TopicPartition, int], bool]]:
+        """The brokers that may be late now, and the test of one in a partition; `limit` is in seconds.
 
         If a plug-in has a rule `late`, the rule is called for each follower.
 
@@ -297,21 +297,23 @@ class LeaderRole:
         network, me, since = self.process.network, self.process.id, self.process.clock.now() - limit
         rule: Callable[..., bool] | None = self.process.world.plugins.rule("late", None)
         if rule is None:
-            return self._late(tp, network.suspects(me), lambda id: self._is_late(tp, id, since))
-        return self._late(tp, network.others(me), lambda id: rule(*self._lag(tp, id, limit)))
+            return frozenset(network.suspects(me)), partial(self._is_late, since=since)
+        return frozenset(network.others(me)), lambda tp, id: rule(*self._lag(tp, id, limit))
 
     def late_since(self, since: float) -> bool:
         """True if in a partition led here fetches of a member of the ISR have not reached the log's end since then."""
         suspects = frozenset(self.process.network.suspects(self.process.id))
-        led = (tp for tp in self.process.hosted if suspects)
-        return any(self._late(tp, suspects, partial(self._is_late, tp, since=since)) for tp in led)
+        is_late = partial(self._is_late, since=since)
+        return bool(suspects) and any(self._late(tp, suspects, is_late) for tp in self.process.hosted)
 
-    def _late(self, tp: TopicPartition, suspects: Iterable[int], is_late: Callable[[int], bool]) -> tuple[int, ...]:
+    def _late(
+        self, tp: TopicPartition, suspects: frozenset[int], is_late: Callable[[TopicPartition, int], bool]
+    ) -> tuple[int, ...]:
+        """The members of the ISR of a partition that have to leave it; none where we do not lead."""
         hosted = self.process.hosted.get(tp)
         if hosted is None or hosted.state.leader != self.process.id or len(hosted.state.isr) == 1:
             return ()
-        among = frozenset(suspects)
-        return tuple(f for f in hosted.state.isr if f in among and is_late(f))
+        return tuple(f for f in hosted.state.isr if f in suspects and is_late(tp, f))
 
     def _is_late(self, tp: TopicPartition, id: int, since: float) -> bool:
         """True if a follower has not caught up since then: it lags, or, where that counts, it has stopped fetching."""
@@ -377,12 +379,14 @@ class LeaderRole:
         limit = process.config["replica.lag.time.max.ms"] / 1000
         while True:
             await self._wait_to_look(limit / 2)
+            judged_by = self._suspects(limit)
             for tp in list(process.hosted):
-                if not process.leads(tp) or not (late := self._late_now(tp, limit)):
+                if not (late := self._late(tp, *judged_by)):
                     continue
                 await self._change_isr(tp, "shrink-isr", remove=late)
                 for id in late:  # one that never stopped, or is heard again since this was decided
                     process.network.next_fetch(id, NextFetch(process.id, tp, Finds.EXPELLED))
+                judged_by = self._suspects(limit)  # time has passed
 
     async def _wait_to_look(self, interval: float) -> None:
         """Wait for the next time to look, a multiple of the interval after the last one, at which one may be late."""

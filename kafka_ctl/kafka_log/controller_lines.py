@@ -348,7 +348,7 @@ class ControllerLines:
         if known.elections is not None and r.error is None and self.whole:
             answered = known.elections | known.skipped
             needless = {tp: NOT_NEEDED for tp in self.requested if tp not in answered}
-            skipped = dict(sorted(known.skipped.items(), key=lambda found: list(SKIPPED.values()).index(found[1])))
+            skipped = {tp: why for why in SKIPPED.values() for tp, given in known.skipped.items() if given == why}
             self.write(r, "elections_done", results=known.elections | needless | skipped)
         known.elections = None
 

@@ -24,6 +24,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl
 
+from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.story import json_or_text, plain
@@ -101,15 +102,15 @@ class Handler(BaseHTTPRequestHandler):
     def _arguments(self, call: str) -> dict[str, object]:
         if "Transfer-Encoding" in self.headers:
             raise BadInput("a body in chunks cannot be read; send it whole, with its Content-Length")
-        size = self.headers.get("Content-Length", "0")
-        if not size.isdecimal() or len(size) > len(str(LARGEST)) or int(size) > LARGEST:
-            raise BadInput(f"a body of {short(size)} bytes cannot be read; {LARGEST} at most")
+        length = self.headers.get("Content-Length", "0")
+        if (size := parse_int(length)) is None or size > LARGEST:
+            raise BadInput(f"a body of {short(length)} bytes cannot be read; {LARGEST} at most")
         kinds = {name: str(each.annotation) for name, each in _parameters(call).items()}
         asked = parse_qsl(self._address()[1])
         if ("entity_type", "topics") in asked:  # a topic may be called 42; a broker is a number
             kinds["entity_name"] = "str"
         given: dict[str, object] = {name: _value(text, kinds.get(name, "")) for name, text in asked}
-        text = self.rfile.read(int(size)).decode("utf-8", "replace").strip()
+        text = self.rfile.read(size).decode("utf-8", "replace").strip()
         try:
             body = json.loads(text or "{}")
         except (ValueError, RecursionError) as error:

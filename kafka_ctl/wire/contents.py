@@ -227,18 +227,17 @@ class Contents:
         if kept not in self._kept.get(tp, ()):  # its topic has been deleted meanwhile
             return
         self._kept[tp].remove(kept)
-        if (producer := kept.batch.producer) >= 0:
+        producer, epoch = kept.batch.producer, kept.batch.producer_epoch
+        others = [other for other in self._kept[tp] if other.batch.producer == producer]
+        if producer >= 0:
             self.producer_epochs[tp].forget(producer)
-            for other in self._kept[tp]:
-                if other.batch.producer == producer:
-                    self._note(tp, other.batch)
+            for other in others:
+                self._note(tp, other.batch)
         if kept.batch.attributes & TRANSACTIONAL:
             del self._of_transactions[tp][kept.first]
         if kept.batch.is_numbered:
-            key = kept.batch.producer, kept.batch.producer_epoch
-            others = (one for one in self._kept[tp] if (one.batch.producer, one.batch.producer_epoch) == key)
-            sent = (one for one in others if one.batch.is_numbered)
-            self._sent[tp, *key] = deque(sent, maxlen=REMEMBERED)
+            sent = (other for other in others if other.batch.is_numbered and other.batch.producer_epoch == epoch)
+            self._sent[tp, producer, epoch] = deque(sent, maxlen=REMEMBERED)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """Forget the batches of deleted partitions."""

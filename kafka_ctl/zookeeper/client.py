@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from kafka_ctl.errors import ConnectionLoss, NodeExists, SessionExpired
 from kafka_ctl.zookeeper import store
@@ -29,6 +30,7 @@ from kafka_ctl.zookeeper.store import (
 )
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
+T = TypeVar("T")
 Handler = Callable[[str], None]
 """Called with the type of a fired watch."""
 Trips = Callable[[Sequence[Op], int], list[Sequence[Op]]]
@@ -155,10 +157,14 @@ class ZooKeeperClient:
 
     async def controller_id(self) -> int:
         """The broker named in `/controller`, -1 if there is none. Raises BadInput if it names none."""
-        data = (await self.read(ControllerZNode.path())).data_if_any
+        return await self.read_json(ControllerZNode.path(), ControllerZNode.decode, -1)
+
+    async def read_json(self, path: str, decode: Callable[[bytes], T], missing: T) -> T:
+        """The contents of a znode; `missing` where there is none, with `reads_over_no_json` also if it is no JSON."""
+        data = (await self.read(path)).data_if_any
         try:
-            return -1 if data is None else ControllerZNode.decode(data)
+            return missing if data is None else decode(data)
         except NotJson:
             if not self.reads_over_no_json:
                 raise
-            return -1
+            return missing

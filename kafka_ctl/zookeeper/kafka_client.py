@@ -294,13 +294,8 @@ class KafkaZkClient:
         Kafka 2.0.1: zk/KafkaZkClient.scala, getPreferredReplicaElection
         Kafka 0.10.2.2: admin/PreferredReplicaLeaderElectionCommand.scala, parsePreferredReplicaElectionData
         """
-        data = (await self.read(znodes.PreferredReplicaElectionZNode.path())).data_if_any
-        try:
-            return [] if data is None else znodes.PreferredReplicaElectionZNode.decode(data)
-        except NotJson:
-            if not self.client.reads_over_no_json:
-                raise
-            return []
+        znode = znodes.PreferredReplicaElectionZNode
+        return await self.client.read_json(znode.path(), znode.decode, [])
 
     async def topic_configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         """The settings of each topic; none where none was ever set, or where they are no JSON.

@@ -118,6 +118,14 @@ def halt(page: Any) -> int:
     return int(page.get_attribute(".kc", "data-step"))
 
 
+def jumps_to_election(page: Any) -> None:
+    """Go back from the last step to the last election."""
+    page.select_option(".kc .kinds", "election")
+    halt(page)
+    page.focus(".kc")
+    page.keyboard.press("J")
+
+
 def test_a_broker_is_killed_by_clicking_it(opened: Any) -> None:
     """The menu opens on the broker; caption, script and picture follow; one step back it is alive again."""
     shows(opened, SETUP)
@@ -271,10 +279,7 @@ def test_what_is_refused_is_reported(opened: Any) -> None:
 def test_a_form_waits_for_its_own_answer(opened: Any) -> None:
     """The answer to what was asked before it closes no form."""
     shows(opened, KILLED)
-    opened.select_option(".kc .kinds", "election")
-    halt(opened)
-    opened.focus(".kc")
-    opened.keyboard.press("J")
+    jumps_to_election(opened)
     opened.click(".kc [data-id='replica:orders-0@2']")
     opened.click(".kc .menu [data-act='reassign']")
     opened.fill(".kc .form input[name='replicas']", "two")
@@ -291,10 +296,7 @@ def test_a_form_waits_for_its_own_answer(opened: Any) -> None:
 
 def test_why_and_the_log_stand_beside_an_election(opened: Any) -> None:
     shows(opened, KILLED)
-    opened.select_option(".kc .kinds", "election")
-    halt(opened)
-    opened.focus(".kc")
-    opened.keyboard.press("J")
+    jumps_to_election(opened)
     says(opened, ".kc .caption", "Elections (offline)")
     opened.click(".kc .caption [data-do='why']")
     says(opened, ".kc .why", "first assigned replica that is live and in the ISR")
