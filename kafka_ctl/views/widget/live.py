@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import weakref
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -45,6 +46,8 @@ SPEEDS = (1.0, 10.0)
 """Virtual seconds in a real one, while time runs by itself."""
 LONGEST = 1000
 """The most real milliseconds that are made up for at once: a page that was late does not make time jump."""
+NUMBER = re.compile("0|[1-9][0-9]*")
+"""A key that was the number of a broker or a partition before JSON made a text of it."""
 
 
 class Future(NamedTuple):
@@ -129,7 +132,11 @@ def _arguments(opening: Opening) -> str:
 def _plain(value: object) -> str:
     """A value as one would type it: a pair and a partition look alike, a word of an enumeration is a text."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_plain(k)}: {_plain(v)}" for k, v in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{k if NUMBER.fullmatch(str(k)) else _plain(k)}: {_plain(v)}" for k, v in value.items())
+            + "}"
+        )
     if isinstance(value, tuple):
         inside = ", ".join(map(_plain, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"

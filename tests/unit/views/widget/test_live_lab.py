@@ -96,6 +96,16 @@ def test_the_script_makes_the_same_run(lab: Lab) -> None:
     assert makes_the_same_run(lab)
 
 
+def test_numbers_of_brokers_and_partitions_are_numbers_in_the_script() -> None:
+    with Lab(brokers={1: "a", 2: None}, seed=7) as lab:
+        lab.create_topic("7", assignment={0: [1, 2]}, config={"min.insync.replicas": 2})
+        lab.reassign({"7-0": [2, 1]})
+        assert script(lab)[0] == 'lab = Lab(brokers={1: "a", 2: None}, generation="2.0", seed=7)'
+        assert script(lab)[1] == 'lab.create_topic("7", assignment={0: [1, 2]}, config={"min.insync.replicas": 2})'
+        assert script(lab)[2] == 'lab.reassign({"7-0": [2, 1]})'
+        assert makes_the_same_run(lab)
+
+
 def test_a_refusal_is_one_sentence_and_nothing_happens(lab: Lab) -> None:
     live = lab.live()
     act(live, "broker:1", "kill")
