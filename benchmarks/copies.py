@@ -3,7 +3,7 @@
 python -m benchmarks.copies 100 FOLDER     100 million records, in the layout of `generate`
 
 Simulating 100 million records takes a quarter of an hour; copies take a minute or two, and to an engine that knows
-no history from another they are as good. How fast they are written is the limit for `generate` on this machine.
+no history from another they are as good. `generate` cannot be faster on this machine than these copies are written.
 """
 
 from __future__ import annotations

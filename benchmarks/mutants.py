@@ -48,7 +48,7 @@ def played(wanted: Walk) -> tuple[str | None, int]:
 def caught(name: str, generation: str, seed: int, walks: int = WALKS) -> tuple[str, int] | None:
     """The check that notices a mutant first, and the steps until then; None if none does.
 
-    What a walk breaks without the mutant as well does not count.
+    A violation that the same walk has without the mutant does not count.
     """
     steps = 0
     for number in range(seed * WALKS, seed * WALKS + walks):

@@ -1,6 +1,6 @@
 """A teaching kit for the ZooKeeper-era Kafka controller.
 
-What there is, lesson by lesson; a name in brackets is a module, meant to be read:
+The contents, lesson by lesson; a name in brackets is a module, meant to be read:
 {toc}
 Nothing is loaded before it is used: `import kafka_ctl` costs a few milliseconds.
 """

@@ -1,7 +1,8 @@
 """The next leader of a partition and its new ISR, as pure functions.
 
 Each goes through the assigned replicas in order and takes the first one fit to lead. The order is that of the
-assignment, so preferred replicas come first; only `head_of_isr` goes by the ISR. What "fit" means differs:
+assignment, so preferred replicas come first; only `head_of_isr` goes by the ISR. The functions differ in what "fit"
+means:
 
     function                    the leader is the first    that is                       the ISR becomes
     offline_leader              assigned replica           live and in the ISR           its live members

@@ -75,8 +75,8 @@ def temporary_folder(prefix: str) -> Path:
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
     """The name under which to write a file that appears at `path` when it is whole, or not at all.
 
-    What was there before stays until then. Something that is not a file (a device, say) or lies in another user's
-    folder is written where it is. Raises OSError.
+    The file that was there before stays until then. Something that is not a file (a device, say) or lies in another
+    user's folder is written where it is. Raises OSError.
     """
     target = os.path.realpath(path)
     there, folder = os.path.exists(target), os.path.dirname(target)

@@ -187,7 +187,7 @@ def stale(lab):
         give=lambda lab: [(lab,)],
         truth=stale,
         explain=explain,
-        why="What brokers say is compared with ZooKeeper, not with each other, and not with what they do.",
+        why="The exercise compares brokers' metadata with ZooKeeper, not with each other, and not with their roles.",
     ),
     Operate(
         name="02.3",

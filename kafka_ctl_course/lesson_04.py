@@ -87,7 +87,7 @@ def predict_wrong(answer: tuple[str, ...], truth: tuple[str, ...]) -> str | None
 
 
 def usual(ends: dict[int, int], isr: tuple[int, ...], leader: int) -> int:
-    """As far as every member of the ISR reaches."""
+    """The offset that every member of the ISR reaches."""
     return min(ends[broker] for broker in isr)
 
 
@@ -233,7 +233,7 @@ EXERCISES: tuple[Exercise, ...] = (
         outcome=result,
         describe=in_words,
         explain=explain,
-        why="As far as every member of the ISR reaches, the leader among them: every "
+        why="The offset that every member of the ISR reaches, the leader among them: every "
         "replica that may be elected has these records.",
     ),
     Repair(

@@ -223,7 +223,7 @@ EXERCISES: tuple[Exercise, ...] = (
         give=situations,
         truth=plan,
         explain=explain_plan,
-        why="What your plan gives None is what the answer to the broker lists as remaining.",
+        why="The partitions with None in your plan are those that the answer to the broker lists as remaining.",
     ),
     Operate(
         name="08.3",

@@ -212,8 +212,7 @@ def next_round(asked, refused):
             "kill": "It works, and costs a broker.",
             "shutdown 4": "The controller went first, and another one is near ZooKeeper.",
         },
-        why="What has to be waited for is the number of operations one after the other, times the round trip of the "
-        "controller.",
+        why="The wait is the number of operations one after the other, times the round trip of the controller.",
     ),
 )
 

@@ -91,7 +91,7 @@ def explain_unaware(given: tuple[Lab], got: object, expected: set[tuple[str, int
     (topic, partition), *_ = (each for each in expected if each not in got)
     return (
         f"{text}There are more: is {topic}-{partition} among what its leader leads (`leads`)? "
-        "What it says of leaders (`metadata`) is something else."
+        "Its `metadata`, which names all leaders, is something else."
     )
 
 
@@ -165,7 +165,7 @@ EXERCISES: tuple[Exercise, ...] = (
             ),
             "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
             "bounce": "The follower came back and copied everything again. From which broker?",
-            "delete_topic": "What was deleted on request is not lost.",
+            "delete_topic": "Records that were deleted on request are not lost.",
         },
         praise={
             "start": lambda lab: (

@@ -261,7 +261,7 @@ EXERCISES: tuple[Exercise, ...] = (
         title="Twenty bytes",
         hints=(
             "Write the bytes in groups: length 4, API key 2, version 2, correlation id 4, client id 2 and its letters.",
-            "What is left after the client id is the body: one number of four bytes.",
+            "The rest after the client id is the body: one number of four bytes.",
             "2a in base 16 is 42.",
         ),
         story=OPENING,

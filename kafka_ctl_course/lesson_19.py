@@ -267,7 +267,7 @@ EXERCISES: tuple[Exercise, ...] = (
         none=True,
         truth=registered,
         explain=explain_registered,
-        why="What a broker binds and what it registers are two settings; clients see only the second.",
+        why="The address that a broker binds and the one it registers are two settings; clients see only the second.",
         shows_story=False,
     ),
     Compute(

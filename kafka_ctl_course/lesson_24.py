@@ -226,14 +226,14 @@ EXERCISES: tuple[Exercise, ...] = (
         hints=(
             "How many copies of the fact are there, and who may change each of them?",
             "In the exhibit's trace strike out every `zk` record and every request of the controller. Is the bug left?",
-            "What remains is about records, or about policy, or about a broker that has not read the news yet.",
+            "The other bugs are about records, or about policy, or about a broker that has not read the news yet.",
         ),
         story=OPENING,
         ask=shelves,
         example=dict.fromkeys(SIX, "kind"),
         wrong=(sort_wrong,),
         also=kind_of_7482,
-        why="What needed a second copy, or a request, is gone. What is about records, policy or reading late stays.",
+        why="Bugs that needed a second copy, or a request, are gone. Bugs of records, policy and late reading stay.",
     ),
     Compute(
         name="24.2",

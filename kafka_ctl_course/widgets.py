@@ -92,8 +92,8 @@ class TurnWidget(ipywidgets.interactive):
 
         TurnWidget(story, retries=[1, 3, 5], seconds=(1, 20), unclean=False)
 
-    A list becomes buttons, a pair a slider, `False` a box to tick; they begin with the defaults of `run`. What `run`
-    prints stands above its picture, a drawing or a player, which opens at the last step if at no other. Where the kit
+    A list becomes buttons, a pair a slider, `False` a box to tick; they begin with the defaults of `run`. The output of
+    `run` stands above its picture, a drawing or a player, which opens at the last step if at no other. If the kit
     refuses the settings, its sentence stands there.
     """
 

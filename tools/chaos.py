@@ -4,8 +4,8 @@
                                         that was acknowledged is lost, or the like
 
 One round: an upheaval (the controller dies, a broker leaves ...), a request of an administrator and a note written into
-ZooKeeper; after so many records of the trace ZooKeeper is struck. Then everything must come right again. What happens,
-and after how many records, follows from the seed; what those records are is up to the race.
+ZooKeeper; after so many records of the trace ZooKeeper is struck. Then everything must come right again. The upheaval,
+and the number of records after it, follow from the seed; the race decides which records those are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LATEST = 120
 """ZooKeeper is struck after at most so many records."""
 PATIENCE = 60.0
 """Seconds within which everything must hold: on a busy machine a session may expire without a strike, just after the
-lab was at rest. What is lost stays lost."""
+lab was at rest. Lost records stay lost."""
 
 
 def hurry() -> None:
@@ -115,7 +115,7 @@ class Chaos:
             return False
         return True
 
-    # What a round does
+    # A round
 
     def play(self) -> str:
         """One round; returns what it was."""
@@ -185,7 +185,7 @@ class Chaos:
             self.notes[path] = text
         return "note"
 
-    # What must hold
+    # The conditions after a round
 
     def come_right(self) -> None:
         """Let the lab come to rest until everything holds; the AssertionError of the last look after `PATIENCE`."""

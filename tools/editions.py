@@ -329,7 +329,7 @@ def write() -> list[str]:
 def restore(kept: Path | None) -> list[str]:
     """Make every starter that was changed, or is missing, as it was; the names of these.
 
-    What was changed is kept in the folder `kept`, if one is given.
+    Changed files are kept in the folder `kept`, if one is given.
     """
     names = []
     for name, book in starters().items():

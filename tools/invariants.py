@@ -55,7 +55,7 @@ def _invariant(invariant: type[Invariant]) -> str:
     return "".join(
         [
             f"## {invariant.id} {invariant.name}\n\n{' '.join(invariant.sentence.split())}\n\n",
-            f"- What showed that it matters: {invariant.motive}\n",
+            f"- Reason: {invariant.motive}\n",
             *only,
             *known,
             *seeded,

@@ -119,7 +119,7 @@ def _lab() -> str:
     commands = ((f"`{name}{call(members[name])}`", first_sentence(members[name])) for name in COMMANDS)
     rest = ((f"`{name}{_signature(found)}`", first_sentence(found)) for name, found in looks.items())
     return (
-        f"{opening}\n\n### Commands\n\nWhat changes the run; a story is made of these.\n\n"
+        f"{opening}\n\n### Commands\n\nThese methods change the run; a story is made of them.\n\n"
         f"{table(('command', 'what it does'), commands)}\n\n"
         f"### Looking, time and stories\n\n{table(('member', 'what it is'), rest)}"
     )
@@ -188,7 +188,9 @@ def _costs() -> str:
 def _metrics() -> str:
     """The metrics of `lab.metrics`, and their places in Kafka; a generation without one does not have the metric."""
     rows = ((f"`{m.name}`", m.counts, *(m.sources.get(name, "-") for name in GENERATIONS)) for m in METRICS)
-    return "What `Lab.metrics` shows, and where Kafka counts it.\n\n" + table(("metric", "counts", *GENERATIONS), rows)
+    return "The values that `Lab.metrics` shows, and where Kafka counts them.\n\n" + table(
+        ("metric", "counts", *GENERATIONS), rows
+    )
 
 
 def _machines(title: str, tables: Tables) -> str:

@@ -1,7 +1,6 @@
 """The handlers of a broker for each kind of request, and its answers.
 
-Most are for its replica manager. What asks for a decision is put to the controller of the same process, whether that
-is the active one or not.
+Most are for its replica manager. A request for a decision goes to the controller of the same process, active or not.
 Kafka 2.0.1: server/KafkaApis.scala, handle; 2.4.1: handleAlterPartitionReassignmentsRequest,
 handleElectReplicaLeader; server/ReplicaManager.scala, electLeaders; server/DelayedElectLeader.scala
 

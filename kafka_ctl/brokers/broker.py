@@ -283,8 +283,8 @@ class Broker(BrokerProcess):
     async def receive(self, request: Request, cause: int | None) -> tuple[Response, int]:
         """Handle one request; returns the answer and the `seq` of its record.
 
-        ConnectionError if the connection is closed meanwhile, or the process dies. What has arrived is handled, also
-        when the sender no longer waits for the answer.
+        ConnectionError if the connection is closed meanwhile, or the process dies. A request that has arrived is
+        handled, also when the sender no longer waits for the answer.
         """
         answered = self.clock.loop.create_future()
         self._asked[answered] = None

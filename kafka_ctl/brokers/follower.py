@@ -308,7 +308,7 @@ class FollowerRole:
             self.late[p.tp] = p
             self.process.network.wake_leaders()
 
-    # What requests of the controller begin and end
+    # Fetching begins and ends with requests of the controller
 
     def fetcher_of(self, before: LeaderAndIsr | None, state: LeaderAndIsr) -> str:
         """The fate of the fetcher where we are made follower: KEPT where little has changed, else STARTED, or SKIPPED.

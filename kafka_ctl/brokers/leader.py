@@ -1,9 +1,9 @@
 """The leader role of a broker: it appends records, answers fetches, and keeps the ISR.
 
-A follower's fetch says where the follower's log ends. What every in-sync replica has lies below the high watermark. A
-log is made at the first produce; until then a follower that fetches has all there is. The leader writes a changed
-ISR into the `state` znode on condition of the version it knows, and announces it under `/isr_change_notification`
-after a while.
+A follower's fetch says where the follower's log ends. The records that every in-sync replica has lie below the high
+watermark. A log is made at the first produce; until then a follower that fetches has all there is. The leader writes a
+changed ISR into the `state` znode on condition of the version it knows, and announces it under
+`/isr_change_notification` after a while.
 Kafka 2.0.1: cluster/Partition.scala, appendRecordsToLeader, maybeIncrementLeaderHW, maybeExpandIsr, maybeShrinkIsr;
 server/ReplicaManager.scala, maybePropagateIsrChanges
 """

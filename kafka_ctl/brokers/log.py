@@ -1,9 +1,9 @@
 """A replica's log: records at offsets, each with the leader epoch it was written in, and what tells two logs apart.
 
 A log ends at its *log end offset*, where the next record goes. Records below its *high watermark* are known to be on
-every in-sync replica; those below its *log start offset* have been deleted (KIP-107). What a follower has and its
-leader has not must go before it copies anything: before KIP-101 everything above the follower's high watermark went,
-since then what the leader epochs show to differ.
+every in-sync replica; those below its *log start offset* have been deleted (KIP-107). A follower first removes the
+records that its leader does not have: before KIP-101 all above its own high watermark, since then those that the leader
+epochs show to differ.
 Kafka 2.0.1: server/epoch/LeaderEpochFileCache.scala, endOffsetFor, truncateFromStart; log/Log.scala,
 maybeIncrementLogStartOffset, truncateFullyAndStartAt; server/AbstractFetcherThread.scala, getOffsetTruncationState
 (KIP-101, KIP-279); log/Log.scala, recoverLog, roll, flush

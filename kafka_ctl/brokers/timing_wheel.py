@@ -1,7 +1,7 @@
 """A hierarchical timing wheel: timers that cost the same to set and to cancel however many are pending.
 
 A wheel is a ring of `n` buckets, each `tick` milliseconds wide; a task lies in the bucket of the time at which it is
-due. What lies beyond the ring goes to an overflow wheel, whose tick is the whole ring below it, made when it is first
+due. A task beyond the ring goes to an overflow wheel, whose tick is the whole ring below it, made when it is first
 needed. There is no thread that ticks: the buckets with tasks wait in one delay queue; a bucket expires when its
 interval begins. Its tasks then run, or are demoted: put into a finer wheel, until their time has come. Times are whole
 milliseconds.

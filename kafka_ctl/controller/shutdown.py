@@ -84,8 +84,8 @@ async def move_one_by_one(env: Controller, broker: int) -> tuple[TopicPartition,
     """Move each partition by itself; between two of them another thread may have the lock. The numbers of replicas
     are looked up once, at the beginning, and the leader for each partition.
 
-    A controller that has resigned meanwhile goes on with the leaders it knew. What the broker leads stays where it is,
-    and is returned; the first partition that it follows makes this controller delete `/controller`.
+    A controller that has resigned meanwhile goes on with the leaders it knew. The partitions that the broker leads stay
+    where they are, and are returned; the first partition that it follows makes this controller delete `/controller`.
     Kafka 0.10.2.2: controller/KafkaController.scala, shutdownBroker, onControllerResignation
     """
     context = env.context

@@ -381,7 +381,7 @@ def _in_spark(spark: SparkSession, todo: Sequence[Job]) -> list[Outcome]:
     return outcomes
 
 
-# What a sample says
+# Statistics of a sample
 
 
 def interval(hits: int, drawn: int, confidence: float = CONFIDENCE) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 The answer is run in named stories, asked about hidden cases, and taken for random walks (`kafka_ctl/explore`), each
 time beside the kit's own function. The first call that the two answer differently says what went wrong.
 
-What a function finds in a lab is compared with what is there.
+The result that a function finds in a lab is compared with the lab itself.
 """
 
 from __future__ import annotations
@@ -221,7 +221,8 @@ ATTEMPTS, SHORTENING = 60, 5.0
 def shortest(text: str, differs: Callable[[str], bool]) -> str:
     """A story with as few commands as can be found for which `differs` still holds; the given one, if for none.
 
-    What cannot be played without a command that was left out does not count. A `settle` between two commands stays:
+    A story that cannot be played without the command that was left out does not count. A `settle` between two commands
+    stays:
     the second one finds done what the first one asked for.
     """
     opening, *commands = map(str, story.parse(text))

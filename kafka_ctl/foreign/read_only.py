@@ -1,7 +1,7 @@
 """A store that can only read: the way to a ZooKeeper that belongs to others.
 
-Every operation goes through `ReadOnlySession.send`, which passes on reads and nothing else. What ZooKeeper itself
-writes for such a client is the beginning and the end of its session.
+Every operation goes through `ReadOnlySession.send`, which passes on reads and nothing else. For such a client ZooKeeper
+itself writes only the beginning and the end of its session.
 
 Separate from `reading.py` because what protects the cluster is here alone.
 """

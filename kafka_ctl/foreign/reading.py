@@ -83,7 +83,7 @@ class Reader:
         """Read these znodes, the children of these parents, and all that they lead to.
 
         Raises Unavailable where there is no Kafka, or where the ACL forbids to read what is needed, and BadInput for
-        too many znodes. What was read before a session broke is taken in.
+        too many znodes. Znodes that were read before a session broke are taken in.
         """
         todo: list[Op] = [Children(path, self.watches) for path in parents]
         todo += [Get(path, self.watches) for path in nodes]

@@ -148,7 +148,7 @@ class Watch:
         self.trace.listeners.append(self._count)
         self._task = clock.call(lambda: clock.spawn(self._keep_current(), Context()))
 
-    # What there is
+    # The contents
 
     @property
     def cluster(self) -> Cluster:

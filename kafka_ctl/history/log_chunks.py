@@ -220,7 +220,7 @@ def lines(file: str, start: int, stop: int, size: int = 0) -> Iterator[FoundLine
     A line ends with a line feed, a carriage return, or both. A line of many records that lack line breaks may come in
     several pieces, all with the line's beginning; many empty lines come as one. Raises Unreadable as `blocks` does.
     """
-    # What comes before the first line break has begun earlier, however short it is.
+    # Text before the first line break belongs to a line that began earlier, however short it is.
     offset = max(0, start - 1)
     found = _whole_breaks(blocks(file, offset, size))
     if start:

@@ -37,9 +37,9 @@ class LogFile(NamedTuple):
 def log_files(paths: Paths) -> Iterator[LogFile]:
     """Files as they are, and those of folders that are named like logs, however deep; each with its address.
 
-    A file comes once, by its device and inode (elsewhere its path), also where links form a loop. What cannot be read
-    comes with its `problem`. Raises BadInput for anything that is not a path, for a path where nothing is, and for a
-    folder without such files.
+    A file comes once, by its device and inode (elsewhere its path), also where links form a loop. A file that cannot be
+    read comes with its `problem`. Raises BadInput for anything that is not a path, for a path where nothing is, and for
+    a folder without such files.
     """
     seen: set[object] = set()
     for path in listed(paths):

@@ -1,7 +1,7 @@
 """Reading the logs of real clusters: `state-change.log*` and `controller.log*` of Kafka 0.8.0 to 3.9.
 
 Files are cut into chunks that Spark's tasks read side by side, so one large file is no slower than many small ones.
-What cannot be understood is kept, with its file and line, and so is what cannot be read.
+Lines that cannot be understood, or read, are kept with their file and line.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Problem(NamedTuple):
 
 
 class ImportedLogs:
-    """Imported logs. Whatever a DataFrame can do, this does with its `records`.
+    """Imported logs. Every method of a DataFrame is here, and works on `records`.
 
     `records` are in the trace schema: `time_ms` counts from 1970 (logs have no time zone; UTC is assumed), `seq`
     numbers them by time, file and line, `cause` is null. `rejected` has `history`, `file`, `line`, `reason` and

@@ -1,6 +1,6 @@
 """Logs of a real cluster as a trace for every view, each record with the line that it was read from.
 
-Reads what `import_logs` reads, without Spark. What the logs do not say is unknown: nothing is guessed.
+Reads what `import_logs` reads, without Spark. A value that the logs do not have is unknown: nothing is guessed.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 START_SECONDS = 120
 """The longest start of Java before it is reported as failed."""
 
-# What Spark's own launcher (4.3, JavaModuleOptions) passes, less the one module that is missing.
+# The options of Spark's own launcher (4.3, JavaModuleOptions), less the one module that is missing.
 _OPENED = (
     "java.base/java.lang java.base/java.lang.invoke java.base/java.lang.reflect java.base/java.io "
     "java.base/java.net java.base/java.nio java.base/java.util java.base/java.util.concurrent "

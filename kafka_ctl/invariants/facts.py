@@ -46,7 +46,7 @@ def only(*actions: str) -> Callable[[Hook], Hook]:
 class Facts:
     """The relevant content of ZooKeeper, and the roles of the brokers, as of the last record.
 
-    What cannot be decoded (an operator can write anything) counts as not being there.
+    A znode that cannot be decoded (an operator can write anything) counts as missing.
     """
 
     def __init__(self, records: Sequence[Record]) -> None:

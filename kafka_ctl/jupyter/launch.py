@@ -2,8 +2,8 @@
 
 The server listens on 127.0.0.1 only, wants the token that is part of the printed address, and asks no
 other server for news or updates. From a wheel, a person gets a copy of the course: the folder `kafka-ctl-course`,
-which a newer wheel renews. What the learner has changed is never touched. A list in the folder says which version each
-file came from, by its hash:
+which a newer wheel renews. Files that the learner has changed are never touched. A list in the folder says which
+version each file came from, by its hash:
 
     file is not there, or as it was given   the newer one takes its place
     file was changed, the course was not    nothing to do

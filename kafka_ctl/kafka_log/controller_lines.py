@@ -1,6 +1,6 @@
 """The lines of controller.log that no record of the controller says: of channels, threads, handlers and state machines.
 
-The controller's own log messages are records (`ControllerProcess.log`). What Kafka writes beside them follows from the
+The controller's own log messages are records (`ControllerProcess.log`). The other lines of that file follow from the
 other records: a new broker gets a channel with a thread, a controller that shuts down in good order resigns first. Such
 a line may depend on all that happened before, so a trace that does not begin at the start of the run has none of them.
 Kafka 2.0.1: controller/KafkaController.scala, ControllerChannelManager.scala, TopicDeletionManager.scala

@@ -1,10 +1,10 @@
 """The trace as Kafka's own logs: the lines a real cluster would have left behind.
 
 Each record makes no line, one, or several in state-change.log or controller.log; which ones is said here, in
-`broker_lines.py` and, where no record says it, in `controller_lines.py`; their texts are in `messages.txt`. How many of
-real brokers' lines are among them is measured: docs/fidelity.md. Virtual time begins at `EPOCH`. What a slice has
-cut off (the request that a broker answers) is not guessed: such lines are left out. Collections whose order Scala
-leaves to chance are printed sorted or in the order of the assignment.
+`broker_lines.py` and, where no record says it, in `controller_lines.py`; their texts are in `messages.txt`.
+docs/fidelity.md counts how many of the lines of real brokers are among them. Virtual time begins at `EPOCH`. A line
+that needs a record before the slice (the request that a broker answers) is left out, not guessed. Collections whose
+order Scala leaves to chance are printed sorted or in the order of the assignment.
 Kafka 2.0.1: config/log4j.properties; controller/StateChangeLogger.scala, StateChangeLogger
 """
 

@@ -516,8 +516,8 @@ class Commands(RecordedRun):
 
         `acks`: `all` (or -1) is answered when every in-sync replica has the records, 1 when the leader has, 0 not at
         all. Time passes until the outcome is known; with `wait=False` the records have only been sent. `size`: bytes of
-        each record; copying them takes followers time, and can be throttled. What goes wrong is part of the outcome;
-        UnknownName for a partition that does not exist, BadInput for what cannot be sent.
+        each record; copying them takes followers time, and can be throttled. An error of the write is part of the
+        outcome; UnknownName for a partition that does not exist, BadInput for what cannot be sent.
         """
         tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
         count = validate.integer("the number of records", records, 1)

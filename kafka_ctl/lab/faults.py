@@ -212,8 +212,8 @@ class Faults(Commands):
     def disconnect(self, source: int | str, target: int | str, one_way: bool = False) -> None:
         """Cut the connection between two brokers, or between a broker and `zookeeper`, until `heal`.
 
-        With `one_way`, only what `source` sends is lost. What meets a cut is sent again until it comes through or is
-        given up: a broker that receives nothing from ZooKeeper gives the connection up after a while, and ZooKeeper
+        With `one_way`, only what `source` sends is lost. A message that meets a cut is sent again until it arrives or
+        is given up: a broker that receives nothing from ZooKeeper gives the connection up after a while, and ZooKeeper
         expires a session without a heartbeat for its timeout.
         """
         one, other = self._ends(source, target, "disconnect")
@@ -239,7 +239,7 @@ class Faults(Commands):
     def delay(self, source: int | str, target: int | str, seconds: float) -> None:
         """Make everything that one broker sends to another, or to or from `zookeeper`, so much slower, until `heal`.
 
-        What is slower than a client of ZooKeeper waits for is a cut; BadInput says so.
+        Raises BadInput for a delay longer than a client of ZooKeeper waits: that is a cut.
         """
         from kafka_ctl.zookeeper.memory.session import DOWN, READ_TIMEOUT_FRACTION, UP
 

@@ -125,9 +125,9 @@ class Lab(Faults):
 
         `path_or_text` is what `kafka-topics --describe` printed (any Kafka from 0.10 to 3.x), or the JSON of
         `kafka-reassign-partitions`. `options` are those of `Lab`; `brokers` may add racks, or brokers that hold
-        nothing. Who must be dead for the description to be true is down; what a controller of that generation would
-        change at once (2.4 takes the dead out of ISRs) is changed. Raises BadInput if the description cannot be read,
-        or describes an impossible cluster.
+        nothing. A broker that must be dead for the description to be true is down. Changes that a controller of that
+        generation makes at once (2.4 takes the dead out of ISRs) are made. Raises BadInput if the description cannot be
+        read, or describes an impossible cluster.
         """
         if "described" in options:
             raise BadInput("from_description: it reads the description itself; it does not take described")

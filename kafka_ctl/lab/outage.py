@@ -14,8 +14,8 @@ def longest_gap(
 ) -> float:
     """Send a record every so often, for so many seconds; the longest time between two acknowledgements, in ms.
 
-    The first gap begins with the call, and the last one ends with these seconds; then the lab settles. What fails
-    was made to fail before the call. Raises BadInput for acks=0, and as `lab.produce` does.
+    The first gap begins with the call, and the last one ends with these seconds; then the lab settles. The fault is
+    made before the call. Raises BadInput for acks=0, and as `lab.produce` does.
     """
     if acks == 0:
         raise BadInput("acks cannot be 0: then nothing is acknowledged; it must be 1 or all")

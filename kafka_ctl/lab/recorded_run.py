@@ -110,7 +110,7 @@ class RecordedRun:
     def world(self) -> World:
         """The world of the lab: `clock`, ZooKeeper's `store`, `network`, the `brokers` and the `acting` controller.
 
-        For invariants, searches and tests of one's own. What is changed there is in no story.
+        For invariants, searches and tests of one's own. A story does not have changes that are made there.
         """
         return self._run.world
 
@@ -169,7 +169,7 @@ class RecordedRun:
     def controller(self) -> view.ControllerView | None:
         """The broker that `/controller` names and that acts as controller; None while there is none.
 
-        Who is only named there, by hand, was not elected, has no epoch and does nothing.
+        A broker that was written there by hand was not elected: it has no epoch and does nothing.
         """
         return self.world.look(lambda znodes: view.controller(znodes, self.world.acting()))
 
@@ -347,9 +347,9 @@ class RecordedRun:
         """Open a story (text or file) and run its commands; with `until`, no further than that record of the trace.
 
         `zookeeper`, `join`, `elections`, `rules` and `wire` are those of `Lab`; functions that the story names, which
-        it cannot hold, have to be given again. What was not reached when the story was made (ConditionNotMet) is not
-        reached again, and the run goes on as it did then, unless that was its last command. Raises BadInput for a line
-        that cannot be run, and when there is no record `until`.
+        it cannot hold, have to be given again. A condition that was not met when the story was made (ConditionNotMet)
+        is not met again, and the run goes on as it did then, unless that was its last command. Raises BadInput for a
+        line that cannot be run, and when there is no record `until`.
         """
         last = None if until is None else validate.integer("until", until)
         plugins = Plugins(elections, rules)

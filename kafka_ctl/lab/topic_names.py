@@ -1,9 +1,9 @@
 """Valid names of topics, and the topics that are Kafka's own.
 
 One check serves the tool and the broker: `kafka-topics` calls it before it writes to ZooKeeper, and a broker asked
-to create a topic (0.10.1 and later, KIP-4) calls the same method. What was written past it, by hand or by two tools at
-once, is not checked again. Names that differ in `.` and `_` only would have the same name in metrics: the tool warns of
-both characters, and a second such topic is refused.
+to create a topic (0.10.1 and later, KIP-4) calls the same method. A name that was written past it, by hand or by two
+tools at once, is not checked again. Names that differ in `.` and `_` only would have the same name in metrics: the tool
+warns of both characters, and a second such topic is refused.
 
 Kafka 0.10.2.2: common/Topic.scala, Topic; admin/AdminUtils.scala, validateCreateOrUpdateTopic; admin/TopicCommand.scala
 Kafka 2.0.1: clients common/internals/Topic.java, Topic; zk/AdminZkClient.scala, validateCreateOrUpdateTopic

@@ -2,8 +2,8 @@
 
 Checks of one argument return its value. All public calls share two things: arguments that fit, and errors that name the
 wrong call. A call with too many, too few or unknown arguments, or with anything but true or false where these are
-wanted, is refused with its signature. What a command is given is read back from the line that the story keeps of it, so
-that a replay is given the very same.
+wanted, is refused with its signature. A command gets its arguments as read back from the line that the story keeps of
+it, so a replay gets the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The views of a lab: plain values, read from ZooKeeper and from the acting controller.
 
-What is stored (leader, ISR, epochs) is read from the znodes; what only the controller believes (states) is read from
-the controller that acts.
+Leader, ISR and epochs are read from the znodes; states, which no znode has, from the acting controller.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     {"version":1,"topics":[{"topic":"orders"}]}
 
 The first kind is a plan, the second names topics for which one is to be proposed. `log_dirs` came with Kafka 1.1 and
-may be left out. What is wrong with a file is a BadInput with the tool's own words.
+may be left out. A faulty file is a BadInput with the tool's own words.
 Kafka 2.0.1: admin/ReassignPartitionsCommand.scala, ReassignPartitionsCommand
 """
 

@@ -349,7 +349,7 @@ class Tool:
             if assignment.is_being_reassigned
         }
 
-    # What these need
+    # The needs of the commands
 
     def _needs_kip455(self, what: str) -> None:
         if not self.generation.reassignment.incremental_reassignment:

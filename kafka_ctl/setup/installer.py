@@ -51,7 +51,7 @@ LEFT_OUT = (
 )
 """Files of packages that nothing here loads, 180 MB: they are removed from the environment after the installation.
 
-Who needs one installs its package again, as with `pip install --force-reinstall --no-deps pyspark==4.3.0`.
+To have one, install its package again, as with `pip install --force-reinstall --no-deps pyspark==4.3.0`.
 """
 
 HINTS = (

@@ -188,7 +188,7 @@ class World:
         """True if a follower that waits for its next attempt will succeed then."""
         return any(broker.listening and broker.as_follower.will_fetch() for broker in self.brokers.values())
 
-    # What the lab asks of a world.
+    # The lab's questions to its world.
 
     @property
     def idle(self) -> bool | None:

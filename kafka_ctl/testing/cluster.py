@@ -243,7 +243,7 @@ class KafkaCluster:
     def _change(self, change: Callable[[], object]) -> None:
         self.lab.world.clock.call(change)
 
-    # What is there
+    # The state
 
     def state(self) -> dict[str, object]:
         """The cluster in values that JSON can hold."""

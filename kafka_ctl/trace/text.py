@@ -62,7 +62,7 @@ def _line(group: Group) -> str:
     return visible(line.rstrip())
 
 
-# What a story leaves out, and what it joins
+# The records that a story leaves out, and those that it joins
 
 
 def _story(records: Iterable[Record]) -> Iterator[Group]:

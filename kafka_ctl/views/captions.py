@@ -1,7 +1,7 @@
 """A step in plain words, made from its records: one sentence a newcomer can read aloud.
 
-One function for each kind of record; it gets the records of one step, which say the same of several subjects. What
-depends on the action alone is the sentence of its row in `trace/catalogue.txt`.
+One function for each kind of record; it gets the records of one step, which say the same of several subjects. A caption
+that depends on the action alone is the sentence of its row in `trace/catalogue.txt`.
 """
 
 from __future__ import annotations

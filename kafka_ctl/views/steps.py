@@ -1,8 +1,8 @@
 """From records to steps: the records that a person sees as one event.
 
 A step is a run of neighbouring records that say the same of several subjects (three elections in one batch,
-one request to four brokers). What carries no news (reads, answered requests, cached metadata) makes no step
-of its own, but is still applied to the model in its place.
+one request to four brokers). Records without news (reads, answered requests, cached metadata) make no step of their
+own, but are still applied to the model in their place.
 """
 
 from __future__ import annotations

@@ -368,7 +368,7 @@ def magic_of(data: bytes) -> int:
 def read_messages(data: bytes, nested: bool = False) -> list[Record]:
     """The messages of a set, those inside of compressed ones as well. Raises Malformed if a checksum is wrong.
 
-    What is compressed is unpacked to LARGEST bytes in all.
+    Compressed messages are unpacked to LARGEST bytes in all.
     """
     found: list[Record] = []
     room = LARGEST

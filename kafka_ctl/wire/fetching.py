@@ -2,9 +2,9 @@
 
 Separate from `attach.py` because that one only says which request has which handler.
 A follower reads to the end of the log, a consumer to the high watermark, one that reads committed records only to the
-last stable offset. What cannot be answered at once waits in the leader's purgatory. A consumer of 2.4 that hears of a
-new leader asks where the epoch ends that it last read in; if that is before its own position, the log was truncated
-(KIP-320).
+last stable offset. A fetch that cannot be answered at once waits in the leader's purgatory. A consumer of 2.4 that
+hears of a new leader asks where the epoch ends that it last read in; if that is before its own position, the log was
+truncated (KIP-320).
 
 Kafka 2.0.1, 2.4.1: server/KafkaApis.scala, handleFetchRequest, handleListOffsetRequest,
 handleOffsetForLeaderEpochRequest; server/ReplicaManager.scala, fetchMessages, readFromLocalLog;
@@ -70,7 +70,7 @@ class Reading:
             passes_on_high_watermark=self.service.broker.generation.records.passes_on_high_watermark,
         )
 
-    # What the purgatory asks
+    # The purgatory's questions
 
     def log_offsets(self, tp: TopicPartition, leader_epoch: int) -> LogOffsets | str:
         """The ends of the log, each with the bytes from the beginning of this fetch."""

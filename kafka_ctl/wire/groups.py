@@ -495,7 +495,7 @@ class Groups:
             for group in self.groups.values():
                 group.forget_offset(tp)
 
-    # What administrators ask
+    # Requests of administrators
 
     def delete(self, name: str) -> None:
         """Forget a group that has no members, and its offsets.

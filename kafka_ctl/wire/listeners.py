@@ -1,7 +1,8 @@
 """The listeners of brokers: one port each on 127.0.0.1, kept for the broker's whole life, closed while it is down.
 
-What comes is a length of four bytes and so many bytes. A length that is negative or above `socket.request.max.bytes`
-ends the connection. Bytes are kept only as they arrive; who announces a large request waits until there is room for it.
+A request is a length of four bytes and so many bytes. A length that is negative or above `socket.request.max.bytes`
+ends the connection. Bytes are kept only as they arrive; a client that announces a large request waits until there is
+room for it.
 Kafka 2.0.1: network/SocketServer.scala; common/network/NetworkReceive.java
 """
 

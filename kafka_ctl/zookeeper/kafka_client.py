@@ -278,7 +278,7 @@ class KafkaZkClient:
                     found.append(decode(data, znodes.sequence_number(name)))
         return found
 
-    # What administrators ask for
+    # Requests of administrators
 
     async def reassignments(self) -> dict[TopicPartition, tuple[int, ...]] | None:
         """The contents of `/admin/reassign_partitions`; None if it is missing. Raises BadInput if it is malformed.

@@ -37,8 +37,8 @@ class Deletion(NamedTuple):
 def deletion(lab: Lab, topic: str) -> Drawing:
     """The progress of a topic's deletion: a column for each replica, and the places that should agree.
 
-    What does not fit is red: a request that only ZooKeeper or only the controller knows, and a copy on the disk of a
-    broker that is down.
+    A mismatch is red: a request that only ZooKeeper or only the controller knows, and a copy on the disk of a broker
+    that is down.
     """
     found = facts(lab, topic)
     memory = "no controller" if found.in_memory is None else "yes" if found.in_memory else "no"

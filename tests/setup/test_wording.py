@@ -30,9 +30,9 @@ MOST = 4
 """Words that may stand in a test to find a place in a text; what is longer is a sentence."""
 
 KAFKAS_OWN = text("wording_kafkas_own.txt")
-"""What Kafka says, not we: such text stands in the tests themselves, exactly."""
+"""Kafka's own texts: they stand in the tests themselves, exactly."""
 OTHERS_OWN = ("No such file or directory", "No space left on device", "Compressed file ended before")
-"""What the system and Python say."""
+"""The texts of the system and of Python."""
 LOG_LINE = re.compile(r"(?:\[[\d-]+ [\d:,]+\] )?(?:TRACE|DEBUG|INFO|WARN|ERROR) ")
 
 
@@ -227,6 +227,24 @@ def test_a_docstring_is_a_noun_phrase_or_an_imperative() -> None:
                 text = node.value.value
                 if isinstance(text, str) and RELATIVE.match(text.partition("\n")[0]):
                     found.append(f"{name}:{node.lineno}: {text[:60]}")
+    assert found == []
+
+
+HEADLESS = re.compile(
+    r"(?:[.;:!?)`] |\"\"\"|\n|^)((?:What|Who|Whoever|Whatever|Whichever) (?:[^.?!;=\n]|\.(?=\S))*[.;])(?=\s|\"|\n|$)"
+)
+"""A sentence whose subject is a relative clause."""
+
+
+def test_no_sentence_has_a_relative_clause_as_its_subject() -> None:
+    """In docstrings, comments, messages, docs and lessons: "What was read is kept" does not name what was read."""
+    places = ("kafka_ctl/", "kafka_ctl_course/", "tools/", "benchmarks/", "docs/", "README", "CONTRIBUTING")
+    sources = [(name, text) for name, text in texts() if name.startswith(places) and not name.endswith(".ipynb")]
+    found = [
+        f"{name}: {sentence}"
+        for name, text in (*sources, *course_texts())
+        for sentence in HEADLESS.findall(re.sub(r"[ \t]*\n[ \t]*(?:#|//)?[ \t]*(?=\S)", " ", text))
+    ]
     assert found == []
 
 

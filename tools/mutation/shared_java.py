@@ -30,8 +30,8 @@ def start() -> None:
 def connect() -> None:
     """Connect this forked process to Java, where `spark()` finds the one context that there may be.
 
-    Spark's tasks run in processes that import the package from its files. What they call travels as code here, so a
-    mutant of a function gets there.
+    Spark's tasks run in processes that import the package from its files. Here the functions that they call travel as
+    code, so a mutant of a function gets there.
     """
     from pyspark import SparkContext, cloudpickle
 

@@ -1,10 +1,10 @@
 """Runs the notebooks and saves what they show: `python -m tools.notebooks [NOTEBOOK ...]`.
 
-What changes with every run is left out (widget models, times), so that a notebook that is run again is saved as the
+Outputs that change with every run are left out (widget models, times). So a notebook that is run again is saved as the
 same bytes, and nbval can compare every output with the saved one.
 
-The notebooks are the source: with the answers to their exercises and notes for instructors. What learners and
-instructors open is made of them: `python -m tools.notebooks editions` (`tools/editions.py`).
+The notebooks are the source: with the answers to their exercises and notes for instructors. The editions of learners
+and instructors are made of them: `python -m tools.notebooks editions` (`tools/editions.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Record what the brokers of a story log: `python -m tools.recorder.record_logs --generation 2.0 [story ...]`.
 
 Plays a story on real Kafka as `record.py` does and keeps controller.log and state-change.log of every broker, masked
-(see `loglines.py`), in `logs/<generation>/<story>.log.xz`. The only program that writes these files. What the story led
-to must be what its golden file tells, so that each is recorded twice; where there is none, it is written.
+(see `loglines.py`), in `logs/<generation>/<story>.log.xz`. The only program that writes these files. The outcome of the
+story must be that of its golden file, so each is recorded twice; if there is no golden file, it is written.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def _rest(port: int, offset: int) -> list[str]:
     return rest
 
 
-# What is compared
+# The comparison
 
 
 def together(seen: Sequence[Stops]) -> Stops:

@@ -133,7 +133,7 @@ class Watcher:
     def settle(self, lagging: tuple[int, ...] = ()) -> None:
         """Return when nothing is under way any more: no new lines, and ZooKeeper as it must become.
 
-        What is not so, and has not moved for longer than any of Kafka's timers, stays as it is.
+        A state that is not so, and has not changed for longer than any of Kafka's timers, stays as it is.
         """
         last = moved = time.monotonic()
         problem, held = "", self.held()

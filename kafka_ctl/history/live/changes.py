@@ -89,9 +89,9 @@ def _aggregated(records: DataFrame, aggregator: type[Aggregator]) -> DataFrame:
 def keep(changes: DataFrame, out: str | os.PathLike[str], once: bool = False) -> StreamingQuery:
     """Start a query that writes each change to the folder `out` as Parquet, exactly once.
 
-    What was read and known is noted in `out/_checkpoint`; a query that is started again with the same `out` goes on
-    from there, whatever became of the one before. `once` ends it when all that is there now has been read. Read the
-    folder with `spark.read.parquet`: Spark's list of finished files is in it.
+    The position in the input and the state are kept in `out/_checkpoint`; a query that is started again with the same
+    `out` goes on from there, whatever became of the one before. `once` ends it when all that is there now has been
+    read. Read the folder with `spark.read.parquet`: Spark's list of finished files is in it.
     """
     folder = os.fspath(out)
     writer = changes.writeStream.format("parquet").outputMode("append").queryName(os.path.abspath(folder))

@@ -1,9 +1,9 @@
 """The knowledge of a cluster at each record: plain Python, so that it can be read, tested and asked without Spark.
 
 Separate from `changes.py` because that one needs Spark.
-A fold takes the records of one history in their order and gives a row whenever its answer changes. What it remembers
-is a dict that fits into JSON, which is what a stream keeps in its checkpoint. Where the epochs of controllers begin
-again, ZooKeeper was wiped, and nothing is left of what was known (see `lives`).
+A fold takes the records of one history in their order and gives a row whenever its answer changes. Its state is a dict
+that fits into JSON, and a stream keeps it in its checkpoint. Where the epochs of controllers begin again, ZooKeeper was
+wiped, and nothing is left of what was known (see `lives`).
 """
 
 from __future__ import annotations

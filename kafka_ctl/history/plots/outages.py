@@ -96,7 +96,8 @@ def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
     """The outages of each partition of one history, each from the loss of its leader on.
 
     `answer` comes from `questions.unavailability`; without `history`, the first one. Creations are left out, and the
-    `MOST` partitions that were longest without a leader are shown. What did not end goes on to the last moment.
+    `MOST` partitions that were longest without a leader are shown. An outage that did not end goes on to the last
+    moment.
     """
     if history is None:
         history = answer.agg(fn.min("history")).collect()[0][0]

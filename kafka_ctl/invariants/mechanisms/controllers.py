@@ -17,7 +17,7 @@ from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 class DeposedControllerWrote(Mechanism):
     """A controller that does not know that another has been elected has written to the znode in question.
 
-    What its successor had read of that znode before is wrong until the znode is written or read again.
+    The successor had read that znode before, and its copy is wrong until it writes or reads the znode again.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, initializeLeaderAndIsrForPartitions; zk/KafkaZkClient.scala,
     updateLeaderAndIsr (neither looks at the controller epoch)
     """

@@ -61,7 +61,7 @@ class MoveDropped(Mechanism):
 class StaysIneligible(Mechanism):
     """A topic was deleted while it was marked as ineligible for deletion; the next topic of that name has the mark.
 
-    What halts a deletion need not stop it: a replica on a broker that is dead by now may have been deleted before.
+    A halted deletion may end all the same: a replica on a broker that is dead by now may have been deleted before.
     Kafka 2.4.1: controller/TopicDeletionManager.scala, completeDeleteTopic (topicsIneligibleForDeletion is not
     touched); 0.10.2.2 and 2.0.1 alike
     """

@@ -167,8 +167,8 @@ class RequestIgnored(_RequestRemoved):
 class RequestUnwatched(_RequestRemoved):
     """A request was deleted by hand, which fired the watch; the controller does not notice the next request.
 
-    It looks for one, and watches, when it has deleted the znode itself, or is elected. What it has begun it goes on
-    with, and deletes what is to stay.
+    It looks for one, and watches, when it has deleted the znode itself, or is elected. It goes on with the request that
+    it has begun, and deletes replicas that are to stay.
     Kafka 2.0.1, 2.4.1: controller/KafkaController.scala, PartitionReassignmentHandler (no handleDeletion)
     """
 

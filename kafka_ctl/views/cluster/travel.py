@@ -151,7 +151,7 @@ def _token(record: Record, actor: int | None) -> tuple[str, ...]:
     if record.kind == "response" and record.broker is not None:
         if record.error == "DISCONNECTED" and actor is not None:  # noted by who asked
             return "disconnected", "parcel refused", there, here
-        # Who asked, a client or a controller, is not in the record.
+        # The record does not name the sender, a client or a controller.
         return f"{record.action}: {record.error}", "parcel refused", there, ""
     znode = f"znode:{znode_of(record.path)}"
     if record.kind == "zk" and record.path and actor is not None:

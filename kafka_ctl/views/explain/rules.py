@@ -2,7 +2,7 @@
 
 Separate from `why.py` because that one makes the answer from any rule.
 A note of the controller is a decision at one point of `controller/`; its row in `trace/catalogue.txt` has the rule, the
-outcome and the alternative, and so have requests, writes, watches and events. What a controller knew at a record is
+outcome and the alternative, and so have requests, writes, watches and events. The controller's knowledge at a record is
 read backwards from there. A broken invariant has its rule, the right behaviour, and the shortest chain of causes.
 """
 

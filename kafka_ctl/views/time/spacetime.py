@@ -1,7 +1,7 @@
 """Space and time: a lane for ZooKeeper, each broker and administrators, time running down, messages between them.
 
 The whole diagram is drawn once. A band marks the step shown, a veil covers what is still to come (not before the first
-step: then there is nothing else to see), and the picture scrolls with them. What happens stands in words at the right.
+step: then there is nothing else to see), and the picture scrolls with them. Each step stands in words at the right.
 Between two steps there is the more room the more time passes, by its logarithm, and a long pause says how long it is:
 the time axis is `gap`.
 """

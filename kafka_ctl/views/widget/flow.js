@@ -1,4 +1,4 @@
-// Lays a drawing out for the room there is: its blocks stretch, shrink and wrap. What stands in a block, or runs between two, comes along.
+// Lays a drawing out for the room there is: its blocks stretch, shrink and wrap. Parts that stand in a block, and lines between two blocks, move with them.
 const PEN = document.createElement("canvas").getContext("2d");
 function widthOf(text, size) {
   PEN.font = `bold ${size}px Helvetica, Arial, sans-serif`;

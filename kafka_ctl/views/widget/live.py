@@ -87,8 +87,8 @@ def pass_time(lab: RecordedRun, passed: float, speed: float | None, piece: Comma
 def script(lab: RecordedRun, name: str = "lab") -> list[str]:
     """One line for the lab and one for each command given so far.
 
-    What has no call of its own (a description, what things cost, a run stopped by Ctrl-C, a command that was refused)
-    becomes the story that replays it.
+    A description, costs, a run stopped by Ctrl-C and a refused command have no call of their own: the story that
+    replays them stands for them.
     """
     opening, commands = lab.opening, list(lab.commands)
     replays = max((place + 1 for place, c in enumerate(commands) if not _is_call(c)), default=0)
@@ -203,13 +203,13 @@ class Live(Widget):
         """
         super().set_state({name: value for name, value in sync_data.items() if name not in WRITTEN_HERE})
 
-    # What the browser asks for
+    # Messages of the browser
 
     def receive(self, content: object) -> None:
         """One click: `{"do": "act", "thing": "broker:1", "action": "kill", "frame": 12}`, `undo`, `fork`, `why` ...
 
-        What is refused, a message that cannot be understood as well, is the reply beside the picture. While time runs
-        by itself, the browser asks for each piece of it: `{"do": "run", "passed": 200, "speed": 10, "frame": 12}`.
+        A refusal, also of a message that cannot be understood, is the reply beside the picture. While time runs by
+        itself, the browser asks for each piece of it: `{"do": "run", "passed": 200, "speed": 10, "frame": 12}`.
         """
         refused = False
         try:
@@ -352,7 +352,7 @@ class Live(Widget):
         for answer in explainer.explanations(self.live_film.frames[frame]["seqs"]):
             self.send({"do": "why", "frame": frame, "why": answer})
 
-    # What is sent to the browser
+    # Messages to the browser
 
     def refresh(self, reply: Data | None = None) -> None:
         """Show all records since the last time, also those that another call made."""

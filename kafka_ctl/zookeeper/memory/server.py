@@ -119,7 +119,7 @@ class MemoryStore(Store):
             session.state_changed(store.EXPIRED, seq)
             self._unaware[session.id] = session
 
-    # What can go wrong
+    # Faults
 
     def cut_off(self, actor: str, sends: bool, receives: bool) -> None:
         """From now on an actor can or cannot send to the server, and receive from it."""

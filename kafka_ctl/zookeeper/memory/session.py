@@ -1,8 +1,8 @@
 """A session on the ZooKeeper in this process, and what can become of its connection.
 
-What the client sends takes half a round trip to the server and the answer the other half. A session outlives its
-connection: while there is none, the client waits and the server counts; when it has heard nothing for the session's
-timeout, the session expires, and the client learns that when it is connected again.
+A request takes half a round trip to the server, and the answer takes the other half. A session outlives its connection:
+while there is none, the client waits and the server counts; when it has heard nothing for the session's timeout, the
+session expires, and the client learns that when it is connected again.
 
 When a session expires: an idle client sends a ping every third of the timeout, so the server may have got its last
 ping up to a third of the timeout before the client stopped sending; and the server checks sessions once a tick, so it

@@ -121,9 +121,9 @@ class LabStore(RemoteStore):
     async def claim(self, check: Callable[[Dump], None], fresh: bool = False) -> None:
         """Take the chroot for this lab, which makes it if it is missing; `check` may refuse what is there.
 
-        What labs have left is this lab's from now on; with `fresh` it is removed at once. Raises BadInput where others
-        have made something (unless we join them), where others have sessions, where an ACL keeps a lab out, and where
-        another lab is open or just being opened. Nothing has been written then.
+        Znodes that earlier labs have left are this lab's from now on; with `fresh` they are removed at once. Raises
+        BadInput where others have made something (unless we join them), where others have sessions, where an ACL keeps
+        a lab out, and where another lab is open or just being opened. Nothing has been written then.
         """
         tools = await self._housekeeper()
         if tools.granted > self.housekeeping:  # the server grants nothing shorter, to no session

@@ -1,7 +1,7 @@
 """A session on a real ZooKeeper, its operations as records, and the writes that fired each of its watches.
 
-Every session has a kazoo connection with its own thread (`kazoo_connection.py`). What that thread gets crosses over
-to the event loop through `_post` and nowhere else; all other code here runs on the loop.
+Every session has a kazoo connection with its own thread (`kazoo_connection.py`). Results of that thread reach the event
+loop through `_post` alone; all other code here runs on the loop.
 
 The server notifies a watcher of a change at about the moment it answers the writer, over another connection.
 zxids settle which write it was: the first one on that znode after the read that armed the watch.
