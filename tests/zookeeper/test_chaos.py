@@ -12,7 +12,7 @@ def test_no_round_proves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     for rounds in ("0", "-1"):
         with pytest.raises(SystemExit, match="2"):
             chaos.main([rounds])
-        assert capsys.readouterr().err.endswith(f"rounds cannot be {rounds}; it must be 1 or more\n")
+        assert f"rounds cannot be {rounds};" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("generation", "seed"), [("0.10", 1), ("2.4", 0)])
