@@ -28,6 +28,8 @@ def main() -> int:
     chosen = asked.benchmark or ALL
     if unknown := set(chosen) - set(ALL):
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(ALL)}")
+    if asked.rounds < 1:
+        parser.error(f"--rounds cannot be {asked.rounds}; it must be 1 or more")
     print(f"Python {platform.python_version()}")
     if asked.against:
         return print_all(against.measure(asked.against, chosen, asked.rounds, asked.quick))

@@ -280,6 +280,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("rounds", nargs="?", type=int, default=50, help="how many, over all generations (default: 50)")
     parser.add_argument("seed", nargs="?", type=int, default=0)
     chosen = parser.parse_args(argv)
+    if chosen.rounds < 1:
+        parser.error(f"rounds cannot be {chosen.rounds}; it must be 1 or more")
     hurry()
     each, healed, began = -(-chosen.rounds // len(GENERATIONS)), 0, time.monotonic()
     for generation in GENERATIONS:

@@ -7,6 +7,7 @@ of kio have others. Maven brings the jars, as for the recordings (`tests/conform
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
@@ -101,6 +102,7 @@ def name_lines(lines: Iterable[list[str]]) -> Iterator[str]:
 
 def main() -> None:
     """Write both files."""
+    argparse.ArgumentParser(prog="python -m tools.kafka_tables", description=__doc__).parse_args()
     lines = {generation: printed(generation) for generation in GENERATIONS}
     KEYS.write_text(KEYS_HEADER + "".join(f"{line}\n" for line in key_lines(lines)), "utf-8")
     every = [row for found in lines.values() for row in found]

@@ -192,7 +192,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 @app.command()
 @click.argument("story")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name; it ends in .svg, .html, .png or .gif.")
-@click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
+@click.option("--view", "views", multiple=True, help=f"{VIEWS}; repeatable.")
 @click.option(
     "--step",
     type=Whole(0, INT64),

@@ -15,6 +15,7 @@ from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput
 from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.writing import check_writable
 
 if TYPE_CHECKING:
     from kafka_ctl.drills.drill import Drill
@@ -23,11 +24,12 @@ UNCLEAN: dict[str | None, bool | str | None] = {"on": True, "off": False, "both"
 
 
 def _checked(context: click.Context, option: click.Parameter, file: str | None) -> str | None:
-    """The file of a picture; the ending is checked before anything is played."""
+    """The file of a picture; its ending and its place are checked before anything is played."""
     if file:
         with needed_for("a plot"):
             from kafka_ctl.drills.drill import check_ending
         check_ending(file)
+        check_writable(file)
     return file
 
 

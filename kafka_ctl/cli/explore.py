@@ -118,8 +118,11 @@ def _every_order(run: Callable[[Callable[[Search], None]], Search], out: Path) -
     progress = Countdown(EVERY, "kafka-ctl explore: ")
 
     def report(search: Search) -> None:
-        seen = search.rounds[-1].seen
-        deep = f"{search.rounds[-1].depth} choices deep: {seen.finished} of {search.rounds[-1].cases} pairs of commands"
+        tried = search.rounds[-1]
+        seen, deep = (
+            tried.seen,
+            f"{counted(tried.depth, 'choice')} deep: {tried.seen.finished} of {tried.cases} pairs of commands",
+        )
         progress(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {_unknown(search)}")
 
     search = run(report)
@@ -135,7 +138,13 @@ def _stories(findings: Findings | Search, progress: Countdown, out: Path) -> int
     """Print and write the shortest story of each unknown violation; the exit status."""
     from kafka_ctl.explore.search import shortest, story_text, write_story
 
+    refused: OSError | None = None
     for found in shortest(findings, lambda runs, lines: progress(f"minimising: {lines} commands after {runs} runs")):
         click.echo(f"\n{story_text(found)}")
-        click.echo(f"# written to {write_story(found, out)}")  # last: the folder may refuse it
+        try:
+            click.echo(f"# written to {write_story(found, out)}")
+        except OSError as trouble:
+            refused = trouble  # the other stories are printed all the same
+    if refused is not None:
+        raise refused
     return int(bool(findings.unknown))

@@ -71,6 +71,7 @@ command_config = click.option(
 )
 generation = click.option(
     "--generation",
+    type=click.Choice(list(GENERATIONS)),
     default="2.0",
     show_default=True,
     help="Generation of the cluster: 0.10 (to 1.0), 2.0 (1.1 to 2.3) or 2.4.",

@@ -343,9 +343,8 @@ def account(search: Search) -> str:
 def _counted(tried: Round) -> str:
     seen = tried.seen
     whole = f"{seen.finished} of {tried.cases} pairs of commands" if not tried.complete else f"{tried.cases} pairs"
-    return (
-        f"{tried.depth} choices deep: {whole}, {seen.states:,} states on {seen.paths:,} paths, {seen.again:,} met again"
-    )
+    depth = f"{counted(tried.depth, 'choice')} deep"
+    return f"{depth}: {whole}, {seen.states:,} states on {seen.paths:,} paths, {seen.again:,} met again"
 
 
 def story_text(found: Found) -> str:

@@ -164,16 +164,16 @@ def stories(paths: tuple[str, ...]) -> tuple[Walk, ...]:
 def _story(file: Path) -> Walk:
     """A story with its topics called as those that are drawn."""
     try:
-        text = file.read_text("utf-8")
+        text = story.read(file)
         topics = [topic for topic in dict.fromkeys(CREATED.findall(text)) if topic not in TOPICS]
         names = [name for name in TOPICS if name not in CREATED.findall(text)]
         for topic, name in zip(topics, names, strict=False):
             text = re.sub(rf"(?<![\w.]){re.escape(topic)}(?![\w.])", name, text)
         lines = [line._replace(line=0) for line in story.parse(text)]
-    except (OSError, ValueError, BadInput) as error:
-        raise BadInput(f"--near: {file} is not a story: {error}") from None
+    except (ValueError, BadInput) as error:
+        raise BadInput(f"--near {file}: {error}") from None
     if not lines or lines[0].name != "lab":
-        raise BadInput(f"--near: {file} is not a story: it does not begin with `lab`")
+        raise BadInput(f"--near {file}: this is no story; it does not begin with `lab`")
     return Walk(lines[0], tuple(lines[1:]))
 
 

@@ -284,14 +284,19 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
         return server.process.wait()
 
 
-def main(argv: Sequence[str]) -> int:
-    """The command `lab`: the exit status is 0 when the lab ran, 1 when it could not, 2 for a wrong call."""
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of the command `lab`; a wrong call ends the process with status 2."""
     parser = argparse.ArgumentParser(prog="kafka-ctl lab", description="Open JupyterLab on the first lesson.")
     parser.add_argument("notebook", nargs="?", default=FIRST, help=f"which notebook to open (default: {FIRST})")
     parser.add_argument("--check", action="store_true", help="start the lab, print its status, stop it")
     parser.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
     parser.add_argument("--port", type=int, help=f"listen here (default: {USUAL_PORT}, or the next that is free)")
-    chosen = parser.parse_args(argv)
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command `lab`: the exit status is 0 when the lab ran, 1 when it could not, 2 for a wrong call."""
+    chosen = parsed(argv)
     try:
         root = served_folder()
         if chosen.check:

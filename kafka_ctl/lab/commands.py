@@ -217,7 +217,7 @@ class Commands(RecordedRun):
             name = str(validate.integer("a broker id", entity_name, 0, MAX_ID))
             fields = {"broker": name}
         else:
-            raise UnknownName("entity type", short(entity_type), (TOPICS, BROKERS))
+            raise UnknownName("entity type", entity_type, (TOPICS, BROKERS))
 
         async def alter() -> None:
             self.world.watch_configs()

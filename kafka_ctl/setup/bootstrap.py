@@ -11,8 +11,8 @@ noticed, and a set-up that was interrupted is never taken for a finished one.
     anything else                   another's: refused, and left as it is
 
 Nothing is deleted, and nothing written, in a folder without this place's stamp or behind a symbolic link.
-`--help`, `--version` and an unknown command need no environment: `kafka_ctl/cli/help.txt` has what the command line
-prints.
+`--help`, `--version`, an unknown command and a wrong call of `lab` need no environment: `kafka_ctl/cli/help.txt` has
+what the command line prints.
 
 Separate from `__main__.py` because that one has to run on any Python and only calls this.
 """
@@ -34,7 +34,7 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from kafka_ctl.errors import no_command
+from kafka_ctl.errors import no_command, short
 from kafka_ctl.paths import ROOT
 from kafka_ctl.setup.installer import Installation, SetupFailed
 
@@ -50,8 +50,12 @@ def main(argv: Sequence[str]) -> int:
             from kafka_ctl.cli import main as command_line
 
             return command_line(argv)
-        if asks_for_help(argv) or is_unknown(argv):
+        if asks_for_help(argv) or no_such(argv):
             return print_help(list(argv))
+        if argv[0] == "lab":
+            from kafka_ctl.jupyter import launch  # a wrong call ends here
+
+            launch.parsed(argv[1:])
         python = prepare(ROOT)
     except SetupFailed as failed:
         print(f"kafka_ctl: {failed}", file=sys.stderr)
@@ -67,9 +71,17 @@ def asks_for_help(argv: Sequence[str]) -> bool:
     return not argv or argv[0] == "--version" or bool({"--help", "-h"} & {argv[0], argv[-1]})
 
 
-def is_unknown(argv: Sequence[str]) -> bool:
-    """True if `argv` begins with a word that is no command."""
-    return bool(argv) and not argv[0].startswith("-") and f"{argv[0]} " not in _helps()
+def no_such(argv: Sequence[str]) -> str | None:
+    """The sentence about a first option that does not exist, or about a first or second word that is no command."""
+    lister = "python3 -m kafka_ctl"
+    if argv and argv[0].startswith("-") and argv[0] not in ("--help", "-h", "--version", "--"):
+        return f"no such option: {short(argv[0])}; `{lister} --help` lists all"
+    for depth, word in enumerate(argv):
+        names = [name.split() for name in _helps()]
+        known = [name[-1] for name in names if len(name) == depth + 1 and name[:-1] == list(argv[:depth])]
+        if known and not word.startswith("-") and word not in known:
+            return no_command(word, known, f"{' '.join([lister, *argv[:depth]])} --help")
+    return None
 
 
 @functools.cache
@@ -91,9 +103,8 @@ def print_help(argv: list[str]) -> int:
         return launch.main(argv[1:])
     helps = _helps()
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), argv))
-    if is_unknown(argv):
-        known = [name.strip() for name in helps if name.count(" ") == 1]
-        print(f"kafka_ctl: {no_command(words[0], known, 'python3 -m kafka_ctl --help')}", file=sys.stderr)
+    if problem := no_such(argv):
+        print(f"kafka_ctl: {problem}", file=sys.stderr)
         return 2
     names = (f"{' '.join(words[:count])} ".lstrip() for count in range(len(words), -1, -1))
     try:

@@ -114,7 +114,9 @@ def annotate(message: bytes | str, api: str | int | None = None, version: int | 
     else:
         key = api_key(api)
         if version is None:
-            raise BadInput("a response does not say its version: name the version of the request that it answers")
+            raise BadInput(
+                "a response does not say its version: give the version of its request, as --version 1 or version=1"
+            )
         kind = message_type(key, version, RESPONSE)
     title = f"{apis()[kind.api_key]} {kind.direction}, version {kind.version}"
     parts = Parts(data)
@@ -184,7 +186,7 @@ class Parts:
             at = self.found[-1].offset + len(self.found[-1].raw) if self.found else 0
             self.found.append(Part(at, self.data[at:], "", "", Remark(f"cannot be read: {error}")))
         whole = Annotated(self.found)
-        whole.title = f"{title}, {len(self.data)} bytes"
+        whole.title = f"{title}, {counted(len(self.data), 'byte')}"
         return whole
 
     def add(self, behind: int, field: str, type: str, value: object) -> None:

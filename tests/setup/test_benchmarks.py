@@ -126,6 +126,16 @@ def test_every_part_runs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         assert re.search(r"\d", row.result), row
 
 
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [("benchmarks --rounds 0", "--rounds cannot be 0"), ("tools.kafka_tables --foo", "unrecognized arguments: --foo")],
+)
+def test_a_wrong_call_runs_nothing(words: str, refusal: str) -> None:
+    """A tool without arguments refuses them, too."""
+    ended = subprocess.run([sys.executable, "-m", *words.split()], cwd=ROOT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (2, "") and refusal in ended.stderr
+
+
 def test_every_part_is_in_the_table() -> None:
     """Of the command, and of benchmarks/README.md."""
     parts = {

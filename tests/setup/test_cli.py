@@ -371,6 +371,14 @@ def test_a_broker_that_leads_again_ends_its_own_outage(generation: str, acts: bo
             )  # `Costs.stop`, and the start
 
 
+def test_a_wrong_generation_is_not_a_fault_of_the_plan(run: Runner, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text("{}")
+    asked = ["--zookeeper", "127.0.0.1:1", "--reassignment-json-file", str(plan), "--generation", "9"]
+    reported = run("reassign", "verify", *asked)
+    assert reported.status == 2 and "'--generation'" in reported.err and "plan.json" not in reported.err
+
+
 def test_a_wrong_command_has_near_ones(run: Runner, prose: Prose) -> None:
     """Also inside `history` and `reassign`."""
     for words in (["serv"], ["history", "aks"], ["xyzzy"], ["reassign", "verfy"]):

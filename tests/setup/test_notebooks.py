@@ -396,6 +396,8 @@ def test_eight_repairs_or_more_are_code() -> None:
 def test_an_unknown_notebook_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "none.ipynb")]) == 2
     assert "cannot read the notebook" in capsys.readouterr().err
+    assert main(["minutes", str(tmp_path / "none.ipynb")]) == 2
+    assert "none.ipynb is no lesson" in capsys.readouterr().err
 
 
 def test_what_is_printed_in_pieces_is_saved_as_one() -> None:

@@ -237,7 +237,7 @@ def test_what_is_too_large_is_refused(wrong: dict[str, Any], prose: Prose) -> No
 def test_the_command(few: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["explore", "--generation", "2.4", "--exhaustive", "--depth", "1", "--jobs", "1", "--out", str(tmp_path)]
     assert cli.status(words) == 0
-    assert "  every order, 1 choices deep: 7 pairs, " in capsys.readouterr().out
+    assert "  every order, 1 choice deep: 7 pairs, " in capsys.readouterr().out
     assert cli.status([*words, "--mutant", "cache-never-updated"]) == 1
     out = capsys.readouterr().out
     assert "BROKEN I18 all-agree" in out and "\nlab brokers=[1,2] generation=2.4" in out
@@ -248,3 +248,20 @@ def test_the_command(few: None, capsys: pytest.CaptureFixture[str], tmp_path: Pa
     for option, value in (("--brokers", "3"), ("--partitions", "1"), ("--depth", "3")):
         assert cli.status(["explore", option, value]) == 2
         assert f"{option} goes with --exhaustive" in capsys.readouterr().err
+
+
+def test_a_folder_that_refuses_stories_costs_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is printed, and then the refusal."""
+
+    def refuse(found: str, folder: Path) -> None:
+        folder.mkdir()
+
+    replaced = {"shortest": lambda *_: ("first", "second"), "story_text": str, "write_story": refuse}
+    for name, stand_in in replaced.items():
+        monkeypatch.setattr(f"kafka_ctl.explore.search.{name}", stand_in)
+    (tmp_path / "file").touch()
+    assert cli.status(["explore", "--steps", "1", "--jobs", "1", "--out", str(tmp_path / "file" / "out")]) == 2
+    reported = capsys.readouterr()
+    assert reported.out.endswith("\nfirst\n\nsecond\n") and reported.err.endswith("out: Not a directory\n")

@@ -69,7 +69,7 @@ def test_what_is_no_story_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     wrong = {
         "empty": "there is no story in",
         "words.txt": "does not begin with `lab`",
-        "bytes.txt": "can't decode byte",
+        "bytes.txt": "not UTF-8 at byte 0",
         "nowhere": "No such file",
     }
     for name, text in wrong.items():

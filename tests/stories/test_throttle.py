@@ -216,6 +216,8 @@ def test_a_rate_can_be_changed_while_partitions_move() -> None:
 
 def test_a_broker_that_starts_reads_what_is_set() -> None:
     with lab_with([1, 2]) as lab:
+        with pytest.raises(UnknownName, match="unknown entity type 'users'; known: topics, brokers"):
+            lab.alter_config("users", "orders", {REPLICAS: "0:3"})
         lab.alter_config("topics", "orders", {REPLICAS: "0:3"})
         until_quiet(lab.alter_config, "brokers", 3, {RATE: 5 * MB})
         play(lab, "kill 3; settle; start 3; settle")

@@ -8,6 +8,13 @@ from zookeepers import needed
 from tools import chaos
 
 
+def test_no_round_proves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    for rounds in ("0", "-1"):
+        with pytest.raises(SystemExit, match="2"):
+            chaos.main([rounds])
+        assert f"rounds cannot be {rounds};" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("generation", "seed"), [("0.10", 1), ("2.4", 0)])
 def test_nothing_acknowledged_is_lost(
     generation: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kafka_ctl.errors import BadInput
+from kafka_ctl.paths import ROOT
 from tools import editions
 from tools.notebooks import minutes, notebooks, run_editions, save
 
@@ -38,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for path in chosen:
             if not alone:
                 save(path)
+            elif path not in notebooks():
+                raise BadInput(f"{path} is no lesson; the lessons are in {ROOT / 'notebooks'}")
             minutes.save(path)
     except BadInput as problem:
         print(f"kafka_ctl: {problem}", file=sys.stderr)

@@ -232,7 +232,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
     assert (tmp_path / "plot.svg").exists()
     assert status(["run", str(tmp_path / "stories" / "01.txt")]) == 0
     capsys.readouterr()
-    for wrong in (["broker 9"], ["--rack", "a"], ["--rack", "9=a"], ["--config", "x"], ["--plot", "x.foo"]):
+    for wrong in (
+        ["broker 9"],
+        ["--rack", "a"],
+        ["--rack", "9=a"],
+        ["--config", "x"],
+        ["--plot", "x.foo"],
+        ["--plot", "no/x.svg"],
+    ):
         assert status(["drill", str(file), *wrong]) == 2
         prose(capsys.readouterr().err.strip())
     for wrong in (["--rack", "9" * 5000 + "=a"], ["--config", "a=" + "[" * 100_000], ["9" * 5000]):

@@ -390,8 +390,9 @@ def test_wrong_bytes_are_explained(prose: Prose) -> None:
         annotate("0007 0009 00000005 0002 6331")
     with pytest.raises(BadInput, match="hexadecimal"):
         annotate("no digits")
-    with pytest.raises(BadInput, match="version"):
+    with pytest.raises(BadInput, match="--version 1 or version=1"):
         annotate("0000", "Metadata")
+    assert show_records("00").title == "records, 1 byte"
 
 
 def test_a_notebook_shows_a_table() -> None:
