@@ -165,7 +165,7 @@ EXERCISES: tuple[Exercise, ...] = (
             ),
             "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
             "bounce": "The follower came back and copied everything again. From which broker?",
-            "delete_topic": "Records that were deleted on request are not lost.",
+            "delete_topic": "`delete.topic.enable` is off by default in 0.10: nothing was deleted.",
         },
         praise={
             "start": lambda lab: (

@@ -123,12 +123,11 @@ class Placing(Exercise):
         if late or turned.left:
             return Verdict(False, _too_late(late, turned.left))
         if turned.polled > usual.polled:
-            times = (
-                f"{turned.polled / usual.polled:.0f} times the work" if turned.polled > 1.5 * usual.polled else "more"
-            )
+            ratio = turned.polled / usual.polled
+            times = f", {ratio:.0f} times the work" if ratio > 1.5 else ""
             return Verdict(
                 False,
-                f"All tasks run in time. But {turned.polled} buckets are polled, {times}; {usual.polled} are enough: "
+                f"All tasks run in time. But {turned.polled} buckets are polled{times}; {usual.polled} are enough: "
                 "which tasks should share a bucket?",
             )
         return Verdict(True, self.why)

@@ -217,7 +217,7 @@ def unsuited(answer: object, example: object) -> str | None:
         inside = (unsuited(mine, its) for pair in answer.items() for mine, its in zip(pair, (key, value), strict=True))
         return next((problem for problem in inside if problem is not None), None)
     if isinstance(example, int | float | str) and isinstance(answer, tuple) and len(answer) == 1:
-        return f"{short(answer)} is a tuple of one; give the value alone: {answer[0]!r}"
+        return f"{short(answer[0])} is in brackets; give the value alone: {answer[0]!r}"
     if isinstance(example, int | float | str) and isinstance(answer, tuple | dict | set | frozenset):
         return f"{short(answer)} has several parts; one is asked for"
     if isinstance(example, bool) and not isinstance(answer, bool):

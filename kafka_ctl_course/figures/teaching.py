@@ -178,7 +178,7 @@ def curve(
     top = max(max(line) for line in lines.values()) or 1
     valued = at is not None
     named = max(len(name) + valued * (2 + max(len(f"{y:g}") for y in line)) for name, line in lines.items())
-    left, right, base = 60, WIDE - 38 - 13 * named // 2, 200
+    left, right, base = max(60, 20 + 7 * len(f"{top:g}")), WIDE - 38 - 13 * named // 2, 200
     xs = [left + (right - left) * n / (len(values) - 1) for n in range(len(values))]
     below = across if len({round(b - a, 9) for a, b in pairwise(values)}) == 1 else f"{across} (not to scale)"
     parts = [label(20, 20, title, "bold"), *_axes(xs, values, below, top, base, left, right + 10)]

@@ -16,6 +16,7 @@ from prose import Prose
 
 from kafka_ctl import BadInput, Lab, UnknownName
 from kafka_ctl.cli.commands import status
+from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.exercises import answers, implement, progress, reset
 from kafka_ctl.exercises import progress_file as kept
 from kafka_ctl.exercises.implement import shortest
@@ -250,6 +251,17 @@ def test_hints_come_one_by_one_and_are_not_the_answer(
         hint("05.1")
     prose(*printed(capsys).splitlines())
     assert progress()["05.1"] == {"solved": False, "checks": 0, "hints": 3}
+
+
+def test_a_wait_without_an_end_may_be_the_last_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """The button "Go on until quiet" gives it; what was done before it is judged."""
+    with trouble("20.3") as lab:
+        lab.catch_up(3)
+        for _ in range(2):
+            with pytest.raises(ConditionNotMet):
+                lab.settle()
+        check("20.3", lab)
+    assert "Right. 1 command" in printed(capsys)
 
 
 def test_trouble_is_a_lab_of_ones_own(prose: Prose, capsys: pytest.CaptureFixture[str]) -> None:
