@@ -189,10 +189,16 @@ class Questions(Departures):
         )
 
     def unclean_exposure(self) -> pl.LazyFrame:
+        left = col("isr_before").list.set_difference("isr")
         leavers = (
             self.isr_states()
-            .filter(col("isr").is_not_null(), col("isr_before").is_not_null())
-            .select(*BY, "seq", broker=col("isr_before").list.set_difference("isr"), out_since_ms=col("at_ms"))
+            .filter(col("isr").is_null() | col("isr_before").is_not_null())
+            .select(
+                *BY,
+                "seq",
+                broker=when(col("isr").is_null()).then("assigned").otherwise(left),
+                out_since_ms=when(col("isr").is_not_null()).then("at_ms"),
+            )
             .explode("broker")
             .filter(col("broker").is_not_null())
             .sort("seq")

@@ -53,6 +53,7 @@ class Departures:
             reported.select(
                 *AT,
                 "detail",
+                "error",
                 broker=when(came)
                 .then(when(came).then("detail").str.json_decode(new).struct.field("new"))
                 .otherwise(pl.concat_list(col("broker").cast(pl.Int32))),
@@ -113,9 +114,9 @@ class Departures:
                 "began_seq",
                 "began_ms",
                 attempts=col("detail").str.extract("attempt=([0-9]+)").cast(pl.Int32),
-                remaining=when(col("detail").str.ends_with("remaining="))
+                remaining=when(col("error").is_null() & col("detail").str.ends_with("remaining="))
                 .then(0)
-                .when(col("detail").str.contains("remaining=", literal=True))
+                .when(col("error").is_null() & col("detail").str.contains("remaining=", literal=True))
                 .then(col("detail").str.count_matches(",", literal=True) + 1),
             )
         )

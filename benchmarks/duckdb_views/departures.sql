@@ -1,5 +1,5 @@
 WITH said AS (
-    SELECT history, seq, time_ms, detail, kind = 'event' AS asks,
+    SELECT history, seq, time_ms, detail, error, kind = 'event' AS asks,
            unnest(CASE WHEN action = 'brokers_changed' THEN from_json(detail->'$.new', '["INTEGER"]')
                        ELSE [broker] END) AS broker,
            CASE WHEN kind = 'fault' AND action = 'kill' THEN 'broker crash'
@@ -41,6 +41,6 @@ SELECT history, broker,
        CASE WHEN orderly THEN first_seq ELSE seq END AS began_seq,
        CASE WHEN orderly THEN first_ms ELSE time_ms END AS began_ms,
        nullif(regexp_extract(detail, 'attempt=([0-9]+)', 1), '')::INT AS attempts,
-       CASE WHEN detail LIKE '%remaining=' THEN 0
+       CASE WHEN error IS NOT NULL THEN NULL WHEN detail LIKE '%remaining=' THEN 0
             WHEN detail LIKE '%remaining=%' THEN len(string_split(detail, ',')) END AS remaining
 FROM reported WHERE leaves

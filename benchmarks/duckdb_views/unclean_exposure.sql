@@ -1,7 +1,8 @@
 WITH leavers AS (
-    SELECT history, topic, partition, unnest(list_filter(isr_before, lambda b: NOT list_contains(isr, b))) AS broker,
-           seq, at_ms AS left_ms
-    FROM isr_states WHERE isr IS NOT NULL
+    SELECT history, topic, partition, seq, CASE WHEN isr IS NOT NULL THEN at_ms END AS left_ms,
+           unnest(CASE WHEN isr IS NULL THEN assigned
+                       ELSE list_filter(isr_before, lambda b: NOT list_contains(isr, b)) END) AS broker
+    FROM isr_states
 )
 SELECT e.history, e.topic, e.partition, time_ms AS at_ms, e.seq, leader,
        nullif(regexp_extract(detail, 'leader_before=([0-9]+)', 1), '')::INT AS leader_before, left_ms AS out_since_ms,

@@ -16,6 +16,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from csv import writer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -74,9 +75,12 @@ def history() -> None:
 def generate(out: str, clusters: int, hours: float, seed: int, generation: str, overwrite: bool, resume: bool) -> None:
     """Simulate clusters with their restarts, failures and reassignments, in Spark's tasks."""
     from kafka_ctl.history import generate, spark
-    from kafka_ctl.history.dataset import Job
+    from kafka_ctl.history.dataset import job_of, noted_in
+    from kafka_ctl.history.files import naming
+    from kafka_ctl.history.layout import DatasetFolder
 
-    Job(clusters, hours, seed, generation)  # a wrong number is refused before Spark starts
+    with naming(out, "cannot be written"):  # what cannot be is refused before Spark starts
+        noted_in(DatasetFolder(out), job_of(clusters, hours, seed, generation), overwrite, resume)
     how = functools.partial(generate, out=out, generation=generation, overwrite=overwrite, resume=resume)
     echo(f"{how(spark(), clusters, hours, seed)} in {out}")
 
@@ -104,8 +108,10 @@ def import_(logs: Sequence[str], out: Path | None) -> None:
 def _import(logs: list[str]) -> ImportedLogs:
     """Read logs, and name the unreadable files. Raises KafkaCtlError, with the reasons, if no line is understood."""
     from kafka_ctl.history import spark
+    from kafka_ctl.history.log_folders import log_files
     from kafka_ctl.history.log_import import read_logs
 
+    list(log_files(logs))  # a path where nothing is, is refused before Spark starts
     found = read_logs(spark(), logs)
     for problem in found.problems:
         echo(f"kafka-ctl: not read, or not to the end: {problem}", err=True)
@@ -173,9 +179,9 @@ def _answer(answer: Any, rows: int, csv: Path | None) -> None:
             in_words(answer).show(rows, truncate=False)
         echo(table.getvalue().removesuffix("\n"))
     else:
-        rows_of_all = answer.toPandas()
-        with naming(csv, "cannot be written"), replacing(csv) as unfinished:
-            rows_of_all.to_csv(unfinished, index=False)
+        rows_of_all = answer.collect()  # pandas would write an id beside an empty cell as `1.0`
+        with naming(csv, "cannot be written"), replacing(csv) as unfinished, open(unfinished, "w") as file:
+            writer(file, lineterminator="\n").writerows([answer.columns, *rows_of_all])
         echo(csv)
 
 
@@ -224,11 +230,13 @@ def _records(source: str) -> DataFrame | ImportedLogs:
     with naming(source, "cannot be read"):
         place = DatasetFolder(source)
         if place.has(MANIFEST) or place.has(UNFINISHED):
+            place.manifest()  # an unfinished one is refused before Spark starts
             return load(spark(), source)
         imported = Path(source, "records")
         begun = any(Path(source, TABLES[0], mark).exists() for mark in ("_temporary", "_SUCCESS"))
         if begun and not (imported / "_SUCCESS").exists():
             raise BadInput(f"{source}: an import that did not come to its end; remove it and import again")
         if source.endswith(".parquet") or imported.is_dir():
-            return spark().read.parquet(checked_parquet(imported if imported.is_dir() else source))
+            table = checked_parquet(imported if imported.is_dir() else source)
+            return spark().read.parquet(table)
         return _import([source])

@@ -136,10 +136,22 @@ def generate(
     another run has begun in the same folder, the earlier one ends. Raises BadInput for these, for `overwrite` with
     `resume`, for bad numbers, and for a folder that cannot be written.
     """
-    job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
-    job = replace(job, buckets=default_buckets(clusters, hours) if buckets is None else buckets)
+    job = job_of(clusters, hours, seed, generation, workload, buckets)
     check_processes(processes)
     return write_dataset(spark, DatasetFolder(out), job, overwrite, resume, progress, processes)
+
+
+def job_of(
+    clusters: int,
+    hours: float,
+    seed: int,
+    generation: str,
+    workload: Workload | None = None,
+    buckets: int | None = None,
+) -> Job:
+    """The job of these arguments of `generate`. Raises BadInput for those that cannot be."""
+    job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
+    return replace(job, buckets=default_buckets(clusters, hours) if buckets is None else buckets)
 
 
 def check_processes(processes: object) -> None:
@@ -188,29 +200,33 @@ def dataset(place: DatasetFolder) -> Dataset:
 
 def prepare(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: bool) -> bool:
     """Make the folder ready; False when a resumed run turns out to be finished."""
+    before = noted_in(place, work, overwrite, resume)
+    if before == MANIFEST and resume:
+        return False
+    place.begin(work.described())  # first, so that what is half removed is never taken for whole
+    if before and overwrite:
+        place.clear()
+    return True
+
+
+def noted_in(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: bool) -> str | None:
+    """The note that a dataset in the folder has of itself; None if there is none. Raises BadInput as `generate`."""
     if place.fs.get_file_info(place.root).is_file:
         raise BadInput(f"{place.path} is a file; give an empty or new folder")
     if overwrite and resume:
         raise BadInput("overwrite and resume do not go together: one replaces a dataset, the other finishes it")
     before = MANIFEST if place.has(MANIFEST) else UNFINISHED if place.has(UNFINISHED) else None
-    if before and overwrite:
-        place.begin(work.described())  # first, so that what is half removed is never taken for whole
-        place.clear()
-        return True
-    elif before and not resume:
+    if before and not overwrite and not resume:
         state = "a dataset" if before == MANIFEST else "an unfinished dataset"
         hint = "" if before == MANIFEST else "resume=True finishes it, "
         raise BadInput(f"{place.path} holds {state} already; {hint}overwrite=True replaces it")
-    elif before:
-        asked, found = json.loads(json.dumps(work.described())), place.read_json(before)
-        if different := [name for name in asked if asked[name] != found.get(name)]:
+    if before and resume:
+        asked, noted = json.loads(json.dumps(work.described())), place.read_json(before)
+        if different := [name for name in asked if asked[name] != noted.get(name)]:
             raise BadInput(f"cannot resume {place.path}: it was begun with another {', '.join(different)}")
-        if before == MANIFEST:
-            return False
-    elif place.names():
+    if not before and place.names():
         raise BadInput(f"{place.path} is not empty and holds no dataset; give an empty or new folder")
-    place.begin(work.described())
-    return True
+    return before
 
 
 def finish(place: DatasetFolder, work: DatasetJob) -> None:

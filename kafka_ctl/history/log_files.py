@@ -23,7 +23,7 @@ KRAFT = "org.apache.kafka.controller"
 
 HEADER = re.compile(
     r"(?P<date>\d{4}[-/]\d\d[-/]\d\d)[ T](?P<time>\d\d:\d\d:\d\d)[,.](?P<ms>\d{3})\d*"
-    r"(?:Z|(?P<zone>[-+]\d\d:?\d\d))?\]? +(?:\[[\w .:/-]+\] +)?"
+    r"(?: ?(?:Z|UTC|(?P<zone>[-+]\d\d(?::?\d\d)?)))?\]? +(?:\[[\w .:/-]+\] +)?"
     r"\[?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?:? +"
     r"(?:(?P<logger>state\.change\.logger|(?:org\.apache\.)?kafka\.controller[\w.$]*)(?: -|:) )?"
 )
@@ -101,7 +101,9 @@ def _pieces(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int, str
     """The texts on each line with the line's number and their own; a line may come in parts, with the same number."""
     last, piece = None, 0
     for number, text in numbered:
-        texts = LINE_BREAK.split(unwrapped(text, HEADER)) if text.startswith(("{", "\x1e")) else [text]
+        bare, texts = _bare(text), [text]
+        if bare.startswith(("{", "\x1e")):
+            texts = [text.removesuffix(bare) + each for each in LINE_BREAK.split(unwrapped(bare, HEADER))]
         for each in (part for whole in texts for part in _unglued(whole)):
             last, piece = number, piece + 1 if number == last else 0
             yield number, piece, each
@@ -174,8 +176,8 @@ def _bare(text: str) -> str:
 
 
 def _offset_ms(zone: str) -> int:
-    """`+02:00` in milliseconds."""
-    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    """`+02:00`, `+0200` or `+02` in milliseconds."""
+    minutes = int(zone[1:3]) * 60 + int(zone[3:].strip(":") or 0)
     return (minutes if zone[0] == "+" else -minutes) * 60_000
 
 

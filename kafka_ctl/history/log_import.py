@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -127,15 +128,19 @@ class ImportedLogs:
 
         parsed = self.parsed.agg(fn.bit_or("formats").alias("formats"), fn.count_distinct("file").alias("files"))
         formats, files = parsed.collect()[0]
-        ends = (fn.timestamp_millis(at.cast("bigint")) for at in (fn.min("first_ms"), fn.max("last_ms")))
         sums = (fn.sum(name) for name in ("lines", "records", "rejected"))
-        totals = self.files.agg(*sums, *(fn.date_format(end, "yyyy-MM-dd HH:mm:ss") for end in ends)).collect()[0]
-        lines, records, rejected, first, last = totals
-        when = f"from {first} to {last}, " if first else ""
+        totals = self.files.agg(*sums, fn.min("first_ms"), fn.max("last_ms")).collect()[0]
+        lines, records, rejected, *ends = totals
+        when = f"from {' to '.join(map(clock, ends))}, " if records else ""
         return (
             f"{files:,} files with {lines:,} lines, {when}{records:,} of them understood, {rejected:,} rejected; "
             f"the format of Kafka {release(formats or 0)}" + (f"; {unread(self.problems)}" if self.problems else "")
         )
+
+
+def clock(ms: float) -> str:
+    """A moment of the logs, to the second."""
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def unread(problems: list[Problem], most: int = 5) -> str:

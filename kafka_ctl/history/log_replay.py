@@ -22,7 +22,7 @@ from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.history.lives import begun, elections, terms
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
 from kafka_ctl.history.log_folders import Paths, copies, log_files
-from kafka_ctl.history.log_import import list_chunks
+from kafka_ctl.history.log_import import clock, list_chunks
 from kafka_ctl.history.unpacking import NAMES, Unreadable
 from kafka_ctl.kafka_log.releases import release
 from kafka_ctl.trace import Record, Trace
@@ -30,7 +30,7 @@ from kafka_ctl.trace.model import number_of
 
 COLUMNS = [field.name for field in RECORD]
 ACTOR = COLUMNS.index("actor")
-WIPED = "ZooKeeper was wiped, this is another cluster"
+WIPED = "ZooKeeper was wiped, or these are the logs of two clusters"
 MANY = 100_000
 """The most records of a replay: the pictures of more take minutes, and gigabytes."""
 FORM = "2024-05-31 13:00, as the logs have it"
@@ -182,7 +182,7 @@ class Span:
             raise BadInput(". ".join(["no line of these logs was understood", *missing]))
         if self.count > MANY:
             raise BadInput(
-                f"{self.count:,} records, from {_clock(self.first)} to {_clock(self.last)}; a replay has {MANY:,} at "
+                f"{self.count:,} records, from {clock(self.first)} to {clock(self.last)}; a replay has {MANY:,} at "
                 "most: choose a time span (`--from` and `--to`, begin= and end=), or `kafka-ctl history import` for all"
             )
 
@@ -199,10 +199,6 @@ def _moment(given: Moment | None, without: float) -> float:
     if zone is not None:
         raise BadInput(f"a moment cannot have a time zone: {short(given)}; it must be like {FORM}")
     return moment.replace(tzinfo=UTC).timestamp() * 1000
-
-
-def _clock(ms: float) -> str:
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _texts(file: str, kept: set[int]) -> dict[int, str]:

@@ -46,7 +46,7 @@ ADVICE = {
     "illegal": "A state change is not in the transition table: search Kafka's issues for it, and report it.",
     "stuck": "A request had no answer: read the state-change.log of its receiver from that moment on.",
     "unfinished": "A deletion or a move did not end: see which replicas it waits for, and whether their brokers run.",
-    "wiped": "Several clusters are in these logs: make one report for each cluster, with --from and --to.",
+    "wiped": "Several clusters are in these logs: make a report of each, of its files or with --from and --to.",
     "copies": "Some files are there twice: leave one of each out, and run the report again.",
     "missing": "Files are missing: collect controller.log* and state-change.log* of every broker, and run the report "
     "again.",
@@ -156,7 +156,8 @@ def _controllers(found: Replay) -> Iterator[Finding]:
         if gone is not None and (later is None or gone.seq < later[0].seq):
             until = f"for {lasted(gone.time_ms - record.time_ms)}, until it resigned"
         elif later is not None:
-            until = f"for {'' if later[1] == epoch + 1 else 'at most '}{lasted(later[0].time_ms - record.time_ms)}"
+            ms = later[0].time_ms - record.time_ms
+            until = f"for {'' if later[1] == epoch + 1 or ms < 1 else 'at most '}{lasted(ms)}"
         text = f"Broker {number_of(record.actor)}, epoch {epoch}, {until} (from {where(found, record)})."
         yield Finding("Who was controller", text, record.seq, ("controllers",) if epoch != known[0][1] else ())
     if not known:

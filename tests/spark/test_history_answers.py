@@ -170,6 +170,10 @@ def test_a_topic_made_anew_begins_anew() -> None:
     run.move(GONE, NEW, 9000, replicas=(1, 2)).move(NEW, ONLINE, 9001, leader=1, isr=(1, 2), zk_version=0)
     (row,) = dicts(questions.isr_churn(to_arrow(run.records)), "shrinks", "expansions", "under_ms")
     assert row == {"shrinks": 1, "expansions": 0, "under_ms": 2000.0}
+    run.record("election", "offline", 10_000, topic="orders", partition=0, leader=2, target="unclean")
+    assert dicts(questions.unclean_exposure(to_arrow(run.records)), "leader", "out_since_ms", "behind_ms") == [
+        {"leader": 2, "out_since_ms": None, "behind_ms": None}
+    ]
 
 
 def test_unclean_elections_of_a_lab() -> None:

@@ -96,6 +96,8 @@ def test_a_trace_in_a_file_is_asked(run: Run, lab: Lab, tmp_path: Path) -> None:
     status, out, _ = run("ask", "departures", tmp_path / "run.parquet")
     assert status == 0
     assert "|broker crash|" in out
+    rows = answered(run, tmp_path, "unavailability", tmp_path / "run.parquet")
+    assert {row["leader"] for row in rows} == {"", "1"}  # and no `1.0`, though some are empty
 
 
 def test_the_progress_of_a_question(
@@ -177,12 +179,18 @@ def test_a_package_that_is_not_there(prose: Prose, lab: Lab, tmp_path: Path, wor
         (("generate", "--seed", "1000000001", "--out", "x"), "1000000001 is not in the range 0<=x<=1000000000"),
         (("generate", "--seed", "-1", "--out", "x"), "Invalid value for '--seed': -1 is not in the range"),
         (("generate", "--clusters", "1", "--out", __file__), f"{__file__} is a file; give an empty or new folder\n"),
+        (("generate", "--overwrite", "--resume", "--out", "x"), "overwrite and resume do not go together"),
+        (("generate", "--out", "."), "is not empty and holds no dataset; give an empty or new folder\n"),
+        (("ask", "leader_churn", "nowhere"), "nowhere: no such file or folder"),
         (("ask", "leader_churn", ""), "'' is not a path"),
         (("import", ""), "'' is not a path"),
     ],
 )
-def test_a_wrong_call_is_reported(run: Run, words: tuple[str, ...], logged: str) -> None:
-    """In one sentence, with exit status 2."""
+def test_a_wrong_call_is_reported(
+    monkeypatch: pytest.MonkeyPatch, run: Run, words: tuple[str, ...], logged: str
+) -> None:
+    """In one sentence, with exit status 2, before Spark starts."""
+    monkeypatch.setattr("kafka_ctl.history.spark", lambda: pytest.fail("Spark was started"))
     status, out, err = run(*words)
     assert (status, out) == (2, "")
     assert logged in err

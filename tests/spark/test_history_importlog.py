@@ -71,12 +71,16 @@ def test_records_have_the_trace_schema(tmp_path: Path) -> None:
 
 
 def test_the_run_tells_what_it_read(prose: Prose, tmp_path: Path) -> None:
-    """Files, lines, times, and the releases whose format it is."""
+    """Files, lines, times in UTC, and the releases whose format it is."""
     lay(tmp_path, "a/state-change.log", OLD)
     lay(tmp_path, "b/state-change.log.1", [*NEW, "what is this?"])
     lay(tmp_path, "b/controller.log", [])
     logs = import_logs(spark(), tmp_path)
-    prose(repr(logs))
+    spark().conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        prose(repr(logs))
+    finally:
+        spark().conf.set("spark.sql.session.timeZone", "UTC")
     files = {Path(r.file).parent.name + "/" + Path(r.file).name: r for r in logs.files.collect()}
     reported = {name: (r.lines, r.records, r.rejected, r.continued, r.kafka) for name, r in files.items()}
     assert reported == {

@@ -142,17 +142,19 @@ def test_departures_equal_the_plain_computation(clusters: dict[str, Trace], simu
 
 
 def test_a_shutdown_that_asks_again_is_one_departure() -> None:
-    """The attempts are counted, and what stayed behind; the next shutdown is another departure."""
+    """The attempts are counted, and what stayed behind, if it is known; the next shutdown is another departure."""
     run, ask = Run(), "controlled-shutdown"
     for detail in ("attempt=1 remaining=orders-0,orders-1", "attempt=2 remaining=orders-0,orders-1"):
         run.record("broker", ask, broker=1, detail=detail)
     run.record("broker", ask, broker=2, detail="attempt=1 remaining=")
     run.record("broker", ask, broker=1, detail="attempt=3 remaining=orders-0")
     run.record("broker", ask, broker=1, detail="attempt=1 remaining=")
+    run.record("broker", ask, broker=3, detail="attempt=1 remaining=", error="DISCONNECTED")
     assert dicts(questions.departures(to_arrow(run.records)), "cause_seq", "attempts", "remaining") == [
         {"cause_seq": 2, "attempts": 1, "remaining": 0},
         {"cause_seq": 3, "attempts": 3, "remaining": 1},
         {"cause_seq": 4, "attempts": 1, "remaining": 0},
+        {"cause_seq": 5, "attempts": 1, "remaining": None},
     ]
 
 
@@ -252,6 +254,8 @@ def test_a_topic_that_is_created_again_has_a_first_leader_again() -> None:
     (row,) = dicts(questions.leader_churn(to_arrow(run.records)))
     assert (row["elections"], row["changes"], row["returns"], row["leaders"]) == (6, 3, 0, 3)
     assert (row["preferred_changes"], row["hours"]) == (0, 3 / 3600)
+    run.record("fault", "kill", broker=3)
+    assert dicts(questions.broker_churn(to_arrow(run.records)), "won", "lost") == [{"won": 3, "lost": 0}]
     with Lab(brokers=3, seed=1, generation="2.4", config={"delete.topic.enable": True}) as lab:
         for leader in (1, 2):
             until_quiet(lab.create_topic, "orders", assignment={0: [leader, 3]})
@@ -264,7 +268,7 @@ def test_a_topic_that_is_created_again_has_a_first_leader_again() -> None:
 
 def test_anything_else_is_refused(prose: Prose) -> None:
     """With the columns that are missing."""
-    for wrong in (spark().range(3), [], "a path"):
+    for wrong in (spark().range(3), [], "a path", to_arrow([]).drop_columns(["kind"])):
         with prose.refused(BadInput):
             questions.unavailability(wrong)
 

@@ -123,6 +123,8 @@ def test_an_answer_in_words_has_units(simulated: DataFrame) -> None:
     assert durations and all(re.fullmatch(r"\d+\.\d (ms|s|min|h)", text) for text in durations)
     assert all("E" not in row.start_ms for row in rows)
     assert sorted(row.partition for row in rows) == sorted(row.partition for row in answer.collect())
+    one = simulated.sparkSession.sql("SELECT 7000D AS away_ms, 7000D AS vacant_ms")
+    assert tuple(in_words(one).collect()[0]) == ("7.0 s", "7000.0")
 
 
 def test_what_must_not_be_is_named() -> None:

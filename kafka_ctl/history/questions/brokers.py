@@ -93,7 +93,8 @@ WITH gaps AS (
            round(min(gap), 4) AS shortest_ms
     FROM gaps GROUP BY history, broker
 ), led AS (
-    SELECT history, leader, lag(leader) OVER (PARTITION BY history, life, topic, partition ORDER BY seq) AS previous
+    SELECT history, leader, CASE WHEN NOT source <=> 'NewPartition' THEN lag(leader) OVER (
+        PARTITION BY history, life, topic, partition ORDER BY seq) END AS previous
     FROM {records} WHERE kind = 'partition' AND error IS NULL AND leader >= 0
 ), changes AS (
     SELECT history, leader AS broker, 1 AS won, 0 AS lost FROM led WHERE leader != previous

@@ -28,7 +28,7 @@ RETRIED_MS = 300_000
 """
 DEPARTURES = f"""
 WITH messages AS (  -- and who is there again: a controller sees it, it is elected, or it registers
-    SELECT history, life, seq, time_ms, detail, CASE {_CASES} END AS cause, kind = 'event' AS asks,
+    SELECT history, life, seq, time_ms, detail, error, CASE {_CASES} END AS cause, kind = 'event' AS asks,
            CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected,
            explode(CASE WHEN action = 'brokers_changed' THEN from_json(get_json_object(detail, '$.new'), 'array<int>')
                         ELSE array(broker) END) AS broker
@@ -63,7 +63,7 @@ SELECT history, life, broker,
             ELSE cause END AS cause,
        seq AS cause_seq, time_ms AS at_ms, began.seq AS began_seq, began.time_ms AS began_ms,
        CAST(nullif(regexp_extract(detail, 'attempt=([0-9]+)', 1), '') AS INT) AS attempts,
-       CASE WHEN detail LIKE '%remaining=' THEN 0
+       CASE WHEN error IS NOT NULL THEN NULL WHEN detail LIKE '%remaining=' THEN 0
             WHEN detail LIKE '%remaining=%' THEN size(split(detail, ',')) END AS remaining
 FROM reported WHERE leaves
 """
@@ -76,7 +76,8 @@ def departures(records: Records) -> DataFrame:
     Columns: `history`, `broker`, `cause` (one of `CAUSES`, or `controller crash`), `cause_seq` and `at_ms`
     (the record that says so and its time: after it the broker leads nothing), `began_seq` and `began_ms` (in a
     controlled shutdown, when it was asked for), `attempts` (requests to the controller in a controlled shutdown,
-    else null) and `remaining` (partitions that the last one left there). A log has a line for each attempt: those that
-    follow within `RETRIED_MS`, and before the broker was seen again, belong to one departure.
+    else null) and `remaining` (partitions that the last one left there, null if it failed). A log has a line for each
+    attempt, without these two numbers: those that follow within `RETRIED_MS`, and before the broker was seen again,
+    belong to one departure.
     """
     return ask(without_life(DEPARTURES), records)

@@ -34,11 +34,12 @@ def frame(records: Records) -> DataFrame:
         records = imported
     if isinstance(records, Recorder):
         records = to_arrow(records)
+    names = records.column_names if isinstance(records, pa.Table) else getattr(records, "columns", ())
+    if missing := [name for name in SCHEMA.names if name not in names]:
+        raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
     if isinstance(records, pa.Table):
         announced = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
         return _with_life(spark().createDataFrame(records), records.filter(announced).select(_COLUMNS).to_pylist())
-    if missing := [name for name in SCHEMA.names if name not in getattr(records, "columns", ())]:
-        raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
     given: DataFrame = records
     if "life" in given.columns:
         return given
@@ -139,7 +140,7 @@ def milliseconds(name: str, minutes: object) -> float:
 
 
 DURATIONS = frozenset(
-    "outage duration longest shortest vacant waited under single taking_over reading replica partition failover"
+    "outage duration longest shortest away waited under single taking_over reading replica partition failover"
     " detection lasted behind led p50 p90 p99 median".split()
 )
 """The columns `NAME_ms` (or `NAME_ms_before`, `NAME_ms_after`) that are lengths of time; the others are moments."""

@@ -184,17 +184,16 @@ def isr_churn(records: Records) -> DataFrame:
 
 _UNCLEAN = nest(
     """
-WITH leavers AS (
-    SELECT history, life, topic, partition, explode(array_except(isr_before, isr)) AS broker, seq, at_ms
-    FROM {states} WHERE isr IS NOT NULL AND isr_before != isr
-), line AS (
-    SELECT history, life, topic, partition, broker, seq, at_ms AS left_ms, NULL AS e FROM leavers
+WITH line AS (  -- a deletion ends what is known of the replicas
+    SELECT history, life, topic, partition, explode(coalesce(array_except(isr_before, isr), assigned)) AS broker, seq,
+           struct(if(isr IS NULL, NULL, at_ms) AS ms) AS out_since, NULL AS e
+    FROM {states} WHERE isr IS NULL OR isr_before != isr
     UNION ALL
     SELECT history, life, topic, partition, leader, seq, NULL, struct(time_ms AS at_ms, detail)
     FROM {records} WHERE kind = 'election' AND target = 'unclean'
 ), met AS (
-    SELECT *, last_value(left_ms) IGNORE NULLS OVER (
-        PARTITION BY history, life, topic, partition, broker ORDER BY seq {so_far}) AS out_since_ms FROM line
+    SELECT *, last_value(out_since) IGNORE NULLS OVER (
+        PARTITION BY history, life, topic, partition, broker ORDER BY seq {so_far}).ms AS out_since_ms FROM line
 )
 SELECT history, topic, partition, e.at_ms, seq, broker AS leader,
        CAST(nullif(regexp_extract(e.detail, 'leader_before=([0-9]+)', 1), '') AS INT) AS leader_before, out_since_ms,

@@ -102,6 +102,14 @@ def test_zookeeper_was_wiped(prose: Prose) -> None:
     assert again == "Several clusters"
 
 
+def test_a_term_of_no_time(tmp_path: Path) -> None:
+    """The logs of two clusters lie side by side."""
+    elected = "[2024-05-31 13:00:00,000] INFO [Controller id={0}] {0} successfully elected as the controller. Epoch "
+    elected += "incremented to {1} and epoch zk version is now {1} (kafka.controller.KafkaController)\n"
+    (tmp_path / "controller.log").write_text(elected.format(1, 1) + elected.format(2, 7))
+    assert "Broker 1, epoch 1, for less than 1 ms (" in str(incident(tmp_path))
+
+
 def test_a_file_is_there_twice(prose: Prose, tmp_path: Path) -> None:
     """It is not missing: it has a section and an advice of its own."""
     logs = illegal(tmp_path)

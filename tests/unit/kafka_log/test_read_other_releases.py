@@ -23,6 +23,9 @@ LAYOUTS = [
     f"{ISO} INFO {NAMED}",
     f"2023-05-10T11:31:09,758+0200 INFO {NAMED}",
     f"2023-05-10T04:01:09.758-05:30 INFO {NAMED}",
+    f"2023-05-10T11:31:09,758+02 INFO {NAMED}",
+    f"[2023-05-10 11:31:09,758 +0200] INFO {NAMED}",
+    f"{AT} UTC [controller-event-thread] INFO {NAMED}",
     f"kafka-0 kafka [{AT}] INFO {NAMED}",
     f"May 10 09:31:09 host run.sh[12]: [{AT}] INFO {NAMED}",
     json.dumps({"timestamp": ISO, "level": "INFO", "logger": "state.change.logger", "message": LOGGED}),
@@ -39,6 +42,10 @@ LAYOUTS = [
             ("timestamp", "1683711069758", "INFO"),
             ("instant", {"epochSecond": 1683711069, "nanoOfSecond": 758000000}, "INFO"),
         )
+    ),
+    *(
+        prefix + json.dumps({"@timestamp": ISO, "level": "INFO", "logger": "state.change.logger", "message": LOGGED})
+        for prefix in ("kafka-1  | ", "2023-05-10T10:00:00.123456789Z stdout F ")
     ),
 ]
 
