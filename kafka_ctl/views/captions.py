@@ -229,10 +229,10 @@ def _event(records: Sequence[Record]) -> str:
     if first.actor.startswith("controller") and first.target == "done":
         return f"{process} has processed the event {name}{about}."
     if first.actor.startswith("controller") and first.target in ("queued", "dropped"):
-        change = {"queued": "enters", "dropped": "is dropped from"}[first.target]
-        return f"The event {name}{about} {change} the queue of {process.lower()}."
+        change = {"queued": "waits for", "dropped": "is dropped from the queue of"}[first.target]
+        return f"The event {name}{about} {change} {process.lower()}."
     if first.actor.startswith("controller"):
-        return f"{process} takes the event {name}{about} from its queue."
+        return f"{process} begins to process the event {name}{about}."
     return f"{process} gives the command {name.replace('_', ' ')}{about}."
 
 
@@ -246,6 +246,7 @@ def _controller(records: Sequence[Record]) -> str:
     values = {
         "number": number,
         "elected": fields.get("elected"),
+        "broker": fields.get("broker"),
         "with_epoch": f" with epoch {epoch}" if epoch else "",
         "difference": _difference(fields) if "{difference}" in sentence else "",
     }
@@ -307,10 +308,9 @@ def _partition(records: Sequence[Record], trace: Sequence[Record] | None = None)
 
 
 def _replica(records: Sequence[Record]) -> str:
-    names = listed(f"{r.topic}-{r.partition}@{r.broker}" for r in records)
+    names, many = listed(f"{r.topic}-{r.partition}@{r.broker}" for r in records), len(records) > 1
     if records[0].error:
-        return _refused(f"The replica {names}", records[0])
-    many = len(records) > 1
+        return _refused(f"The replica{'s' if many else ''} {names}", records[0])
     if records[0].action == SET:
         return f"The replica{'s' if many else ''} {names} {_begins(not many, records[0])}."
     return f"The replica{'s' if many else ''} {names} move{'' if many else 's'} {_move(records[0])}."
