@@ -48,6 +48,11 @@ def who(actor: str) -> str:
     return known.get(actor, brief(actor))
 
 
+def process_of(record: Record) -> str:
+    """The actor of a record; of an event that precedes an election, the broker."""
+    return f"Broker {number_of(record.actor)}" if record.action in BEFORE_ELECTED else who(record.actor)
+
+
 def brokers(numbers: Iterable[int | None]) -> str:
     """`broker 1`, `brokers 1 and 2`."""
     found = sorted({n for n in numbers if n is not None})
@@ -116,7 +121,7 @@ def zk(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
     first = records[0]
     actor, path = who(first.actor), first.path or ""
     if first.error:
-        if path == "/controller" and first.action == "create":
+        if path == "/controller" and first.error == "NODEEXISTS":
             return f"{actor} tries to create /controller too, but it exists: the race is lost."
         role = _writer(first, trace).replace(", the leader,", "")
         role = role[0].lower() + role[1:] if role != "ZooKeeper" else role
@@ -223,7 +228,7 @@ def _event(records: Sequence[Record]) -> str:
     topic = subjects(records[:1])
     about = f" ({topic})" if topic else "" if first.broker is None else f" ({brokers([first.broker])})"
     name = brief(first.action)
-    process = f"Broker {number_of(first.actor)}" if first.action in BEFORE_ELECTED else who(first.actor)
+    process = process_of(first)
     if first.action == "refused":
         return f"{process}'s command is refused: {brief(first.error)}."
     if first.actor.startswith("controller") and first.target == "done":

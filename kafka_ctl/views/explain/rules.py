@@ -33,7 +33,7 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.catalogue import find, reason_of
 from kafka_ctl.trace.model import LIVE
 from kafka_ctl.trace.record import SET, Record, Recorder
-from kafka_ctl.views.captions import READS, brief, brokers, by_controller, caption, format_ids, listed, who
+from kafka_ctl.views.captions import READS, brief, brokers, by_controller, caption, format_ids, listed, process_of
 from kafka_ctl.views.explain.elections import election
 from kafka_ctl.views.explain.source import Finding, Function, citation, cited, watched
 from kafka_ctl.zookeeper.memory.tree import Tree
@@ -409,7 +409,7 @@ def _values(record: Record) -> dict[str, str]:
     detail = record.detail or ""
     named = details.named(detail)
     return {
-        "who": who(record.actor),
+        "who": process_of(record),
         "path": brief(record.path or ""),
         "target": brief(record.target or ""),
         "partition": brief(f"{record.topic}-{record.partition}") if record.topic is not None else _of_path(record.path),
@@ -419,7 +419,7 @@ def _values(record: Record) -> dict[str, str]:
         "leader_epoch": str(record.leader_epoch),
         "isr": format_ids(record.isr),
         "receiver": brokers([record.broker]) if record.broker is not None else "every live broker",
-        "count": named.get("partitions", "some"),
+        "count": f"{(count := named.get('partitions', 'some'))} partition{'s' * (count != '1')}",
         "offset": named.get("offset", ""),
         "by": named.get("by", ""),
         "failed": f", which failed: {record.error}" if record.error else "",
@@ -435,7 +435,7 @@ def _of_path(path: str | None) -> str:
 
 def _inputs(record: Record) -> tuple[tuple[str, str], ...]:
     """The names that come from the record itself."""
-    rows = [("By", who(record.actor))]
+    rows = [("By", process_of(record))]
     if record.path:
         rows.append(("Path", brief(record.path)))
     if record.topic is not None and record.partition is not None:
