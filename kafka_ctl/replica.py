@@ -31,18 +31,18 @@ NON_EXISTENT, NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = ReplicaSta
 ROWS = (
     #    source        target        action     effect
     Move(NON_EXISTENT, NEW, "create", "its broker is to hold a copy; it gets LeaderAndIsr if one leads"),
-    Move(NEW, ONLINE, "join", "it counts as assigned; its broker has got LeaderAndIsr already"),
+    Move(NEW, ONLINE, "join", "it counts as assigned; an earlier move sends LeaderAndIsr"),
     Move(ONLINE, ONLINE, "tell", "its broker gets LeaderAndIsr again"),
     Move(OFFLINE, ONLINE, "tell", "its broker is back and gets LeaderAndIsr"),
     Move(INELIGIBLE, ONLINE, "tell", "its broker is back and gets LeaderAndIsr"),
     Move(NEW, OFFLINE, "stop", "its broker gets StopReplica, and it leaves the ISR"),
     Move(ONLINE, OFFLINE, "stop", "its broker gets StopReplica, and it leaves the ISR"),
     Move(OFFLINE, OFFLINE, "stop", "it stays stopped"),
-    Move(INELIGIBLE, OFFLINE, "stop", "its deletion will be tried again"),
+    Move(INELIGIBLE, OFFLINE, "stop", "its broker is not live, or its deletion is tried again"),
     Move(OFFLINE, STARTED, "delete", "its broker gets StopReplica with the order to delete"),
-    Move(STARTED, SUCCESSFUL, "confirm", "its broker has deleted the copy"),
+    Move(STARTED, SUCCESSFUL, "confirm", "its broker has deleted the copy; a reassignment does not wait for that"),
     Move(STARTED, INELIGIBLE, "give_up", "its broker could not delete the copy"),
-    Move(SUCCESSFUL, NON_EXISTENT, "forget", "nothing of it is left"),
+    Move(SUCCESSFUL, NON_EXISTENT, "forget", "the controller forgets it"),
 )
 
 REFUSALS = (*ROWS, Move(OFFLINE, INELIGIBLE, "give_up", "it cannot be deleted while its broker is dead"))

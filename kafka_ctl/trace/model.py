@@ -318,14 +318,14 @@ class ClusterModel:
             self._broker_did(record, key, broker, number)
         else:
             self.reshaped = self.seq
-        if record.actor.startswith("broker-"):
-            self._runs(number)
         if record.action == "start":
             broker.known = RECORDED
             self._ended(broker)
             self.lags.begins(record)
             broker.alive, broker.note = True, STARTING
-        elif record.action == "registered":
+        elif record.actor.startswith("broker-"):
+            self._runs(number)
+        if record.action == "registered":
             broker.came_up()
         elif record.action == "recovering":
             broker.note = RECOVERING

@@ -48,6 +48,11 @@ def who(actor: str) -> str:
     return known.get(actor, brief(actor))
 
 
+def process_of(record: Record) -> str:
+    """The actor of a record; of an event that precedes an election, the broker."""
+    return f"Broker {number_of(record.actor)}" if record.action in BEFORE_ELECTED else who(record.actor)
+
+
 def brokers(numbers: Iterable[int | None]) -> str:
     """`broker 1`, `brokers 1 and 2`."""
     found = sorted({n for n in numbers if n is not None})
@@ -116,7 +121,7 @@ def zk(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
     first = records[0]
     actor, path = who(first.actor), first.path or ""
     if first.error:
-        if path == "/controller" and first.action == "create":
+        if path == "/controller" and first.error == "NODEEXISTS":
             return f"{actor} tries to create /controller too, but it exists: the race is lost."
         role = _writer(first, trace).replace(", the leader,", "")
         role = role[0].lower() + role[1:] if role != "ZooKeeper" else role
@@ -223,16 +228,16 @@ def _event(records: Sequence[Record]) -> str:
     topic = subjects(records[:1])
     about = f" ({topic})" if topic else "" if first.broker is None else f" ({brokers([first.broker])})"
     name = brief(first.action)
-    process = f"Broker {number_of(first.actor)}" if first.action in BEFORE_ELECTED else who(first.actor)
+    process = process_of(first)
     if first.action == "refused":
         return f"{process}'s command is refused: {brief(first.error)}."
     if first.actor.startswith("controller") and first.target == "done":
         return f"{process} has processed the event {name}{about}."
     if first.actor.startswith("controller") and first.target in ("queued", "dropped"):
-        change = {"queued": "enters", "dropped": "is dropped from"}[first.target]
-        return f"The event {name}{about} {change} the queue of {process.lower()}."
+        change = {"queued": "waits for", "dropped": "is dropped from the queue of"}[first.target]
+        return f"The event {name}{about} {change} {process.lower()}."
     if first.actor.startswith("controller"):
-        return f"{process} takes the event {name}{about} from its queue."
+        return f"{process} begins to process the event {name}{about}."
     return f"{process} gives the command {name.replace('_', ' ')}{about}."
 
 
@@ -246,6 +251,7 @@ def _controller(records: Sequence[Record]) -> str:
     values = {
         "number": number,
         "elected": fields.get("elected"),
+        "broker": fields.get("broker"),
         "with_epoch": f" with epoch {epoch}" if epoch else "",
         "difference": _difference(fields) if "{difference}" in sentence else "",
     }
@@ -307,10 +313,9 @@ def _partition(records: Sequence[Record], trace: Sequence[Record] | None = None)
 
 
 def _replica(records: Sequence[Record]) -> str:
-    names = listed(f"{r.topic}-{r.partition}@{r.broker}" for r in records)
+    names, many = listed(f"{r.topic}-{r.partition}@{r.broker}" for r in records), len(records) > 1
     if records[0].error:
-        return _refused(f"The replica {names}", records[0])
-    many = len(records) > 1
+        return _refused(f"The replica{'s' if many else ''} {names}", records[0])
     if records[0].action == SET:
         return f"The replica{'s' if many else ''} {names} {_begins(not many, records[0])}."
     return f"The replica{'s' if many else ''} {names} move{'' if many else 's'} {_move(records[0])}."

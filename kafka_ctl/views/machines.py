@@ -287,7 +287,8 @@ def _election(trace: Recorder, seq: int) -> Digraph:
 
 
 def _candidate(inputs: Inputs, broker: int) -> str:
-    live = "live" if broker in inputs.live else "shutting down" if broker in inputs.shutting_down else "not live"
+    groups = {"live": inputs.live, "shutting down": inputs.shutting_down, "log directory failed": inputs.without_disk}
+    live = next((name for name, brokers in groups.items() if broker in brokers), "not live")
     return f"Broker {broker}\n{live}, {'in the ISR' if broker in inputs.isr else 'not in the ISR'}"
 
 

@@ -43,15 +43,14 @@ class PartitionDifference(NamedTuple):
     def of(self, broker: int) -> str:
         """The difference about one replica, in a few words; empty if there is none."""
         found = self.roles.get(broker) or self.odd.get(broker)
-        context = "" if found else self.in_context(broker)
-        return f"controller: {context}" if context else found or ""
+        return found or self.in_context(broker)
 
     def in_context(self, broker: int) -> str:
-        """The replica in the first context that differs; empty if none differs."""
-        for has in self.contexts.values():
+        """The replica in the first context that differs: `controller 1: in sync`; empty if none differs."""
+        for number, has in self.contexts.items():
             mine, theirs = state_of(self.stored, broker), state_of(has, broker)
             if mine != theirs:
-                return theirs
+                return f"controller {number}: {theirs}"
         return ""
 
 
@@ -156,7 +155,10 @@ def _partition(around: _Around, key: Key) -> PartitionDifference | None:
     contexts, roles, metadata = {}, {}, {}
     for context in around.contexts:
         has = context.leadership.get(key)
-        if has != stored and context.id != fresh and not _same(has, stored):
+        own = context.id == fresh and (
+            has is None or has.leader_epoch != stored.leader_epoch
+        )  # a leader keeps the epoch
+        if has != stored and not own and not _same(has, stored):
             contexts[context.id] = has
     replicas = seen.replicas
     for number, hosts, caches in around.brokers:

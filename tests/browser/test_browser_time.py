@@ -77,7 +77,7 @@ def test_the_axis_has_room_for_the_pause_and_says_how_long_it_is(opened: Any, pa
 def test_the_log_is_the_one_that_has_something_to_say(opened: Any, paused: Lab) -> None:
     """Of an event the controller's, of a move the state changes'; who picks one keeps it, until it is let go."""
     made = film(paused.trace)
-    event = next(f.index for f in made.frames if "takes the event TopicChange" in f.caption)
+    event = next(f.index for f in made.frames if "process the event TopicChange" in f.caption)
     move = next(f.index for f in made.frames if f.index > event and f.kind == "partition")
     shown = "() => document.querySelector('.kc .which [aria-pressed=true]').textContent"
     go(opened, move)

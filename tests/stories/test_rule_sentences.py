@@ -49,7 +49,7 @@ COMPOSING: tuple[ModuleType, ...] = (captions, elections, rules)
 SILENT = {"by_controller", "decider", "sameness", "call", "decide", "election_blocked_by", "_election_of", "_chain",
           "_anchor", "_target", "_values", "_inputs", "_word", "_of_path", "_rows", "_otherwise", "knowledge",
           "partition_named", "brief", "listed", "who", "brokers", "subjects", "format_ids", "duration",
-          "_is_deletion", "_is_absent"}  # fmt: skip
+          "_is_deletion", "_is_absent", "_without_disk", "process_of"}  # fmt: skip
 """Functions there that return no sentence and no finding."""
 
 GOLDEN = (
@@ -229,7 +229,8 @@ def keys_of(record: Record, trace: Recorder) -> Iterator[str]:
     if record.kind == "zk" and record.error in rules.REFUSED and record.action not in rules.READS:
         yield f"refused write {record.error}"
     if record.kind == "response" and record.error:
-        yield f"answer {record.error if record.error in rules.ANSWERS else 'any other'}"
+        named = (name for name in (record.error, record.action) if name in rules.ANSWERS)
+        yield f"answer {next(named, 'any other')}"
     if record.kind == "election" and record.action in elections.RULES:
         yield f"election {record.action}"
     if record.kind == "broker" and record.error and record.action in captions.FAILED:

@@ -86,6 +86,17 @@ def test_what_is_reported_of_a_difference(prose: Prose) -> None:
             prose(f"KAFKA-{name}: {Differences().update(ClusterModel().apply_all(run.broken.trace)).text()}")
 
 
+def test_a_controller_has_not_read_the_isr_that_its_own_broker_wrote_as_a_leader() -> None:
+    """It differs until the notification, as any other broker's controller would."""
+    with Lab(brokers=2, seed=7) as lab:
+        leader = lab.controller.id  # type: ignore[union-attr]
+        until_quiet(lab.create_topic, "orders", assignment={0: [leader, 3 - leader]})
+        until_quiet(lab.lag, 3 - leader, "orders", 0)
+        shrunk = next(r for r in lab.trace if r.action == "shrink-isr")
+        model = ClusterModel().apply_all(lab.trace.records[: shrunk.seq + 1])
+        assert Differences().update(model).partitions["orders", 0].contexts.keys() == {leader}
+
+
 def test_the_living_cluster_says_who_differs() -> None:
     """In the frames that are sent, and in the marks of its picture."""
     with find("7235a").show() as run:

@@ -23,18 +23,28 @@ RULES = {
     "controlled-shutdown": "The first assigned replica that is live, in the ISR and not shutting down leads; "
     "brokers shutting down leave the ISR.",
 }
+HEAD_OF_ISR = (
+    "The first member of the ISR that is not shutting down leads (KAFKA-3670); brokers shutting down leave it."
+)
+"""The rule of a controlled shutdown before Kafka 0.10."""
 
 
 class Inputs:
-    """The inputs of an election; those that the record leaves out come from the trace before it."""
+    """The inputs of an election; those that the record leaves out come from the trace before it.
 
-    def __init__(self, trace: Recorder, record: Record) -> None:
+    `by_isr`: a controlled shutdown goes by the ISR (KAFKA-3670).
+    """
+
+    def __init__(self, trace: Recorder, record: Record, by_isr: bool = False) -> None:
+        self.by_isr = by_isr
         fields = details.named(record.detail)
         self.strategy = str(record.action)
         self.assigned = record.replicas or ()
-        self.isr, self.live = details.numbers(fields.get("isr_before", "")), details.numbers(fields.get("live", ""))
+        self.isr = details.numbers(fields.get("isr_before", ""))
+        self.without_disk = _without_disk(trace, record)
+        self.live = tuple(b for b in details.numbers(fields.get("live", "")) if b not in self.without_disk)
         self.leader = fields.get("leader_before", "-1")
-        gone = set(self.isr) - set(record.isr if record.isr is not None else self.live)
+        gone = set(self.isr) - set(record.isr if record.isr is not None else self.live) - self.without_disk
         leaves = self.strategy == "controlled-shutdown"
         self.shutting_down = tuple(sorted({*gone, *details.numbers(self.leader)} - set(self.live))) if leaves else ()
         self.unclean = record.target == "unclean"
@@ -54,20 +64,21 @@ class Inputs:
             return partial(rules.preferred_leader, self.assigned, self.isr, alive)
         if strategy == "controlled-shutdown":
             up = (*alive, *self.shutting_down)
-            return partial(rules.controlled_shutdown_leader, self.assigned, self.isr, up, self.shutting_down)
+            leader = rules.head_of_isr if self.by_isr else rules.controlled_shutdown_leader
+            return partial(leader, self.assigned, self.isr, up, self.shutting_down)
         lossy = strategy == "unclean" or (self.unclean if unclean is None else unclean)
         return partial(rules.offline_leader, self.assigned, self.isr, alive, lossy)
 
 
 def election(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
     """Rule, inputs, decision, alternatives and source of an election."""
-    inputs = Inputs(trace, record)
+    inputs = Inputs(trace, record, generation.bugs.shutdown_follows_isr)
     if inputs.strategy not in RULES:
         return None
     rule = inputs.rule(inputs.strategy)
     decided, executed = watched(rule.func, *rule.args)
     return Finding(
-        rule=RULES[inputs.strategy],
+        rule=HEAD_OF_ISR if rule.func is rules.head_of_isr else RULES[inputs.strategy],
         inputs=_rows(inputs),
         decided=election_text(decided),
         otherwise=tuple(_otherwise(inputs, decided)),
@@ -90,6 +101,8 @@ def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
         del shown["Target"]
     if inputs.shutting_down:
         shown["Shutting down"] = inputs.shutting_down
+    if inputs.without_disk:
+        shown["Log directory failed"] = tuple(sorted(inputs.without_disk))
     rows = [(name, format_ids(brokers)) for name, brokers in shown.items()]
     rows.append(("Leader before", "no broker" if inputs.leader == "-1" else f"broker {inputs.leader}"))
     if inputs.strategy == "offline":
@@ -113,11 +126,28 @@ def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]
         rest = tuple(b for b in inputs.live if b != decided.leader)
         others[f"without broker {decided.leader}"] = inputs.rule(inputs.strategy, live=rest)
     occasions = {"offline": "a dead leader", "preferred": "a request for the preferred leader"}
+    led = tuple(b for b in inputs.live if str(b) != inputs.leader)
     for strategy, name in occasions.items():
         if strategy != inputs.strategy:
-            others[f"if the reason were {name}"] = inputs.rule(strategy)
+            others[f"if the reason were {name}"] = inputs.rule(strategy, live=led if strategy == "offline" else None)
     outcomes = {condition: rule() for condition, rule in others.items()}
     return [(what, "the same" if then == decided else election_text(then)) for what, then in outcomes.items()]
+
+
+def _without_disk(trace: Recorder, record: Record) -> set[int]:
+    """Brokers whose replica of the partition is in a failed log directory, as the controller knows."""
+    name, found, back = f"{record.topic}-{record.partition}", set[int](), set[int]()
+    for r in reversed(trace.records[: record.seq]):
+        if r.actor != record.actor or r.kind != "controller":
+            continue
+        fields = details.fields(r)
+        if r.action == "elected":
+            break
+        if r.action == "replicas_offline" and name in fields.get("partitions", ()):
+            found |= {*details.ids([fields.get("broker")])} - back
+        if r.action == "broker_startup":
+            back.update(details.ids(fields.get("brokers")))
+    return found
 
 
 def _target(trace: Recorder, record: Record) -> tuple[int, ...]:

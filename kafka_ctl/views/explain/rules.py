@@ -33,7 +33,7 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.catalogue import find, reason_of
 from kafka_ctl.trace.model import LIVE
 from kafka_ctl.trace.record import SET, Record, Recorder
-from kafka_ctl.views.captions import READS, brief, brokers, by_controller, caption, format_ids, listed, who
+from kafka_ctl.views.captions import READS, brief, brokers, by_controller, caption, format_ids, listed, process_of
 from kafka_ctl.views.explain.elections import election
 from kafka_ctl.views.explain.source import Finding, Function, citation, cited, watched
 from kafka_ctl.zookeeper.memory.tree import Tree
@@ -92,13 +92,28 @@ ANSWERS = {
         "the request is sent again; the requests queued behind it wait",
         ("if the broker answered", "the next request for it would be sent"),
     ),
+    "NOT_ENOUGH_REPLICAS": (
+        "With acks=all, a leader takes records only while its ISR has min.insync.replicas members.",
+        "this broker has not written the records",
+        ("with that many members in the ISR", "the records would have been written"),
+    ),
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": (
+        "With acks=all, the ISR must still have min.insync.replicas members when all of them have the records.",
+        "this broker has written the records, but does not acknowledge them",
+        ("with that many members in the ISR", "the records would have been acknowledged"),
+    ),
+    "Produce": (
+        "A leader acknowledges records when it has written them; with acks=all, when each member of the ISR has them.",
+        "the records are not acknowledged; some brokers may have them all the same",
+        ("without the error", "the records would have been acknowledged"),
+    ),
     "": (
         "A broker answers a request with an error if it cannot carry it out, or if the request's epoch is too low.",
         "this broker has not carried out the request",
         ("without the error", "the request would have been carried out"),
     ),
 }
-"""Error of an answer -> rule, outcome, alternative; the empty key stands for all other errors."""
+"""Error of an answer, or its request -> rule, outcome, alternative; the empty key stands for all others."""
 
 
 def note(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
@@ -139,7 +154,7 @@ def response(trace: Recorder, record: Record, generation: Generation) -> Finding
     """An answer that carries an error, or a connection that broke."""
     if record.error is None:
         return None
-    rule, decided, otherwise = ANSWERS.get(record.error, ANSWERS[""])
+    rule, decided, otherwise = ANSWERS.get(record.error) or ANSWERS.get(str(record.action)) or ANSWERS[""]
     lost = record.error == "DISCONNECTED"
     inputs = [("Request", record.action), ("Broker", str(record.broker))]
     inputs.append(("Response", "none: disconnected") if lost else ("Error", record.error))
@@ -394,7 +409,7 @@ def _values(record: Record) -> dict[str, str]:
     detail = record.detail or ""
     named = details.named(detail)
     return {
-        "who": who(record.actor),
+        "who": process_of(record),
         "path": brief(record.path or ""),
         "target": brief(record.target or ""),
         "partition": brief(f"{record.topic}-{record.partition}") if record.topic is not None else _of_path(record.path),
@@ -404,7 +419,7 @@ def _values(record: Record) -> dict[str, str]:
         "leader_epoch": str(record.leader_epoch),
         "isr": format_ids(record.isr),
         "receiver": brokers([record.broker]) if record.broker is not None else "every live broker",
-        "count": named.get("partitions", "some"),
+        "count": f"{(count := named.get('partitions', 'some'))} partition{'s' * (count != '1')}",
         "offset": named.get("offset", ""),
         "by": named.get("by", ""),
         "failed": f", which failed: {record.error}" if record.error else "",
@@ -420,7 +435,7 @@ def _of_path(path: str | None) -> str:
 
 def _inputs(record: Record) -> tuple[tuple[str, str], ...]:
     """The names that come from the record itself."""
-    rows = [("By", who(record.actor))]
+    rows = [("By", process_of(record))]
     if record.path:
         rows.append(("Path", brief(record.path)))
     if record.topic is not None and record.partition is not None:

@@ -16,6 +16,7 @@ from kafka_ctl.table import short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import ControllerSeen
 from kafka_ctl.views.frames import PartState, Picture, View
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, halves, shorten
 from kafka_ctl.views.status import broker_state
@@ -28,13 +29,14 @@ TOPICS = "/brokers/topics/"
 
 
 def context(model: ClusterModel) -> dict[str, str]:
-    """By the names of `CONTEXT`: brokers registered and in controlled shutdown, states counted, what is under way.
+    """By the names of `CONTEXT`: brokers known and in controlled shutdown, states counted, what is under way.
 
     Kafka 2.0.1: controller/ControllerContext.scala, ControllerContext
     """
+    own = model.context_of(model.controller) or ControllerSeen(-1)
     return {
-        "Live": _listed(sorted(broker.id for broker in model.brokers.values() if broker.registered)),
-        "Shutting down": _listed(sorted(model.shutting_down)),
+        "Live": _listed(sorted(own.live or ())),
+        "Shutting down": _listed(sorted(own.shutting_down)),
         "Partitions": _counted(seen.state for seen in model.partitions.values()),
         "Replicas": _counted(model.replicas.values()),
         "Reassigned": _listed(dict.fromkeys(reassigned(model))),

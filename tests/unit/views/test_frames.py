@@ -290,6 +290,27 @@ def test_the_context_names_what_is_under_way() -> None:
         assert ("Shutting down", "3", "") in texts
 
 
+def test_the_context_has_a_dead_broker_until_its_event_is_processed() -> None:
+    """The names of the live ones are the controller's; those of ZooKeeper may differ."""
+    with Lab(brokers=3, seed=7) as lab:
+        play(lab, "kill 3; settle")
+        made = film(lab.trace, "queue")
+        found = [frame.index for frame in made.frames if frame.caption.endswith("event BrokerChange.")]
+        assert made.looks(found[-1])["context:0"].texts[1] == "1, 2, 3"
+        assert made.looks(len(made) - 1)["context:0"].texts[1] == "1, 2"
+
+
+def test_a_broker_counts_as_registered_while_its_znode_is_there() -> None:
+    """From the first start on."""
+    with Lab(brokers=3, seed=7) as lab:
+        play(lab, "kill 3; settle; start 3; settle; shutdown 2; settle")
+        model = ClusterModel()
+        for record in lab.trace:
+            model.apply(record)
+            there = {broker for broker in (1, 2, 3) if f"/brokers/ids/{broker}" in model.znodes}
+            assert there == {broker.id for broker in model.brokers.values() if broker.registered}, record
+
+
 def test_a_long_event_has_two_lines() -> None:
     for lines in (["LeaderAndIsr", "ResponseReceived 3"], ["BrokerChange"]):
         assert [text.text for text in slot_label("".join(lines))] == lines

@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 from filmed import NASTY, every_kind, failover
-from labs import eventful, until_quiet
+from labs import eventful, play, until_quiet
 from prose import Prose
 
 from kafka_ctl import Generation, Lab
+from kafka_ctl.election import Election
 from kafka_ctl.errors import BadInput
-from kafka_ctl.trace import Trace
+from kafka_ctl.museum import find
+from kafka_ctl.trace import Trace, details
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.explain.elections import Inputs
+from kafka_ctl.views.explain.elections import Inputs, election_text
 from kafka_ctl.views.explain.why import Explainer, why
 
 STATE = '{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":1,"isr":[1,2]}'
@@ -31,6 +33,42 @@ def test_elections_are_decided_again_as_they_were(generation: str) -> None:
         ), vote
     assert {str(v.action) for v in votes} == {"offline", "reassign", "preferred", "controlled-shutdown"}
     assert {v.target for v in votes} == {"clean", "unclean", None}
+
+
+def agrees(lab: Lab) -> int:
+    """Each answer about an election decides as the controller did; returns how many there are."""
+    votes = [r for r in lab.trace if r.kind == "election"]
+    for vote in votes:
+        made = None if vote.leader is None else Election(vote.leader, vote.isr or (), vote.target == "unclean")
+        assert why(lab.trace, vote.seq, lab.generation).decided == election_text(made)
+    return len(votes)
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_a_replica_whose_log_directory_has_failed_is_not_elected_again(generation: str) -> None:
+    """Nor in the answer; when its broker has started again, it may lead."""
+    with Lab(brokers=3, generation=generation, seed=1) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [2, 3, 1], 1: [2, 3, 1]})
+        play(lab, "fail_log_dir 2; settle; bounce 2; settle; run_for 400; kill 3; settle")
+        assert agrees(lab) >= 3
+        lost = next(r for r in lab.trace if r.kind == "election")
+        assert dict(lab.why(lost.seq).inputs)["Log directory failed"] == "[2]"
+
+
+def test_the_elections_of_a_museum_are_decided_as_there() -> None:
+    """Before KAFKA-3670 a controlled shutdown went by the ISR."""
+    with find("KAFKA-3670").show() as run:
+        assert agrees(run.broken) and agrees(run.fixed)
+
+
+def test_a_dead_leader_is_not_counted_as_live() -> None:
+    """Where an answer says what the death of the leader would have changed."""
+    trace = eventful("2.0")
+    vote = next(r for r in trace if r.kind == "election" and r.action == "preferred" and r.leader is not None)
+    leader = int(details.named(vote.detail)["leader_before"])
+    isr = tuple(broker for broker in vote.isr or () if broker != leader)
+    outcome = dict(why(trace, vote.seq).otherwise)["if the reason were a dead leader"]
+    assert leader in (vote.isr or ()) and outcome == election_text(Election(vote.leader or 0, isr))
 
 
 def test_an_unclean_election_and_what_would_have_been(prose: Prose) -> None:
