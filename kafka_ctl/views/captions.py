@@ -15,7 +15,7 @@ from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.catalogue import find
-from kafka_ctl.trace.model import controller_of, number_of
+from kafka_ctl.trace.model import broker_of, controller_of, number_of
 from kafka_ctl.trace.record import SET, Record, numbered
 from kafka_ctl.views.scene import shorten
 from kafka_ctl.views.steps import sameness
@@ -238,7 +238,7 @@ def _event(records: Sequence[Record]) -> str:
 
 def _controller(records: Sequence[Record]) -> str:
     first = records[0]
-    number = first.broker if first.broker is not None else number_of(first.actor)
+    number = broker_of(first)
     fields, epoch = details.fields(first), first.controller_epoch
     sentence = find(first.kind, first.action).sentence
     if not sentence:
@@ -376,7 +376,7 @@ ENDS = {
 
 def _broker(records: Sequence[Record]) -> str:
     first, names = records[0], subjects(records)
-    numbers = [r.broker if r.broker is not None else number_of(r.actor) for r in records]
+    numbers = [broker_of(r) for r in records]
     actor, many = brokers(numbers).capitalize(), len(set(numbers)) > 1
     if first.error == "REPLICA_NOT_AVAILABLE":
         return f"{actor} will make {'their copies' if many else 'its copy'} of {names} in the log directory named."
