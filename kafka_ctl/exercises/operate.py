@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
+from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, UnusableFunction, short
 from kafka_ctl.exercises import answers
 from kafka_ctl.exercises.exercise import Exercise, Verdict, failed
@@ -166,7 +167,7 @@ class Operate(Exercise):
 
 def down(lab: Lab) -> list[int]:
     """The brokers that do not run."""
-    return [broker.id for broker in lab.brokers.values() if broker.state != "running"]
+    return [broker.id for broker in lab.brokers.values() if broker.state != RUNNING]
 
 
 def _topics(lab: Lab) -> frozenset[tuple[str, int]]:
