@@ -226,14 +226,16 @@ def _event(records: Sequence[Record]) -> str:
     process = f"Broker {number_of(first.actor)}" if first.action in BEFORE_ELECTED else who(first.actor)
     if first.action == "refused":
         return f"{process}'s command is refused: {brief(first.error)}."
-    if first.actor.startswith("controller") and first.target == "done":
-        return f"{process} has processed the event {name}{about}."
-    if first.actor.startswith("controller") and first.target in ("queued", "dropped"):
-        change = {"queued": "enters", "dropped": "is dropped from"}[first.target]
-        return f"The event {name}{about} {change} the queue of {process.lower()}."
-    if first.actor.startswith("controller"):
-        return f"{process} takes the event {name}{about} from its queue."
-    return f"{process} gives the command {name.replace('_', ' ')}{about}."
+    if not first.actor.startswith("controller"):
+        return f"{process} gives the command {name.replace('_', ' ')}{about}."
+    match first.target:
+        case "done":
+            return f"{process} has processed the event {name}{about}."
+        case "queued":
+            return f"The event {name}{about} enters the queue of {process.lower()}."
+        case "dropped":
+            return f"The event {name}{about} is dropped from the queue of {process.lower()}."
+    return f"{process} takes the event {name}{about} from its queue."
 
 
 def _controller(records: Sequence[Record]) -> str:
@@ -342,9 +344,8 @@ def _response(records: Sequence[Record]) -> str:
         return _disconnected(records)
     outcome = f"error {brief(first.error)}" if first.error else "done"
     if first.actor == "producer":
-        return (
-            f"The records for {subjects(records)} are {f'not acknowledged: {outcome}' if first.error else 'written'}."
-        )
+        fate = f"not acknowledged: {outcome}" if first.error else "written"
+        return f"The records for {subjects(records)} are {fate}."
     answer = "answers" if len({r.broker for r in records}) == 1 else "answer"
     return f"{brokers(r.broker for r in records).capitalize()} {answer} {brief(first.action)}: {outcome}."
 

@@ -283,10 +283,10 @@ class _Movie:
                 points[begin], points[min(begin + self.fade, 100)] = "0", "1"
             if after < self.count:
                 points[end], points[min(end + self.fade, 100)] = "1", "0"
-        points.setdefault(0.0, "1" if any(first == 0 for first, _ in spans) else "0")
-        points.setdefault(100.0, "1" if any(after == self.count for _, after in spans) else "0")
+        begins, last = any(first == 0 for first, _ in spans), any(after == self.count for _, after in spans)
+        points.setdefault(0.0, str(int(begins)))
+        points.setdefault(100.0, str(int(last)))
         frames = "".join(f"{place:.4g}%{{opacity:{value}}}" for place, value in sorted(points.items()))
-        last = any(after == self.count for _, after in spans)
         return self.rule(frames, f"opacity:{int(last)};")
 
     def only(self, frame: Frame) -> str:

@@ -114,8 +114,8 @@ class Layout:
         """As few as make a broker no list without end, and no more than let all brokers stand side by side."""
         if self.counted or most <= 6:
             return 1
-        wanted, most_beside = 2 if most <= 16 else 3 if most <= 40 else 4, 9 // max(len(self.brokers), 1)
-        return min(wanted, max(most_beside, 1 if most <= 16 else 2))
+        wanted, least = (2, 1) if most <= 16 else (3, 2) if most <= 40 else (4, 2)
+        return min(wanted, max(least, 9 // max(len(self.brokers), 1)))
 
     def place(self, broker: int) -> Box:
         """The place of a broker; many brokers stand in several lines."""
