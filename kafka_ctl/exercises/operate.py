@@ -68,9 +68,8 @@ class Operate(Exercise):
             if not given:
                 return Verdict(False, f"No command was carried out in the lab yet; time alone does not help.{cut}")
             if self.most is not None and len(given) > self.most:
-                return Verdict(
-                    False, f"These are {len(given)} commands; {self.most} are enough, besides time that passes."
-                )
+                enough = f"{self.most} are enough, besides time that passes."
+                return Verdict(False, f"These are {len(given)} commands; {enough}")
             text, wrong = lab.story, self._missing(lab)
             if wrong is not None:
                 return Verdict(False, f"After {_listed(given)}{waited}: {wrong}{self._remark(lab, given)}{cut}", text)

@@ -381,10 +381,7 @@ class ControllerLines:
         known.shutting_down = False
 
     def _done_isr_change_notification(self, r: Record) -> None:
-        states = self.states.get(
-            (r.actor, "UpdateMetadata", id_of(r), r.cause), []
-        )  # UpdateMetadata is always sent too
-        if states:
+        if states := self.states.get((r.actor, "UpdateMetadata", id_of(r), r.cause)):
             brokers = listed_ids(states[0], "brokers")
             self.write(r, "isr_changes", brokers=brokers, partitions=[tp_of((s.topic, s.partition)) for s in states])
 

@@ -475,9 +475,8 @@ class RecordedRun:
         if at is not None and not validate.integer("at", at) < len(self.trace):
             raise BadInput(f"fork(at={at}): {extent(self.trace)}")
         given = None if config is None else validate.mapping("a config", config)
-        note = Progress(
-            "fork", len(self.trace) if at is None else at + 1, validate.function("progress", progress, 0, 0)
-        )
+        size = len(self.trace) if at is None else at + 1
+        note = Progress("fork", size, validate.function("progress", progress, 0, 0))
         others = {"generation": generation, "seed": seed, "config": given, "elections": elections, "rules": rules}
         others = {name: other for name, other in others.items() if other is not None}
         if not others:

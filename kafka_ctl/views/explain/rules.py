@@ -200,10 +200,9 @@ def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A partition's move: its row in the table, and the election behind it if there was one."""
     table = PARTITION[generation]
     if record.action == SET:
-        rule = (
-            "A new controller sets a partition to Online if its leader is alive, to Offline if its leader is dead, and"
-        )
-        return _begun(trace, record, f"{rule} to New if no leader was ever elected.", PartitionStateMachine.startup)
+        states = "to Online if its leader is alive, to Offline if its leader is dead"
+        rule = f"A new controller sets a partition {states}, and to New if no leader was ever elected."
+        return _begun(trace, record, rule, PartitionStateMachine.startup)
     if not {record.source, record.target} <= set(table.states):
         return None
     vote = _election_of(trace, record)
@@ -232,10 +231,8 @@ def replica(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A replica's move: its row in the table and the method that makes it."""
     table = REPLICA[generation]
     if record.action == SET:
-        rule = (
-            "A new controller sets a replica to Online if its broker is alive, and else to ReplicaDeletionIneligible."
-        )
-        return _begun(trace, record, rule, ReplicaStateMachine.startup)
+        rule = "to Online if its broker is alive, and else to ReplicaDeletionIneligible"
+        return _begun(trace, record, f"A new controller sets a replica {rule}.", ReplicaStateMachine.startup)
     if not {record.source, record.target} <= set(table.states):
         return None
     if record.error:
