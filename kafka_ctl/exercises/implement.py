@@ -267,10 +267,8 @@ class Compute(Exercise, Generic[*Given, Truth]):
             return not_callable(answer)
         for title, text in self.stories.items():
             with Lab.replay(text) as lab:
-                problem = next(
-                    (problem for given in self.give(lab) if (problem := self._wrong(answer, given, lab)) is not None),
-                    None,
-                )
+                problems = (self._wrong(answer, given, lab) for given in self.give(lab))
+                problem = next((each for each in problems if each is not None), None)
             if problem is not None and not self.shows_story:
                 return Verdict(False, problem[:1].upper() + problem[1:])
             if problem is not None:

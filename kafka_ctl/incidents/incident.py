@@ -388,12 +388,8 @@ def _lines(record: Record, name: str, broker: int | None, generation: str) -> li
     key, none = (record.kind, action), ("", "")
     file, text = TABLES.lines.get(key) or TABLES.lines.get((*key, generation), none)
     owner = broker_of(record)
-    if (
-        file != name
-        or owner is None
-        or broker not in (None, owner)
-        or (record.actor == "producer") != (name == "client")
-    ):
+    of_client = record.actor == "producer"
+    if file != name or owner is None or broker not in (None, owner) or of_client != (name == "client"):
         return []
     fields = dict.fromkeys(("records", "acks", "session", "isr_before", "partitions", "offset"), "")
     fields |= details.named(record.detail)

@@ -288,9 +288,9 @@ class Tool:
         current = await self.assignment(tp.topic for tp in plan.partitions)
         for tp, target in sorted(plan.partitions.items()):
             assigned = current.get(tp, ())
-            done = COMPLETED if assigned == target else FAILED
-            statuses.append((tp, IN_PROGRESS if tp in requested else done))
-            if statuses[-1][1] is FAILED and self.generation.tool.explains_failures:
+            status = IN_PROGRESS if tp in requested else COMPLETED if assigned == target else FAILED
+            statuses.append((tp, status))
+            if status is FAILED and self.generation.tool.explains_failures:
                 there, asked = ",".join(map(str, assigned)), ",".join(map(str, target))
                 output.append(
                     f"ERROR: Assigned replicas ({there}) don't match the list of replicas for reassignment ({asked}) "

@@ -497,24 +497,15 @@ def violation(trace: Recorder, record: Record, generation: Generation) -> Findin
     invariant = next((one for one in INVARIANTS if one.name == record.action), None)
     if invariant is None:
         return None
-    mechanisms = [
-        mechanism
-        for mechanism in breaking(invariant.id)
-        if mechanism.ticket == record.error and mechanism.field is not None
-    ]
+    mechanisms = [m for m in breaking(invariant.id) if m.ticket == record.error and m.field is not None]
+    fixes = [(f"with {m.field}={not m.value}", "Kafka would not have broken it") for m in mechanisms]
     checks = [m for m in vars(invariant).values() if isfunction(m) and "broken" in m.__code__.co_names]
     text = (record.detail or "it is broken").removeprefix(f"{invariant.id}: ")
     return Finding(
         rule=" ".join(invariant.sentence.split()),
         inputs=(("Invariant", invariant.id), ("Known as", record.error or "no known bug of Kafka")),
         decided=text,
-        otherwise=(
-            ("should have happened", SHOULD[invariant.id]),
-            *(
-                (f"with {mechanism.field}={not mechanism.value}", "Kafka would not have broken it")
-                for mechanism in mechanisms
-            ),
-        ),
+        otherwise=(("should have happened", SHOULD[invariant.id]), *fixes),
         by=tuple(checks),
         chain=_chain(trace, record),
         kafka=next(filter(None, (citation(getdoc(mechanism) or "") for mechanism in mechanisms)), ""),
