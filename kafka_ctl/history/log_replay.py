@@ -124,13 +124,11 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
             formats |= row.formats or 0  # also outside of the span: only the first line that shows one has it
             if row.what == "record":
                 written.add((name, str(row.values[ACTOR])))
-                if not span.has(row.values[0]):
-                    continue
-                if span.count > MANY:
+                if span.has(row.values[0]) and span.count <= MANY:
+                    found.append(((row.values[0], name, row.number, row.piece, row.part), row.values))
+                    numbers.add(row.number)
+                elif span.count > MANY:
                     found.clear()  # only their number and times are of interest from now on
-                    continue
-                found.append(((row.values[0], name, row.number, row.piece, row.part), row.values))
-                numbers.add(row.number)
             elif row.what == "problem":
                 missing.append(f"The file {name} was not read to its end: {row.text}")
             rejected += row.what == "rejected"
