@@ -215,8 +215,10 @@ class TransactionCoordinator:
     def add_partitions(self, id: str, producer: int, epoch: int, partitions: Collection[TopicPartition]) -> None:
         """Add partitions that a producer is about to write to; its transaction begins if none is under way."""
         transaction = self._transaction(id, producer, epoch)
-        if transaction.state == ONGOING and transaction.partitions.issuperset(partitions):
-            return
+        if transaction.state != ONGOING or not transaction.partitions.issuperset(partitions):
+            self._add(transaction, partitions)
+
+    def _add(self, transaction: Transaction, partitions: Collection[TopicPartition]) -> None:
         if transaction.state != ONGOING:
             transaction.started = self.broker.clock.now()
         self.move(transaction, ONGOING)
@@ -258,6 +260,9 @@ class TransactionCoordinator:
         self.move(transaction, PREPARE_COMMIT if commits else PREPARE_ABORT)
         self.broker.spawn(self._written(transaction))
 
+    def _complete(self, transaction: Transaction) -> None:
+        self.move(transaction, COMPLETED[transaction.state])
+
     def _expire(self, transaction: Transaction) -> None:
         self.move(transaction, DEAD)
         del self.log.ids[transaction.id]
@@ -278,7 +283,7 @@ class TransactionCoordinator:
             if transaction.partitions:
                 await self.broker.clock.sleep(RETRY, background=True)
         if self.log.coordinator_epoch == epoch:
-            self.move(transaction, COMPLETED[transaction.state])
+            self._complete(transaction)
 
     def _leader(self, tp: TopicPartition) -> int | None:
         """The broker that leads a partition, alive or not; None where there is no such partition."""
