@@ -10,10 +10,10 @@ from benchmarks.figures import Figure
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.wire.attach import HANDLERS
 from kafka_ctl.wire.batches import Record, write_batch
-from kafka_ctl.wire.data import produce
 from kafka_ctl.wire.fetch_sessions import Asked
 from kafka_ctl.wire.fetching import Reading
 from kafka_ctl.wire.groups import Groups
+from kafka_ctl.wire.produce import produce
 from kafka_ctl.wire.service import Administrator, Holding, Service, Shared
 
 WAITING, SIZES, TIMES = (100, 1000, 10_000), (1_000, 900_000), 3

@@ -147,9 +147,8 @@ class Plugins:
         if name not in self.elections:
             return usual(assignment, isr, *others)
         rest = (other if isinstance(other, bool) else frozenset(other) for other in others)
-        return cast(
-            "Election | None", self._decided("elections", name, ELECTED, (tuple(assignment), tuple(isr), *rest))
-        )
+        decided = self._decided("elections", name, ELECTED, (tuple(assignment), tuple(isr), *rest))
+        return cast("Election | None", decided)
 
     def rule(self, name: str, usual: F) -> F:
         """The function that decides: the plugged-in one, whose answers are checked and decoded, or else `usual`."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import pytest
+
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.generation import Generation
+from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.lab import Lab
@@ -15,6 +17,8 @@ from kafka_ctl.trace import Trace
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 
 Result = TypeVar("Result")
+QUIET = {"auto.leader.rebalance.enable": False}
+generations = pytest.mark.parametrize("generation", GENERATIONS)
 
 
 def settled(

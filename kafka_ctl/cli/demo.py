@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import IN_BROWSER
 from kafka_ctl.generation import Generation
@@ -222,7 +223,7 @@ def outages(
 
 def partitions(lab: Lab, dead: Iterable[int] = ()) -> Table:
     """The state of every partition as a table; brokers that are down are red."""
-    gone = {b for b, view in lab.brokers.items() if view.state == "down"} | set(dead)
+    gone = {b for b, view in lab.brokers.items() if view.state == DOWN} | set(dead)
 
     def brokers(ids: Iterable[int]) -> str:
         return " ".join(f"[red]{id}[/]" if id in gone else str(id) for id in ids)

@@ -22,6 +22,7 @@ from itertools import combinations, count
 from pathlib import Path
 from typing import NamedTuple
 
+from kafka_ctl.brokers.states import DOWN, RUNNING
 from kafka_ctl.cluster import NO_LEADER, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput, ConditionNotMet, UnknownName, short
 from kafka_ctl.generation import UNCLEAN
@@ -29,7 +30,7 @@ from kafka_ctl.lab import story, validate, view
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.reassign.plan import check_exists, check_plan, read_plan
 from kafka_ctl.trace import details
-from kafka_ctl.trace.model import DELETED, STATE, number_of
+from kafka_ctl.trace.model import DELETED, STATE, broker_of, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import Key
 from kafka_ctl.trace.timing import OPERATIONS
@@ -95,7 +96,7 @@ def numbered(found: Iterable[Scenario]) -> list[Scenario]:
 
 
 def _running(lab: Lab) -> list[int]:
-    return sorted(id for id, broker in lab.world.brokers.items() if broker.state == "running")
+    return sorted(id for id, broker in lab.world.brokers.items() if broker.state == RUNNING)
 
 
 def _racks(lab: Lab) -> dict[str, list[int]]:
@@ -216,25 +217,22 @@ def play(lab: Lab, scenario: Scenario) -> Outcome:
     partitions, brokers, znodes = lab.partitions(), lab.world.brokers, lab.znodes()
     led = Counter(p.leader for p in partitions)
     ended = max((r.time_ms for r in records if _acts(r)), default=began)
+    kept = [p for p in partitions if DELETED + p.topic not in znodes]
     return Outcome(
-        scenario,
-        bool(lab.config[UNCLEAN]),
-        sum(
-            p.leader not in brokers or brokers[p.leader].state == "down"
-            for p in partitions
-            if DELETED + p.topic not in znodes
-        ),
-        watched.most_below,
-        len(watched.interrupted),
-        round(watched.longest / 1000, 3),
-        unclean_elections(records),
-        {id: led[id] for id, broker in sorted(brokers.items()) if broker.state == "running"},
-        sum(r.kind == "request" and r.target == "sent" for r in records),
-        sum(r.kind == "zk" and r.action in OPERATIONS and r.actor != "zookeeper" for r in records),
-        round((ended - began) / 1000, 3),
-        round(watched.silent / 1000, 3),
-        tuple(dict.fromkeys(v.name for v in found)),
-        ", ".join(filter(None, notes)),
+        scenario=scenario,
+        unclean=bool(lab.config[UNCLEAN]),
+        offline=sum(p.leader not in brokers or brokers[p.leader].state == DOWN for p in kept),
+        below_min_isr=watched.most_below,
+        interrupted=len(watched.interrupted),
+        longest=round(watched.longest / 1000, 3),
+        unclean_elections=unclean_elections(records),
+        leaders={id: led[id] for id in _running(lab)},
+        requests=sum(r.kind == "request" and r.target == "sent" for r in records),
+        operations=sum(r.kind == "zk" and r.action in OPERATIONS and r.actor != "zookeeper" for r in records),
+        seconds=round((ended - began) / 1000, 3),
+        session=round(watched.silent / 1000, 3),
+        violations=tuple(dict.fromkeys(v.name for v in found)),
+        note=", ".join(filter(None, notes)),
     )
 
 
@@ -277,7 +275,7 @@ class Watched:
         self.below: set[Key] = set()
         self.most_below = 0
         self._compare(self.leaders)
-        self.down = {id for id, broker in lab.world.brokers.items() if broker.state == "down"}
+        self.down = {id for id, broker in lab.world.brokers.items() if broker.state == DOWN}
         self.since: dict[Key, float] = {}
         """The partitions that wait for a leader, and since when."""
         self.interrupted = {key for key, leader in self.leaders.items() if leader == NO_LEADER or leader in self.down}
@@ -295,8 +293,7 @@ class Watched:
 
     def take(self, record: Record) -> None:
         """Take one record into account."""
-        action, broker = record.action, record.broker if record.broker is not None else number_of(record.actor)
-        path = record.path or ""
+        action, broker, path = record.action, broker_of(record), record.path or ""
         ends = (record.kind, action) in (("fault", "kill"), ("broker", "stopped")) and record.topic is None
         if broker is not None and ends:
             self._ended(broker, record.time_ms, action)

@@ -113,11 +113,8 @@ class Judging:
         except BaseException:
             text = ""
         short = text if len(text) <= 300 else f"{text[:300]}…"
-        if (
-            isinstance(error, Exception)
-            and short == text
-            and type(error).__module__.startswith(("builtins", "kafka_ctl"))
-        ):
+        is_known = type(error).__module__.startswith(("builtins", "kafka_ctl"))
+        if isinstance(error, Exception) and short == text and is_known:
             return error
         return UnusableFunction(f"raised {UnknownObject(error).type}{': ' * bool(short)}{short}")
 
@@ -276,11 +273,8 @@ class _Copier:
         if kind.__module__ in VALUES:
             return value
         if kind.__module__ == "numpy":
-            return (
-                self.copied(value.tolist(), depth)
-                if getattr(value, "size", PARTS + 1) <= PARTS
-                else UnknownObject(value)
-            )
+            fits = getattr(value, "size", PARTS + 1) <= PARTS
+            return self.copied(value.tolist(), depth) if fits else UnknownObject(value)
         if (parts := self._iterated(value)) is not None:
             return self._container(value, parts, depth)
         return self.state.limited(value) if callable(value) else UnknownObject(value)
@@ -307,11 +301,8 @@ class _Copier:
                 return iter(base.__iter__(value))
         if isinstance(value, dict):
             return iter(dict.items(value))
-        if type(value) in (range, type({}.keys()), type({}.values()), type({}.items())) or hasattr(
-            type(value), "__next__"
-        ):
-            return iter(value)
-        return None
+        kinds: tuple[type, ...] = (range, type({}.keys()), type({}.values()), type({}.items()))
+        return iter(value) if type(value) in kinds or hasattr(type(value), "__next__") else None
 
     def _container(self, value: object, parts: Iterable[Any], depth: int) -> object:
         if id(value) in self.within:
@@ -319,16 +310,12 @@ class _Copier:
         if depth >= DEPTH:
             raise UnusableAnswer(f"is nested more than {DEPTH} deep")
         self.within.add(id(value))
-        copied = []
+        copied, is_dict = [], isinstance(value, dict)
         for part in parts:
             self.parts += 1
             if self.parts > PARTS:
                 raise UnusableAnswer(f"has more than {PARTS:,} parts")
-            copied.append(
-                tuple(self.copied(p, depth + 1) for p in part)
-                if isinstance(value, dict)
-                else self.copied(part, depth + 1)
-            )
+            copied.append(tuple(self.copied(p, depth + 1) for p in part) if is_dict else self.copied(part, depth + 1))
         self.within.discard(id(value))
         if isinstance(value, tuple):
             ours = type(value).__module__.startswith("kafka_ctl.")

@@ -81,13 +81,11 @@ def _judged(exercise: Exercise, answer: object) -> Verdict | None:
             given = state.copied(answer)
             verdict = None if is_open(given) else exercise.judge(given)
         except RunTooLong:
-            verdict = Verdict(
-                False, f"With your answer a cluster is still busy after {answers.BUSY:g} s of work; it was stopped."
-            )
+            busy = f"is still busy after {answers.BUSY:g} s of work; it was stopped."
+            verdict = Verdict(False, f"With your answer a cluster {busy}")
         except (UnusableAnswer, UnusableFunction) as problem:
-            verdict = Verdict(
-                False, f"Your {'answer' if isinstance(problem, UnusableAnswer) else 'function'} {problem}."
-            )
+            what = "answer" if isinstance(problem, UnusableAnswer) else "function"
+            verdict = Verdict(False, f"Your {what} {problem}.")
         except BaseException as error:  # whatever a learner's code can do
             if state.pressed:
                 raise

@@ -111,9 +111,8 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
         """The two ends of a story, in words; "" where they have none, or the same."""
         ends = self._played(text, mine), self._usually(text, usual)[0]
         words = ["" if isinstance(end, str) else self.describe(end) for end in ends]
-        return (
-            f"\nThe story ends with {words[0]}; with Kafka's, {words[1]}." if all(words) and len({*words}) > 1 else ""
-        )
+        differ = all(words) and words[0] != words[1]
+        return f"\nThe story ends with {words[0]}; with Kafka's, {words[1]}." if differ else ""
 
     def _usually(self, text: str, usual: Plugins) -> tuple[End | str, bool]:
         """The end of a story with the kit's own function, and whether it is asked in it; the same each time."""
@@ -269,10 +268,8 @@ class Compute(Exercise, Generic[*Given, Truth]):
             return not_callable(answer)
         for title, text in self.stories.items():
             with Lab.replay(text) as lab:
-                problem = next(
-                    (problem for given in self.give(lab) if (problem := self._wrong(answer, given, lab)) is not None),
-                    None,
-                )
+                problems = (self._wrong(answer, given, lab) for given in self.give(lab))
+                problem = next((each for each in problems if each is not None), None)
             if problem is not None and not self.shows_story:
                 return Verdict(False, problem[:1].upper() + problem[1:])
             if problem is not None:

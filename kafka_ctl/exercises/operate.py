@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
+from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, Unavailable, UnusableFunction, short
 from kafka_ctl.exercises import answers
 from kafka_ctl.exercises.exercise import Exercise, Verdict, failed
@@ -67,9 +68,8 @@ class Operate(Exercise):
             if not given:
                 return Verdict(False, f"No command was carried out in the lab yet; time alone does not help.{cut}")
             if self.most is not None and len(given) > self.most:
-                return Verdict(
-                    False, f"These are {len(given)} commands; {self.most} are enough, besides time that passes."
-                )
+                enough = f"{self.most} are enough, besides time that passes."
+                return Verdict(False, f"These are {len(given)} commands; {enough}")
             text, wrong = lab.story, self._missing(lab)
             if wrong is not None:
                 return Verdict(False, f"After {_listed(given)}{waited}: {wrong}{self._remark(lab, given)}{cut}", text)
@@ -169,7 +169,7 @@ class Operate(Exercise):
 
 def down(lab: Lab) -> list[int]:
     """The brokers that do not run."""
-    return [broker.id for broker in lab.brokers.values() if broker.state != "running"]
+    return [broker.id for broker in lab.brokers.values() if broker.state != RUNNING]
 
 
 def _topics(lab: Lab) -> frozenset[tuple[str, int]]:

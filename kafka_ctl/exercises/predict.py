@@ -75,19 +75,16 @@ class Predict(Exercise, Generic[Truth]):
             extra = [str(part) for part in answer if part not in truth]
             return f"Look again at: {', '.join(extra)}." if extra else "Something is missing, or in another order."
         pairs = zip(self.parts, answer, truth, strict=True)
-        return (
-            "Look again at: "
-            f"{', '.join(f'{name} (you say {mine!r})' for name, mine, its in pairs if not same(mine, its))}."
-        )
+        wrong = [f"{name} (you say {mine!r})" for name, mine, its in pairs if not same(mine, its)]
+        return f"Look again at: {', '.join(wrong)}."
 
 
 def _words(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    for part in (
-        [*value.keys(), *value.values()] if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    ):
-        yield from _words(part)
+    elif isinstance(value, dict | tuple):
+        for part in [*value.keys(), *value.values()] if isinstance(value, dict) else value:
+            yield from _words(part)
 
 
 def _spelled(value: object, known: Mapping[str, str]) -> object:

@@ -137,10 +137,8 @@ class Tree:
         with Lab(**story.opening(self.case.opening)) as lab:
             for line in self.case.before:
                 lab.do(line)
-            loop = memory_of(lab).clock.loop
-            branches = loop.choose = Branches(
-                loop, path, self.case.depth, lambda left: self.late or self._known(lab, left)
-            )
+            loop, depth = memory_of(lab).clock.loop, self.case.depth
+            branches = loop.choose = Branches(loop, path, depth, lambda left: self.late or self._known(lab, left))
             lab.world.network.wake_leaders()
             trouble: object = None
             for line in (*self.case.commands, SETTLE):

@@ -124,17 +124,16 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
             formats |= row.formats or 0  # also outside of the span: only the first line that shows one has it
             if row.what == "record":
                 written.add((name, str(row.values[ACTOR])))
-            if row.what == "record" and span.has(row.values[0]):
-                if span.count > MANY:
+                if span.has(row.values[0]) and span.count <= MANY:
+                    found.append(((row.values[0], name, row.number, row.piece, row.part), row.values))
+                    numbers.add(row.number)
+                elif span.count > MANY:
                     found.clear()  # only their number and times are of interest from now on
-                    continue
-                found.append(((row.values[0], name, row.number, row.piece, row.part), row.values))
-                numbers.add(row.number)
+            elif row.what == "problem":
+                missing.append(f"The file {name} was not read to its end: {row.text}")
             rejected += row.what == "rejected"
-            missing += [f"The file {name} was not read to its end: {row.text}"] if row.what == "problem" else []
-        missing += (
-            [f"Of {name}, {rejected:,} line{'s were' if rejected > 1 else ' was'} not understood"] if rejected else []
-        )
+        if rejected:
+            missing.append(f"Of {name}, {rejected:,} line{'s were' if rejected > 1 else ' was'} not understood")
         texts[name] = _texts(file, numbers) if found else {}
     span.check([*missing, *(f"{file.name} is empty" for file in files if not file.size and not file.problem)])
     found.sort(key=itemgetter(0))

@@ -15,6 +15,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
+from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.history.limits import LONGEST_LIFE
 
@@ -357,7 +358,7 @@ INCIDENTS: Mapping[str, FaultKind] = {
 
 
 def running(lab: Lab) -> list[int]:
-    return sorted(id for id, broker in lab.brokers.items() if broker.state == "running")
+    return sorted(id for id, broker in lab.brokers.items() if broker.state == RUNNING)
 
 
 def pick(lab: Lab, rng: Random) -> int | None:

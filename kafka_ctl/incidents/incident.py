@@ -18,7 +18,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.metrics import Shown
 from kafka_ctl.lab.view import BrokerTable
 from kafka_ctl.trace import details
-from kafka_ctl.trace.model import number_of
+from kafka_ctl.trace.model import broker_of
 from kafka_ctl.trace.record import Record
 
 if TYPE_CHECKING:
@@ -387,13 +387,9 @@ def _lines(record: Record, name: str, broker: int | None, generation: str) -> li
     action = "refused" if record.action == "stopped" and record.error else record.action
     key, none = (record.kind, action), ("", "")
     file, text = TABLES.lines.get(key) or TABLES.lines.get((*key, generation), none)
-    owner = record.broker if record.broker is not None else number_of(record.actor)
-    if (
-        file != name
-        or owner is None
-        or broker not in (None, owner)
-        or (record.actor == "producer") != (name == "client")
-    ):
+    owner = broker_of(record)
+    of_client = record.actor == "producer"
+    if file != name or owner is None or broker not in (None, owner) or of_client != (name == "client"):
         return []
     fields = dict.fromkeys(("records", "acks", "session", "isr_before", "partitions", "offset"), "")
     fields |= details.named(record.detail)

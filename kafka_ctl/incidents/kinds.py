@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
+from kafka_ctl.brokers.states import RUNNING
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.drills.scenario import Watched
 from kafka_ctl.errors import ConditionNotMet
@@ -213,7 +214,7 @@ def _requested(played: Played, partition: view.PartitionView) -> bool:
 
 def _stale(played: Played) -> bool:
     p, asked = played.subject, played.lab.brokers[int(played.names["x"])]
-    if p is None or asked.state != "running":
+    if p is None or asked.state != RUNNING:
         return True
     known = asked.metadata.get(TopicPartition(p.topic, p.partition))
     return known is None or known.leader != p.leader
@@ -221,7 +222,7 @@ def _stale(played: Played) -> bool:
 
 def _controllers(played: Played) -> bool:
     """True if two running brokers take themselves for the controller, or none does."""
-    running = [id for id, broker in played.lab.brokers.items() if broker.state == "running"]
+    running = [id for id, broker in played.lab.brokers.items() if broker.state == RUNNING]
     return sum(played.lab.metrics(id)["ActiveControllerCount"] == 1 for id in running) != 1
 
 

@@ -176,8 +176,7 @@ class Facts:
     def written(self, record: Record) -> None:
         """Any other write that succeeded."""
         path, gone = record.path or "", record.action == "delete"
-        if path.startswith(TOPIC) and "/" not in path[len(TOPIC) :]:
-            topic = path[len(TOPIC) :]
+        if path.startswith(TOPIC) and "/" not in (topic := path.removeprefix(TOPIC)):
             known = None if gone else decoded(lambda data: TopicZNode.decode(data, topic), record)
             self._assigned(record, topic, known or {})
             if gone:
@@ -190,21 +189,22 @@ class Facts:
                 for tp, target in self.requests.items()
             }
         elif path.startswith(TO_DELETE):
-            self.topics_to_be_deleted.pop(path[len(TO_DELETE) :], None)
+            topic = path.removeprefix(TO_DELETE)
+            self.topics_to_be_deleted.pop(topic, None)
             if not gone:
-                self.topics_to_be_deleted[path[len(TO_DELETE) :]] = None
+                self.topics_to_be_deleted[topic] = None
         elif path == CONTROLLER:
             self.controller = None if gone else controller_of(record.detail)
         elif path == EPOCH and not gone:
             self.epoch = decoded(ControllerEpochZNode.decode, record) or 0
-        elif path.startswith(BROKER) and (broker := parse_int(path[len(BROKER) :])) is not None:
+        elif path.startswith(BROKER) and (broker := parse_int(path.removeprefix(BROKER))) is not None:
             self.registered.pop(broker, None)
             if not gone:
                 self.registered[broker] = record.seq
         elif path.startswith(NOTIFICATION) and not gone:
             self.notifications.append(record)
         elif path.startswith(CONFIG):
-            topic = path[len(CONFIG) :]
+            topic = path.removeprefix(CONFIG)
             configured = None if gone else decoded(lambda data: ConfigEntityZNode.decode(data, "topics", topic), record)
             self.topic_configs[topic] = configured or {}
 

@@ -46,15 +46,14 @@ class Write(Protocol):
 def state_fields(r: Record) -> dict[str, object]:
     """The fields of a partition state in a request."""
     listed, is_new = _state_fields(r.detail)
-    return {**{name: list(ids) for name, ids in listed}, "is_new": is_new}
+    return {name: list(ids) for name, ids in listed} | {"is_new": is_new}
 
 
 @functools.lru_cache(1024)  # a request has many states, and few of them differ
 def _state_fields(detail: str | None) -> tuple[list[tuple[str, list[int]]], bool]:
     names = ("brokers", "offline", "adding", "removing")
-    return [(name, [int(id) for id in details.items(detail, name)]) for name in names], "is_new" in details.flags(
-        detail
-    )
+    listed = [(name, [int(id) for id in details.items(detail, name)]) for name in names]
+    return listed, "is_new" in details.flags(detail)
 
 
 def listed_ids(r: Record, name: str) -> list[int]:

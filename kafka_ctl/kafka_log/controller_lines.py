@@ -259,14 +259,12 @@ class ControllerLines:
             self.write(r, "deletion_begun", replicas=[list(m) for m in begun])
 
     def _partition(self, r: Record) -> None:
-        if r.error:
-            elections = self.of(r).elections
-            if elections is not None:
-                refusal = f"Left(ApiError(error=PREFERRED_LEADER_NOT_AVAILABLE, message={r.detail}))"
-                elections[tp_of((r.topic, r.partition))] = refusal
-                self.of(r).refused[tp_of((r.topic, r.partition))] = r.detail or ""
-            return
         known, tp = self.of(r), (r.topic, r.partition)
+        if r.error:
+            if known.elections is not None:
+                refusal = f"Left(ApiError(error=PREFERRED_LEADER_NOT_AVAILABLE, message={r.detail}))"
+                known.elections[tp_of(tp)], known.refused[tp_of(tp)] = refusal, r.detail or ""
+            return
         known.partitions[tp] = r.target or ""
         if r.replicas is not None:
             known.assigned[tp] = r.replicas
@@ -328,13 +326,15 @@ class ControllerLines:
             known.appearing = []
 
     def _event(self, r: Record) -> None:
-        if r.actor.startswith("controller-"):
-            known = self.of(r)
-            if r.target == "started":
-                known.elections, known.skipped = None, {}
-                known.asked = set() if r.action.endswith("PartitionReassignment") else None
-            known.event = r.seq if r.target == "started" else None if r.target == "done" else known.event
-            self._call(f"_{r.target}_{_snake(r.action)}", r)
+        if not r.actor.startswith("controller-"):
+            return
+        known = self.of(r)
+        if r.target == "started":
+            known.event, known.elections, known.skipped = r.seq, None, {}
+            known.asked = set() if r.action.endswith("PartitionReassignment") else None
+        elif r.target == "done":
+            known.event = None
+        self._call(f"_{r.target}_{_snake(r.action)}", r)
 
     def _started_log_dir_event_notification(self, r: Record) -> None:
         self.write(r, "log_dir_failure", brokers=list(self.failing.values()))
@@ -381,10 +381,7 @@ class ControllerLines:
         known.shutting_down = False
 
     def _done_isr_change_notification(self, r: Record) -> None:
-        states = self.states.get(
-            (r.actor, "UpdateMetadata", id_of(r), r.cause), []
-        )  # UpdateMetadata is always sent too
-        if states:
+        if states := self.states.get((r.actor, "UpdateMetadata", id_of(r), r.cause)):
             brokers = listed_ids(states[0], "brokers")
             self.write(r, "isr_changes", brokers=brokers, partitions=[tp_of((s.topic, s.partition)) for s in states])
 

@@ -22,7 +22,6 @@ from kafka_ctl.replica import OFFLINE, STARTED
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.memory.tree import Node
-from kafka_ctl.zookeeper.store import parent_of
 from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode, TopicsZNode
 
 WATCHED = ("/brokers/topics/", "/admin/")
@@ -62,16 +61,18 @@ class ListenerLines(ControllerLines):
     def _zk(self, r: Record) -> None:
         super()._zk(r)
         path = r.path or ""
-        if r.error is None and path.startswith(WATCHED):
-            if r.action in ("create", "set"):
-                if r.action == "create" and parent_of(path) == TopicsZNode.path():
-                    self.topics.adopt(path.rpartition("/")[2])
-                self.data[path] = r.detail or ""
-                self.written[path] = r.cause
-            elif r.action == "delete":
-                if parent_of(path) == TopicsZNode.path():
-                    self.topics.children.pop(path.rpartition("/")[2], None)
-                self.data.pop(path, None)
+        if r.error is not None or not path.startswith(WATCHED):
+            return
+        parent, _, name = path.rpartition("/")
+        is_topic = parent == TopicsZNode.path()
+        if r.action in ("create", "set"):
+            if is_topic and r.action == "create":
+                self.topics.adopt(name)
+            self.data[path], self.written[path] = r.detail or "", r.cause
+        elif r.action == "delete":
+            if is_topic:
+                self.topics.children.pop(name, None)
+            self.data.pop(path, None)
 
     def _stored(self, r: Record) -> tuple[str, LeaderAndIsr | None]:
         """The `state` znode of a record's partition: its path and what it holds, if that is a state."""

@@ -405,6 +405,5 @@ class Faults(Commands):
 
     def _configured(self, broker: int | None) -> int:
         """`broker.id` in a configuration; None for none."""
-        return check_configured(
-            NOT_CONFIGURED if broker is None else validate.integer("a broker id", broker), self.config
-        )
+        id = NOT_CONFIGURED if broker is None else validate.integer("a broker id", broker)
+        return check_configured(id, self.config)

@@ -384,13 +384,15 @@ class Lab(Faults):
         """The arguments of `Lab` that open this one, as its story has them."""
         racks = self._racks if any(self._racks.values()) else [id if id >= 0 else None for id in self._racks]
         opening: Opening = {"brokers": racks, "generation": self.generation.name, "seed": self.seed}
-        opening |= {"changes": self.generation.changes} if self.generation.changes else {}
-        opening |= {"config": self._given_config} if self._given_config else {}
-        opening |= {"costs": self._costs.changes} if self._costs.changes else {}
-        opening |= {"description": description.encode(self._described)} if self._described else {}
-        opening |= {"plugins": self.plugins.names} if self.plugins.names else {}
-        opening |= {"settle": False} if not self._settled_first else {}
-        return opening
+        given = {
+            "changes": self.generation.changes,
+            "config": self._given_config,
+            "costs": self._costs.changes,
+            "description": description.encode(self._described) if self._described else None,
+            "plugins": self.plugins.names,
+        }
+        opening |= {name: value for name, value in given.items() if value}
+        return opening if self._settled_first else opening | {"settle": False}
 
 
 def _checked(given: Description, racks: Mapping[int, object]) -> Description:

@@ -382,7 +382,7 @@ class RecordedRun:
     ) -> Self:
         """A lab in which these parts have been played; with `raises`, ConditionNotMet where the last was not met."""
         settles = opening.get("settle", True)
-        whole = all(stop is None for _, stop in played)
+        whole = all(stop == Stop() for _, stop in played)
         try:
             lab = cls(**opening | {"settle": settles and whole})
         except BadInput as error:
@@ -408,26 +408,24 @@ class RecordedRun:
     def _play(self, lines: list[Command], stop: Stop, raises: bool) -> None:
         """Run commands up to their stop, which becomes a line of the story.
 
-        A stop with a number of callbacks is in the last command: those before came to their ends.
+        A stop with a number of callbacks or of seconds is in the last command: those before came to their ends.
         """
         clock, records = self._require_memory_world("a run that stops").clock, self.trace.records
-        last, callbacks_run = stop if isinstance(stop, tuple) else (math.inf, 0)
-        if isinstance(stop, float) or callbacks_run:
+        last, callbacks_run, seconds = stop
+        if callbacks_run or seconds < math.inf:
             run(self.world, self.do, lines[:-1], raises=False)
             lines = lines[-1:]
-        end = clock.now() + stop if isinstance(stop, float) else math.inf
+        end, loop = clock.now() + seconds, clock.loop
 
         def halt() -> bool:
-            return (len(records) > last and clock.loop.callbacks_run >= callbacks_run) or (
-                clock.loop.next_time or 0.0
-            ) > end
+            return (len(records) > last and loop.callbacks_run >= callbacks_run) or (loop.next_time or 0.0) > end
 
         clock.halt = halt
         try:
             run(self.world, self.do, lines, raises)
         except Halted:
             self._stopped()
-            if isinstance(stop, tuple) and not callbacks_run:  # the first callback known to have left the record
+            if last < math.inf and not callbacks_run:  # the first callback known to have left the record
                 self.commands[-1] = self.commands[-1]._replace(args=(len(records) - 1,))
         finally:
             clock.halt = None
@@ -477,9 +475,8 @@ class RecordedRun:
         if at is not None and not validate.integer("at", at) < len(self.trace):
             raise BadInput(f"fork(at={at}): {extent(self.trace)}")
         given = None if config is None else validate.mapping("a config", config)
-        note = Progress(
-            "fork", len(self.trace) if at is None else at + 1, validate.function("progress", progress, 0, 0)
-        )
+        size = len(self.trace) if at is None else at + 1
+        note = Progress("fork", size, validate.function("progress", progress, 0, 0))
         others = {"generation": generation, "seed": seed, "config": given, "elections": elections, "rules": rules}
         others = {name: other for name, other in others.items() if other is not None}
         if not others:

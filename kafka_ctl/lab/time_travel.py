@@ -15,8 +15,9 @@ Separate from `recorded_run.py` because it makes another run from a story, and d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.display import Countdown
 from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, short
@@ -57,8 +58,19 @@ class Progress:
 OPEN = "lab"
 OPENED = Command(OPEN, (), {})
 """The settling with which a lab begins."""
-Stop = tuple[int, int] | float | None
-"""The ends of commands: after a record and a number of callbacks or of seconds of the last command, or at its end."""
+
+
+class Stop(NamedTuple):
+    """The end of some commands: behind a record once so many callbacks have run, or after seconds of the last command.
+
+    `Stop()` is none: the commands come to their own end.
+    """
+
+    record: float = math.inf
+    callbacks_run: int = 0
+    seconds: float = math.inf
+
+
 Part = tuple[list[Command], Stop]
 
 
@@ -107,12 +119,12 @@ def parts_in_time(commands: Sequence[Command], records: Sequence[Record], at: in
     lines: list[Command] = []
     for line in given:
         if line.name == UNTIL:
-            parts.append((lines, line.time - started))
+            parts.append((lines, Stop(seconds=line.time - started)))
             lines = []
         else:
             lines.append(line)
         started = line.time
-    return [*parts, (lines, None)] if lines or not parts else parts
+    return [*parts, (lines, Stop())] if lines or not parts else parts
 
 
 def parts(lines: Iterable[Command], until: int | None = None) -> Iterator[Part]:
@@ -126,9 +138,9 @@ def parts(lines: Iterable[Command], until: int | None = None) -> Iterator[Part]:
             raise BadInput(f"line {line.line}: {line}: 'until' needs the number of a record")
         if until is not None and until <= line.args[0]:
             break
-        yield part, (*line.args, 0)[:2]
+        yield part, Stop(*line.args)
         part = []
-    yield part, None if until is None else (until, 0)
+    yield part, Stop() if until is None else Stop(until)
 
 
 def _counts(number: object) -> bool:

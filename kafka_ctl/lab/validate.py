@@ -35,12 +35,14 @@ MOST_BITS = 1000
 def integer(what: str, value: object, least: int = 0, most: int | None = None) -> int:
     """`value` if it is an int (not a bool) from `least` to `most`. Raises BadInput otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number, {least} or more")
-    if value.bit_length() > MOST_BITS:
-        raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number of at most {MOST_BITS} bits")
-    if most is not None and value > most:
-        raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number, {most} or less")
-    return value
+        wanted = f", {least} or more"
+    elif value.bit_length() > MOST_BITS:
+        wanted = f" of at most {MOST_BITS} bits"
+    elif most is not None and value > most:
+        wanted = f", {most} or less"
+    else:
+        return value
+    raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number{wanted}")
 
 
 def seconds(what: str, value: object) -> float:

@@ -284,15 +284,13 @@ class Tool:
         """The progress of the reassignment in a plan; throttles are removed when all of it is done."""
         plan = plans.read_plan(plan_file, self.generation)
         output, statuses = ["Status of partition reassignment: "], []
-        requested, current = (
-            await self.zk.reassignments() or {},
-            await self.assignment(tp.topic for tp in plan.partitions),
-        )
+        requested = await self.zk.reassignments() or {}
+        current = await self.assignment(tp.topic for tp in plan.partitions)
         for tp, target in sorted(plan.partitions.items()):
             assigned = current.get(tp, ())
-            done = COMPLETED if assigned == target else FAILED
-            statuses.append((tp, IN_PROGRESS if tp in requested else done))
-            if statuses[-1][1] is FAILED and self.generation.tool.explains_failures:
+            status = IN_PROGRESS if tp in requested else COMPLETED if assigned == target else FAILED
+            statuses.append((tp, status))
+            if status is FAILED and self.generation.tool.explains_failures:
                 there, asked = ",".join(map(str, assigned)), ",".join(map(str, target))
                 output.append(
                     f"ERROR: Assigned replicas ({there}) don't match the list of replicas for reassignment ({asked}) "
@@ -311,14 +309,13 @@ class Tool:
         """The reassignments that are under way."""
         self._needs_kip455("list")
         moving = await self.moving()
-        lines = []
+        if not moving:
+            return Outcome("No partition reassignments found.", True)
+        lines = ["Current partition reassignments:"]
         for tp, (replicas, adding, removing) in sorted(moving.items()):
             parts = [("replicas", replicas), ("adding", adding), ("removing", removing)]
             lines.append(f"{tp}: " + " ".join(f"{word}: {','.join(map(str, ids))}." for word, ids in parts if ids))
-        text = "\n".join(
-            ["Current partition reassignments:", *lines] if lines else ["No partition reassignments found."]
-        )
-        return Outcome(text, not moving)
+        return Outcome("\n".join(lines), False)
 
     async def cancel(self, plan_file: str, preserve_throttles: bool = False) -> Outcome:
         """Cancel the moves of a plan that are under way: the partitions go back to their original replicas."""

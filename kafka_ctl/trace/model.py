@@ -120,19 +120,17 @@ class ClusterModel:
             self._session(record)
         if record.error or not path:
             return
-        if record.action not in ("create", "set", "delete", "found"):
-            if record.action == "get":
-                self._read(path, number_of(record.actor))
-            return
-        if record.action == "delete":
+        if record.action == "get":
+            self._read(path, number_of(record.actor))
+        elif record.action == "delete":
             self.znodes.pop(path, None)
-        else:
-            old = self.znodes.get(path)
-            owner = (
-                record.actor if record.target == "ephemeral" else old.owner if old and record.action == "set" else ""
-            )
+            self._meaning(path, record)
+        elif record.action in ("create", "set", "found"):
+            owner = record.actor if record.target == "ephemeral" else ""
+            if record.action == "set" and path in self.znodes:
+                owner = owner or self.znodes[path].owner
             self.znodes[path] = ZNode(record.detail or "", record.zk_version or 0, owner)
-        self._meaning(path, record)
+            self._meaning(path, record)
 
     def _session(self, record: Record) -> None:
         """A session begins, is heard of again, or ends."""
@@ -169,26 +167,34 @@ class ClusterModel:
         elif path.endswith("/controller_epoch"):
             self.controller_epoch = parse_int(record.detail or "") or self.controller_epoch
         elif found := _BROKER.search(path):
-            broker = self.broker(int(found[1]))
-            broker.registered = not gone
-            self.reshaped = self.seq
-            if gone:
-                self.shutting_down.discard(broker.id)
-            if not gone:
-                broker.came_up()
-                self.lags.halted.pop(broker.id, None)
-                broker.rack = _text(details.json_object(record.detail).get("rack"))
+            self._registration(self.broker(int(found[1])), record, gone)
         elif found := STATE.search(path):
             self._state(found[1], int(found[2]), record, gone)
-        elif (found := TOPIC.search(path)) and gone:
-            for key in [key for key in self.partitions if key[0] == found[1]]:
+        elif found := TOPIC.search(path):
+            self._assignment(found[1], record, gone)
+
+    def _registration(self, broker: BrokerSeen, record: Record, gone: bool) -> None:
+        broker.registered = not gone
+        self.reshaped = self.seq
+        if gone:
+            self.shutting_down.discard(broker.id)
+            return
+        broker.came_up()
+        self.lags.halted.pop(broker.id, None)
+        rack = details.json_object(record.detail).get("rack")
+        broker.rack = rack if isinstance(rack, str) else None
+
+    def _assignment(self, topic: str, record: Record, gone: bool) -> None:
+        if gone:
+            for key in [key for key in self.partitions if key[0] == topic]:
                 self.partitions[key].replicas = ()
                 self.changed[key] = self.seq
-        elif found:
-            for number, replicas in sorted(_mapping(details.json_object(record.detail).get("partitions")).items()):
-                if (plain := parse_int(str(number))) is not None:
-                    self.partition(found[1], plain).replicas = details.ids(replicas)
-                    self.changed[found[1], plain] = self.seq
+            return
+        assigned = details.json_object(record.detail).get("partitions")
+        for number, replicas in sorted(assigned.items()) if isinstance(assigned, dict) else ():
+            if (plain := parse_int(str(number))) is not None:
+                self.partition(topic, plain).replicas = details.ids(replicas)
+                self.changed[topic, plain] = self.seq
 
     def _state(self, topic: str, partition: int, record: Record, gone: bool) -> None:
         self.changed[topic, partition] = self.seq
@@ -221,7 +227,7 @@ class ClusterModel:
             self.working.pop(record.actor, None)
 
     def _controller(self, record: Record) -> None:
-        number = record.broker if record.broker is not None else number_of(record.actor)
+        number = broker_of(record)
         if number is not None and record.action in MESSAGES:
             self.controllers.setdefault(number, ControllerSeen(number)).logged(record)
             self.reshaped = self.seq
@@ -310,7 +316,7 @@ class ClusterModel:
             self._logged(record, self.partition(*key))
 
     def _broker(self, record: Record) -> None:
-        number = record.broker if record.broker is not None else number_of(record.actor)
+        number = broker_of(record)
         if number is None:
             return
         broker, key = self.broker(number), key_of(record)
@@ -453,14 +459,6 @@ def _log_end(record: Record) -> int:
     return (parse_int(fields.get("offset", "")) or 0) + written
 
 
-def _mapping(value: object) -> dict[object, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def controller_of(text: str | None) -> int | None:
     """The broker that `/controller` names: JSON, or the plain number of the first releases."""
     return parse_int(str(details.json_object(text).get("brokerid", text)))
@@ -471,3 +469,8 @@ def number_of(actor: str) -> int | None:
     """The broker behind an actor's name: 2 for `controller-2` and `broker-2`, None for `zookeeper`."""
     found = _NUMBER.search(actor)
     return int(found[1]) if found else None
+
+
+def broker_of(record: Record) -> int | None:
+    """The broker that a record names, else the one behind its actor; None if there is none."""
+    return record.broker if record.broker is not None else number_of(record.actor)

@@ -45,9 +45,8 @@ def timing(trace: Recorder, moment: str, start: int = 0) -> Timing:
     if begin is None:
         raise BadInput(f"no record from {start} on has the action {moment!r}")
     zero, after = found[begin].time_ms, found[begin:]
-    actor = next(
-        (r.actor for r in after if r.actor.startswith("controller-") and r.kind in ("election", "event")), None
-    )
+    acts = (r.actor for r in after if r.kind in ("election", "event"))
+    actor = next((actor for actor in acts if actor.startswith("controller-")), None)
     if actor is None:
         raise BadInput(f"no controller elects a leader or handles an event after {moment!r}")
     broker = actor.replace("controller", "broker")

@@ -15,7 +15,7 @@ from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.catalogue import find
-from kafka_ctl.trace.model import controller_of, number_of
+from kafka_ctl.trace.model import broker_of, controller_of, number_of
 from kafka_ctl.trace.record import SET, Record, numbered
 from kafka_ctl.views.scene import shorten
 from kafka_ctl.views.steps import sameness
@@ -231,19 +231,21 @@ def _event(records: Sequence[Record]) -> str:
     process = process_of(first)
     if first.action == "refused":
         return f"{process}'s command is refused: {brief(first.error)}."
-    if first.actor.startswith("controller") and first.target == "done":
-        return f"{process} has processed the event {name}{about}."
-    if first.actor.startswith("controller") and first.target in ("queued", "dropped"):
-        change = {"queued": "waits for", "dropped": "is dropped from the queue of"}[first.target]
-        return f"The event {name}{about} {change} {process.lower()}."
-    if first.actor.startswith("controller"):
-        return f"{process} begins to process the event {name}{about}."
-    return f"{process} gives the command {name.replace('_', ' ')}{about}."
+    if not first.actor.startswith("controller"):
+        return f"{process} gives the command {name.replace('_', ' ')}{about}."
+    match first.target:
+        case "done":
+            return f"{process} has processed the event {name}{about}."
+        case "queued":
+            return f"The event {name}{about} waits for {process.lower()}."
+        case "dropped":
+            return f"The event {name}{about} is dropped from the queue of {process.lower()}."
+    return f"{process} begins to process the event {name}{about}."
 
 
 def _controller(records: Sequence[Record]) -> str:
     first = records[0]
-    number = first.broker if first.broker is not None else number_of(first.actor)
+    number = broker_of(first)
     fields, epoch = details.fields(first), first.controller_epoch
     sentence = find(first.kind, first.action).sentence
     if not sentence:
@@ -347,9 +349,8 @@ def _response(records: Sequence[Record]) -> str:
         return _disconnected(records)
     outcome = f"error {brief(first.error)}" if first.error else "done"
     if first.actor == "producer":
-        return (
-            f"The records for {subjects(records)} are {f'not acknowledged: {outcome}' if first.error else 'written'}."
-        )
+        fate = f"not acknowledged: {outcome}" if first.error else "written"
+        return f"The records for {subjects(records)} are {fate}."
     answer = "answers" if len({r.broker for r in records}) == 1 else "answer"
     return f"{brokers(r.broker for r in records).capitalize()} {answer} {brief(first.action)}: {outcome}."
 
@@ -381,7 +382,7 @@ ENDS = {
 
 def _broker(records: Sequence[Record]) -> str:
     first, names = records[0], subjects(records)
-    numbers = [r.broker if r.broker is not None else number_of(r.actor) for r in records]
+    numbers = [broker_of(r) for r in records]
     actor, many = brokers(numbers).capitalize(), len(set(numbers)) > 1
     if first.error == "REPLICA_NOT_AVAILABLE":
         return f"{actor} will make {'their copies' if many else 'its copy'} of {names} in the log directory named."

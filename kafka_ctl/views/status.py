@@ -376,9 +376,8 @@ def summary(model: ClusterModel) -> str:
     ruler = "No controller." if idle is None else f"No controller: {idle}."
     if model.controller is not None and not _has_ended(model, model.controller):
         epoch = controller_epoch(model)
-        ruler = f"Controller: broker {model.controller}, " + (
-            f"epoch {epoch}." if epoch is not None else "which has not raised the epoch yet."
-        )
+        raised = f"epoch {epoch}" if epoch is not None else "which has not raised the epoch yet"
+        ruler = f"Controller: broker {model.controller}, {raised}."
     if not model.brokers and not model.partitions:
         return f"{ruler} No broker has been seen yet."
     numbers = [", ".join(map(str, sorted(ids))) or "none" for ids in (up, down)]

@@ -283,10 +283,10 @@ class _Movie:
                 points[begin], points[min(begin + self.fade, 100)] = "0", "1"
             if after < self.count:
                 points[end], points[min(end + self.fade, 100)] = "1", "0"
-        points.setdefault(0.0, "1" if any(first == 0 for first, _ in spans) else "0")
-        points.setdefault(100.0, "1" if any(after == self.count for _, after in spans) else "0")
+        begins, last = any(first == 0 for first, _ in spans), any(after == self.count for _, after in spans)
+        points.setdefault(0.0, str(int(begins)))
+        points.setdefault(100.0, str(int(last)))
         frames = "".join(f"{place:.4g}%{{opacity:{value}}}" for place, value in sorted(points.items()))
-        last = any(after == self.count for _, after in spans)
         return self.rule(frames, f"opacity:{int(last)};")
 
     def only(self, frame: Frame) -> str:
@@ -316,20 +316,15 @@ class _Movie:
 
     def moved(self, track: list[tuple[int, PartState]]) -> str:
         """The class of parts that glide from place to place."""
-        points: list[tuple[float, str]] = []
         place = track[0][1].at or (0.0, 0.0)
-        points.append((0, f"translate({place[0]:g}px,{place[1]:g}px)"))
+        points = [(0.0, place)]
         for index, look in track[1:]:
-            target = look.at or place
-            if target != place:
+            if (target := look.at or place) != place:
                 begin = self.at(index)
-                points.append((begin, f"translate({place[0]:g}px,{place[1]:g}px)"))
-                points.append((min(begin + self.fade * 1.6, 100), f"translate({target[0]:g}px,{target[1]:g}px)"))
+                points += [(begin, place), (min(begin + self.fade * 1.6, 100), target)]
                 place = target
-        last = f"translate({place[0]:g}px,{place[1]:g}px)"
-        points.append((100, last))
-        frames = "".join(f"{p:.4g}%{{transform:{value}}}" for p, value in points)
-        return self.rule(frames, f"transform:{last};")
+        moves = [(p, f"transform:translate({x:g}px,{y:g}px)") for p, (x, y) in [*points, (100.0, place)]]
+        return self.rule("".join(f"{p:.4g}%{{{move}}}" for p, move in moves), f"{moves[-1][1]};")
 
     def tokens(self) -> str:
         drawn = []

@@ -157,11 +157,10 @@ class ZooKeeperView(View):
             looks[f"own:{name}>{broker}"] = PartState("wire ephemeral held" if held else "wire gone")
         for broker in self.brokers:
             seen = model.brokers.get(broker)
-            alive = bool(seen and seen.alive)
-            silent = session_state(model, broker, step.time_ms if step else model.time_ms)
             gone = ("down", "down") if seen and seen.is_gone else ("absent", "not seen yet")
-            style, state = ("up", "alive") if alive else gone
-            looks[f"session:{broker}"] = PartState(f"plate {style}", (f"Broker {broker}", silent or state))
+            style, state = ("up", "alive") if seen and seen.alive else gone
+            texts = f"Broker {broker}", session_state(model, broker, now) or state
+            looks[f"session:{broker}"] = PartState(f"plate {style}", texts)
         text = f"{len(model.znodes)} znodes."
         for name in sorted(hot & set(self.nodes))[:4]:
             there, data = self._text(model, name)

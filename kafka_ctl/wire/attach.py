@@ -13,7 +13,7 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.simulation.world import World
-from kafka_ctl.wire import configs, control, coordinator_requests, data, fetching, metadata
+from kafka_ctl.wire import configs, control, coordinator_requests, fetching, metadata, produce
 from kafka_ctl.wire.batches import CONTROL, Record, read_batch, read_records
 from kafka_ctl.wire.client_faults import ClientFaults
 from kafka_ctl.wire.groups import Groups
@@ -24,7 +24,7 @@ from kafka_ctl.wire.service import Administrator, Handler, Shared
 from kafka_ctl.wire.versions import VERSIONS
 
 HANDLERS: dict[str, Handler] = {
-    "Produce": data.produce,
+    "Produce": produce.produce,
     "Fetch": fetching.fetch,
     "ListOffsets": fetching.list_offsets,
     "OffsetForLeaderEpoch": fetching.offset_for_leader_epoch,
@@ -33,7 +33,7 @@ HANDLERS: dict[str, Handler] = {
     "AddOffsetsToTxn": coordinator_requests.add_offsets_to_txn,
     "TxnOffsetCommit": coordinator_requests.txn_offset_commit,
     "EndTxn": coordinator_requests.end_txn,
-    "WriteTxnMarkers": data.write_txn_markers,
+    "WriteTxnMarkers": produce.write_txn_markers,
     "DeleteRecords": control.delete_records,
     "DescribeLogDirs": control.describe_log_dirs,
     "AlterReplicaLogDirs": control.alter_replica_log_dirs,

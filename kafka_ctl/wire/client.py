@@ -75,14 +75,14 @@ def _translated(
     fields = {field.name: field for field in (*schema.fields, *(field for _, field in schema.tagged))}
     others = {old: new for old, new in _kafkas_names().get((api, place), {}).items() if new in fields}
     of = f"{api} request (version {version})"
+    here = f"{place} of {of}" if place else of
     found: dict[str, object] = {}
     for name, value in given.items():
         ours = name if name in fields else others.get(name)
-        within = f"{place} of " if place else ""
         if ours is None:
-            raise UnknownName(f"field of {within}{of}", name, (*fields, *others))
+            raise UnknownName(f"field of {here}", name, (*fields, *others))
         if ours in found:
-            raise BadInput(f"{within}{of}: the field {ours} is given twice, also by Kafka's name for it")
+            raise BadInput(f"{here}: the field {ours} is given twice, also by Kafka's name for it")
         found[ours] = value
         kind, is_array, inner = fields[ours].kind, fields[ours].is_array, f"{place}.{ours}".lstrip(".")
         if isinstance(kind, str) or value is None:

@@ -155,14 +155,14 @@ class Reading:
         if self.read_committed and not self.is_follower:
             stable = known.last_stable(log.high_watermark)
             read_to = end_of(*batches[-1]) if batches else asked.offset
-            aborted = known.aborted_between(asked.offset, read_to)
+            between = known.aborted_between(asked.offset, read_to)
+            aborted = [{"producer_id": one.producer, "first_offset": one.first} for one in between]
         return {
             "error_code": 0,
             "high_watermark": log.high_watermark,
             "last_stable_offset": stable,
             "log_start_offset": log.start,
-            "aborted_transactions": aborted
-            and [{"producer_id": one.producer, "first_offset": one.first} for one in aborted],
+            "aborted_transactions": aborted,
             "preferred_read_replica": -1,
             "records": data,
         }
@@ -201,11 +201,7 @@ async def fetch(service: Service, version: int, request: Message) -> Message:
     context = service.fetch_sessions.context(*session, wanted, forgotten, request["replica_id"] >= 0)
     found = Found() if context.error else await _found(service, version, request, context.partitions)
     error, id, parts = context.answer(found)
-    return {
-        "error_code": number_of(error),
-        "session_id": id,
-        "responses": grouped(parts.items(), "topic"),
-    }
+    return {"error_code": number_of(error), "session_id": id, "responses": grouped(parts.items(), "topic")}
 
 
 async def _found(service: Service, version: int, request: Message, asked: Wanted) -> Found:

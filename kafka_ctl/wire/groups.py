@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard, TypeVar
 
 from kafka_ctl.cluster import OFFSETS_TOPIC, TopicPartition
 from kafka_ctl.scala_order import text_hash
 from kafka_ctl.wire.codec import Malformed, Message, read_int16, read_int32, take
 from kafka_ctl.wire.schema import Refusal
 
+T = TypeVar("T")
 EMPTY, JOINING, SYNCING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
 CONSUMER = "consumer"
 """The protocol type of groups of consumers."""
@@ -251,8 +252,8 @@ class Groups:
         replaceGroupInstance
         """
         leader = group.leader
-        for waiting in (member.joined, member.synced):
-            _refuse(waiting, "FENCED_INSTANCE_ID")
+        _refuse(member.joined, "FENCED_INSTANCE_ID")
+        _refuse(member.synced, "FENCED_INSTANCE_ID")
         del group.members[member.id]
         if leader == member.id:
             group.leader = id
@@ -282,7 +283,7 @@ class Groups:
         if not member.protocols:  # KAFKA-6005: Kafka fails when it chooses the protocol, and the member stays
             group.state, group.generation = JOINING, group.generation + 1
             raise Refusal("UNKNOWN_SERVER_ERROR")
-        if member.joined is None or member.joined.done():
+        if not _waits(member.joined):
             member.joined = asyncio.get_running_loop().create_future()
         if group.state != JOINING:
             self._rebalance(group)
@@ -330,7 +331,7 @@ class Groups:
             group.leader = joined[0]
         group.protocol = group.chosen_protocol()
         for member in group.members.values():
-            if member.joined is not None and not member.joined.done():
+            if _waits(member.joined):
                 member.joined.set_result(group.answer_to(member.id))
             self._heard(group, member)
 
@@ -355,7 +356,7 @@ class Groups:
         if member_id == group.leader:
             for other in group.members.values():
                 other.assignment = assignments.get(other.id, b"")
-                if other.synced is not None and not other.synced.done():
+                if _waits(other.synced):
                     other.synced.set_result(other.assignment)
                     self._heard(group, other)
             group.state = STABLE
@@ -423,8 +424,8 @@ class Groups:
             return
         self._stop_expiry(member)
         del group.members[member.id]
-        for waiting in (member.joined, member.synced):
-            _refuse(waiting, "UNKNOWN_MEMBER_ID")
+        _refuse(member.joined, "UNKNOWN_MEMBER_ID")
+        _refuse(member.synced, "UNKNOWN_MEMBER_ID")
         if group.state in (STABLE, SYNCING):
             self._rebalance(group)
         self._complete_if_all(group)
@@ -536,17 +537,14 @@ class Groups:
         return self.groups[name]
 
 
-Waiting = asyncio.Future[Joined] | asyncio.Future[bytes] | None
-"""The answer to a member that waits, has waited, or has never done so."""
+def _waits(answer: asyncio.Future[T] | None) -> TypeGuard[asyncio.Future[T]]:
+    """True for the answer to a member that waits; it may have waited, or never have done so."""
+    return answer is not None and not answer.done()
 
 
-def _waits(future: Waiting) -> bool:
-    return future is not None and not future.done()
-
-
-def _refuse(future: Waiting, error: str) -> None:
+def _refuse(future: asyncio.Future[T] | None, error: str) -> None:
     """End a wait with an error, and mark the error as seen: the member may be gone."""
-    if future is not None and not future.done():
+    if _waits(future):
         future.set_exception(Refusal(error))
         future.exception()
 

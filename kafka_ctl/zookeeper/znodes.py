@@ -360,15 +360,8 @@ class ReassignPartitionsZNode(FixedZNode):
     @staticmethod
     def encode(targets: Mapping[TopicPartition, Iterable[int]]) -> bytes:
         """`{partition: target replicas}`"""
-        return encode_json(
-            {
-                "version": 1,
-                "partitions": [
-                    {"topic": topic, "partition": partition, "replicas": tuple(replicas)}
-                    for (topic, partition), replicas in targets.items()
-                ],
-            }
-        )
+        entries = [{"topic": t, "partition": p, "replicas": tuple(ids)} for (t, p), ids in targets.items()]
+        return encode_json({"version": 1, "partitions": entries})
 
     @staticmethod
     def decode(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:

@@ -139,11 +139,8 @@ def shares(found: Sequence[BrokerBalance]) -> Drawing:
 
     The verdict is what an automatic rebalance does about it.
     """
-    c, parts, lines = (
-        COLOURS,
-        [label(20, 20, "outline: prefers this broker; filled: led by it", fill=COLOURS["dim"])],
-        [],
-    )
+    c, lines = COLOURS, []
+    parts = [label(20, 20, "outline: prefers this broker; filled: led by it", fill=c["dim"])]
     longest = max(24, *(len(each.verdict) for each in found)) if found else 24
     unit = 200 / max((max(each.prefers, each.leads) for each in found), default=1)
     for row, each in enumerate(found):

@@ -91,9 +91,8 @@ def seconds(cell: NotebookNode) -> float:
         return 0
     shown = [time for call, time in SHOWN if call in cell.source]
     pictures = any(each.startswith("image/") for output in cell.outputs for each in output.get("data", {}))
-    return SECONDS_A_LINE * len(cell.source.splitlines()) + (
-        sum(shown) or PICTURE * pictures or TEXT * bool(cell.outputs)
-    )
+    outputs = sum(shown) or PICTURE * pictures or TEXT * bool(cell.outputs)
+    return SECONDS_A_LINE * len(cell.source.splitlines()) + outputs
 
 
 def _is_prose(cell: NotebookNode) -> bool:

@@ -41,9 +41,8 @@ def failover_time(answer: DataFrame) -> Picture:
     size = fn.ceil(fn.log2(fn.greatest(fn.col("partitions"), fn.lit(1)))).alias("size")
     medians = (fn.coalesce(fn.median(name), fn.lit(0.0)).alias(name) for name in STAGES)
     grouped = answer.where("failover_ms IS NOT NULL AND partitions > 0").groupBy(size)
-    rows = (
-        grouped.agg(fn.count("*").alias("n"), fn.median("failover_ms").alias("ms"), *medians).orderBy("size").collect()
-    )
+    counted = grouped.agg(fn.count("*").alias("n"), fn.median("failover_ms").alias("ms"), *medians)
+    rows = counted.orderBy("size").collect()
     title = "How long a new controller takes, by stages"
     if not rows:
         return nothing(title)

@@ -201,9 +201,8 @@ def shutdown_vs_failure(answer: DataFrame) -> Picture:
         axes.grid(True, axis="x", color="#dddddd", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
     often.set_title(title, loc="left", fontsize=TITLE)
-    texts = (
-        f"{r.cause} {r.hurt} of {r.departures}" + (f", half above {readable(r.ms[1])}" if r.ms else "") for r in rows
-    )
+    halves = (f", half above {readable(r.ms[1])}" if r.ms else "" for r in rows)
+    texts = (f"{r.cause} {r.hurt} of {r.departures}{half}" for r, half in zip(rows, halves, strict=True))
     figure.alt = f"{title}. Departures that left partitions without a leader: {'; '.join(texts)}."
     return figure
 

@@ -114,8 +114,8 @@ class Layout:
         """As few as make a broker no list without end, and no more than let all brokers stand side by side."""
         if self.counted or most <= 6:
             return 1
-        wanted, most_beside = 2 if most <= 16 else 3 if most <= 40 else 4, 9 // max(len(self.brokers), 1)
-        return min(wanted, max(most_beside, 1 if most <= 16 else 2))
+        wanted, least = (2, 1) if most <= 16 else (3, 2) if most <= 40 else (4, 2)
+        return min(wanted, max(least, 9 // max(len(self.brokers), 1)))
 
     def place(self, broker: int) -> Box:
         """The place of a broker; many brokers stand in several lines."""
@@ -329,33 +329,27 @@ class ClusterView(View):
         self._touched, self._lagged, self._lost = touched, lags, lost
         return looks
 
-    def _brokers(self, model: ClusterModel, records: Sequence[Record], time_ms: float, lags: Lags) -> Looks:
+    def _brokers(self, model: ClusterModel, records: Sequence[Record], now: float, lags: Lags) -> Looks:
+        """Each broker with its head, its mark and the line of its session; and the crown."""
         looks, busy = Looks(), ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
-        counts, longest = self.differences.counts(), dict[int, float]()
+        contexts, metadata = self.differences.counts()
+        longest: dict[int, float] = {}
         for late in () if self.layout.has_roles else lags.values():
             for number, since in late.items():
                 longest[number] = min(since, longest.get(number, since))
         for number in self.layout.brokers:
-            seen = model.brokers.get(number)
             style, text = broker_state(model, number)
-            looks[f"broker:{number}"] = PartState(f"up {style}" + (" hot" if number in hot else ""))
-            rack = ""
-            if seen and seen.rack:
-                rack = f", {'' if seen.rack.startswith('rack') else 'rack '}{shorten(seen.rack, 8)}"
-            silent = session_state(model, number, time_ms)
+            silent = session_state(model, number, now)
             work = silent or _work(model, f"controller-{number}")
             if not work and number in longest:
-                work = lag_text(longest[number], time_ms, model.lags.limit)
-            texts = (f"Broker {number}", text + rack, work)
+                work = lag_text(longest[number], now, model.lags.limit)
+            texts = (f"Broker {number}", text + _rack(model, number), work)
+            looks[f"broker:{number}"] = PartState(f"up {style}" + (" hot" if number in hot else ""))
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
-            looks[f"differ:{number}"] = _differing(counts[0][number], counts[1][number])
-            line = "wire session gone"
-            if seen and seen.registered:
-                whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
-                line = "wire session" if whole and not model.zookeeper_down else "wire session broken"
-            looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""))
+            looks[f"differ:{number}"] = _differing(contexts[number], metadata[number])
+            looks[f"session:{number}"] = PartState(_session(model, number) + (" expiring" if silent else ""))
         head = self.scene.parts.get(f"head:{model.controller}")
         at = (head.box.x + head.box.width - 15, head.box.y + 44) if head else None
         return looks | {"crown": PartState("crown" if at else "crown gone", at=at)}
@@ -457,6 +451,22 @@ def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> 
         return UNSENT
     end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
     return PartState("sent", (role(broker, host.beliefs.hosted[key]) + end,))
+
+
+def _rack(model: ClusterModel, broker: int) -> str:
+    seen = model.brokers.get(broker)
+    if seen is None or not seen.rack:
+        return ""
+    return f", {'' if seen.rack.startswith('rack') else 'rack '}{shorten(seen.rack, 8)}"
+
+
+def _session(model: ClusterModel, broker: int) -> str:
+    """The style of the line between a broker and ZooKeeper."""
+    seen = model.brokers.get(broker)
+    if seen is None or not seen.registered:
+        return "wire session gone"
+    whole = seen.alive and not model.zookeeper_down and "zookeeper" not in model.cuts.get(broker, ())
+    return "wire session" if whole else "wire session broken"
 
 
 def _differing(context: int, metadata: int) -> PartState:

@@ -215,17 +215,15 @@ def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A partition's move: its row in the table, and the election behind it if there was one."""
     table = PARTITION[generation]
     if record.action == SET:
-        rule = (
-            "A new controller sets a partition to Online if its leader is alive, to Offline if its leader is dead, and"
-        )
-        return _begun(trace, record, f"{rule} to New if no leader was ever elected.", PartitionStateMachine.startup)
+        states = "to Online if its leader is alive, to Offline if its leader is dead"
+        rule = f"A new controller sets a partition {states}, and to New if no leader was ever elected."
+        return _begun(trace, record, rule, PartitionStateMachine.startup)
     if not {record.source, record.target} <= set(table.states):
         return None
     vote = _election_of(trace, record)
-    if record.error:
-        in_vain = record.error in ("StateChangeFailed", "NoReplicaOnline") and vote is not None and vote.leader is None
-        if not in_vain:
-            return _refused(trace, table, record, PartitionStateMachine)
+    elected_none = record.error in ("StateChangeFailed", "NoReplicaOnline") and vote is not None and vote.leader is None
+    if record.error and not elected_none:
+        return _refused(trace, table, record, PartitionStateMachine)
     if record.action != "initialize":
         if vote is not None and (found := election(trace, vote, generation)) is not None:
             return found._replace(at=vote.seq)
@@ -248,10 +246,8 @@ def replica(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A replica's move: its row in the table and the method that makes it."""
     table = REPLICA[generation]
     if record.action == SET:
-        rule = (
-            "A new controller sets a replica to Online if its broker is alive, and else to ReplicaDeletionIneligible."
-        )
-        return _begun(trace, record, rule, ReplicaStateMachine.startup)
+        rule = "to Online if its broker is alive, and else to ReplicaDeletionIneligible"
+        return _begun(trace, record, f"A new controller sets a replica {rule}.", ReplicaStateMachine.startup)
     if not {record.source, record.target} <= set(table.states):
         return None
     if record.error:
@@ -306,42 +302,63 @@ def _refused(trace: Recorder, table: TransitionTable, record: Record, machine: t
     return found._replace(rule=rule, otherwise=otherwise, by=(TransitionTable.find,), executed=executed)
 
 
+STALE = {
+    "STALE_BROKER_EPOCH": "it was meant for an earlier registration of this broker",
+    "UNKNOWN_SERVER_ERROR": "the broker does not know its new registration yet (KAFKA-9839)",
+}
+"""The error of a request with another broker epoch -> why its epoch is another one."""
+
+
 def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
-    """The request that a broker ignored, and the epoch by which it was refused."""
+    """The request that a broker ignored, or its part about one partition."""
     if record.action != "ignored":
         return None
     fields = details.named(record.detail)
-    if "request" not in fields:
-        if record.error == STORAGE_ERROR:
-            rule = "A broker ignores LeaderAndIsr for a partition whose log directory has failed."
-            inputs = (("Broker", str(record.broker)), ("Error", record.error))
-            instead = "with a working log directory"
-        elif "current" not in fields:
-            rule = "A broker applies LeaderAndIsr to a partition only if the broker is one of the assigned replicas."
-            inputs = (("Assigned", format_ids(record.replicas)), ("Broker", str(record.broker)))
-            instead = "if it were an assigned replica"
-        else:
-            rule = "A broker applies LeaderAndIsr to a partition only if its leader epoch is higher than the known one."
-            knowledge = f"leader epoch {fields['current']}"
-            inputs = (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", knowledge))
-            instead = "with a higher leader epoch"
-        decided, method = "this partition's part of the request is ignored", ReplicaManager.problem
-        otherwise = ((instead, "it would have led or followed as requested"),)
-        return Finding(rule=rule, inputs=inputs, decided=decided, otherwise=otherwise, by=(method,))
-    latest, done = fields.get("latest", "?"), "the broker would have carried it out"
-    given, known = fields.get("broker_epoch", str(record.controller_epoch)), "Its own"
-    rule, instead = "A broker refuses requests with another broker epoch than its own.", f"with broker epoch {latest}"
-    if record.error == "STALE_BROKER_EPOCH":
-        why = "it was meant for an earlier registration of this broker"
-    elif record.error == "UNKNOWN_SERVER_ERROR":
-        why = "the broker does not know its new registration yet (KAFKA-9839)"
+    return _stale(record, fields) if "request" in fields else _ignored(record, fields)
+
+
+def _ignored(record: Record, fields: dict[str, str]) -> Finding:
+    """The reason why a LeaderAndIsr is not applied to one partition."""
+    if record.error == STORAGE_ERROR:
+        rule = "A broker ignores LeaderAndIsr for a partition whose log directory has failed."
+        inputs = (("Broker", str(record.broker)), ("Error", record.error))
+        instead = "with a working log directory"
+    elif "current" not in fields:
+        rule = "A broker applies LeaderAndIsr to a partition only if the broker is one of the assigned replicas."
+        inputs = (("Assigned", format_ids(record.replicas)), ("Broker", str(record.broker)))
+        instead = "if it were an assigned replica"
     else:
-        why, known = "it comes from a controller that has been replaced", "Highest seen"
+        rule = "A broker applies LeaderAndIsr to a partition only if its leader epoch is higher than the known one."
+        known = f"leader epoch {fields['current']}"
+        inputs = (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", known))
+        instead = "with a higher leader epoch"
+    return Finding(
+        rule=rule,
+        inputs=inputs,
+        decided="this partition's part of the request is ignored",
+        otherwise=((instead, "it would have led or followed as requested"),),
+        by=(ReplicaManager.problem,),
+    )
+
+
+def _stale(record: Record, fields: dict[str, str]) -> Finding:
+    """The epoch by which a broker refused a whole request."""
+    latest = fields.get("latest", "?")
+    if record.error in STALE:
+        rule, known = "A broker refuses requests with another broker epoch than its own.", "Its own"
+        why, instead = STALE[record.error], f"with broker epoch {latest}"
+    else:
         rule = "A broker refuses requests whose controller epoch is lower than the highest it has seen."
+        why, known = "it comes from a controller that has been replaced", "Highest seen"
         instead = f"with controller epoch {latest} or more"
-    shown = (("Request", fields["request"]), ("Its epoch", given), (known, latest))
-    decided = f"the whole request is refused: {why}"
-    return Finding(rule=rule, inputs=shown, decided=decided, otherwise=((instead, done),), by=(ReplicaManager.stale,))
+    given = fields.get("broker_epoch", str(record.controller_epoch))
+    return Finding(
+        rule=rule,
+        inputs=(("Request", fields["request"]), ("Its epoch", given), (known, latest)),
+        decided=f"the whole request is refused: {why}",
+        otherwise=((instead, "the broker would have carried it out"),),
+        by=(ReplicaManager.stale,),
+    )
 
 
 def controller(trace: Recorder, record: Record, generation: Generation) -> Found:
@@ -495,24 +512,15 @@ def violation(trace: Recorder, record: Record, generation: Generation) -> Findin
     invariant = next((one for one in INVARIANTS if one.name == record.action), None)
     if invariant is None:
         return None
-    mechanisms = [
-        mechanism
-        for mechanism in breaking(invariant.id)
-        if mechanism.ticket == record.error and mechanism.field is not None
-    ]
+    mechanisms = [m for m in breaking(invariant.id) if m.ticket == record.error and m.field is not None]
+    fixes = [(f"with {m.field}={not m.value}", "Kafka would not have broken it") for m in mechanisms]
     checks = [m for m in vars(invariant).values() if isfunction(m) and "broken" in m.__code__.co_names]
     text = (record.detail or "it is broken").removeprefix(f"{invariant.id}: ")
     return Finding(
         rule=" ".join(invariant.sentence.split()),
         inputs=(("Invariant", invariant.id), ("Known as", record.error or "no known bug of Kafka")),
         decided=text,
-        otherwise=(
-            ("should have happened", SHOULD[invariant.id]),
-            *(
-                (f"with {mechanism.field}={not mechanism.value}", "Kafka would not have broken it")
-                for mechanism in mechanisms
-            ),
-        ),
+        otherwise=(("should have happened", SHOULD[invariant.id]), *fixes),
         by=tuple(checks),
         chain=_chain(trace, record),
         kafka=next(filter(None, (citation(getdoc(mechanism) or "") for mechanism in mechanisms)), ""),

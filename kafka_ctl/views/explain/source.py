@@ -197,9 +197,8 @@ def again(lab: Replayable, seqs: Iterable[int], functions: Iterable[Function] = 
     first = Watch(wanted, None)
     if not wanted or _replay(lab, wanted, first) is None:
         return {}
-    second = Watch(
-        wanted, {call.code for run in first.found.values() for call in run.stack} | set(map(code_of, functions))
-    )
+    under_way = {call.code for run in first.found.values() for call in run.stack}
+    second = Watch(wanted, under_way | set(map(code_of, functions)))
     replay = _replay(lab, wanted, second)
     return {seq: run for seq, run in second.found.items() if replay and replay[seq] == lab.trace[seq]}
 
@@ -252,17 +251,14 @@ class Watch:
         done: dict[CodeType, Call] = {}
         outer = frame.f_back
         while outer is not None:
+            file = outer.f_code.co_filename
             if (here := _activation(outer)) is not None:
                 stack.append(here.call())
                 here.gather(done)
-            elif not self.followed and _decides(outer.f_code):
+            elif not self.followed and file.startswith(str(PACKAGE)) and file not in UNSEEN:
                 stack.append(Call(outer.f_code, frozenset()))
             outer = outer.f_back
         self.found[self.count] = Run(tuple(stack), done)
-
-
-def _decides(code: CodeType) -> bool:
-    return code.co_filename.startswith(str(PACKAGE)) and code.co_filename not in UNSEEN
 
 
 class Activation:

@@ -160,6 +160,5 @@ def slot_label(text: str) -> tuple[Text, ...]:
         return (Text(SLOT / 2, 21, text, 12),)
     breaks = [place for place in range(1, len(text)) if text[place].isupper()] or [len(text) // 2]
     at = min(breaks, key=lambda place: abs(place - len(text) / 2))
-    return tuple(
-        Text(SLOT / 2, 14 + 13 * row, shorten(half, LABEL), 12) for row, half in enumerate((text[:at], text[at:]))
-    )
+    lines = enumerate((text[:at], text[at:]))
+    return tuple(Text(SLOT / 2, 14 + 13 * row, shorten(line, LABEL), 12) for row, line in lines)

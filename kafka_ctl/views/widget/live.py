@@ -413,6 +413,7 @@ class Live(Widget):
 
     def _now(self, reply: Data | None = None) -> Data:
         lab = self.lab
+        given = any(command.name not in (UNTIL, REFUSED) for command in lab.commands)
         now: Data = {
             "reply": reply or {},
             "waits": lab.quiet is False,
@@ -421,9 +422,7 @@ class Live(Widget):
             "time": round(1000 * lab.now),
             "script": [printable(line) for line in script(lab, self.name)],
             "plan": printable(self.plan),
-            "undo": self._travels
-            and not lab.closed
-            and any(given.name not in (UNTIL, REFUSED) for given in lab.commands),
+            "undo": self._travels and not lab.closed and given,
             "travels": self._travels,
             "futures": [self._named(kept) for kept in self.futures],
             "compared": _compared(lab, self.other.lab) if self.other else {},

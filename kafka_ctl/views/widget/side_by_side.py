@@ -121,9 +121,8 @@ def _by_run(films: Sequence[Film], texts: Sequence[str]) -> str:
 def _check(titles: object, start: object, limit: object, options: dict[str, object]) -> None:
     """Raise BadInput or UnknownName if an argument is wrong."""
     for name, value, kind, what in (("titles", titles, str, "names"), ("start", start, int, "record numbers")):
-        if value is not None and (
-            not isinstance(value, tuple) or len(value) != 2 or not all(type(one) is kind for one in value)
-        ):
+        is_pair = isinstance(value, tuple) and len(value) == 2 and all(type(one) is kind for one in value)
+        if value is not None and not is_pair:
             raise BadInput(f"{name} cannot be {short(value)}; it must be a pair of {what}")
     for at in start if isinstance(start, tuple) else (None,):
         check_film(SideBySide, at, limit, None, {}, ())

@@ -1,7 +1,7 @@
 """Followers catch up by leader, not by partition; their fetches wait in their leader's purgatory."""
 
 import pytest
-from labs import play, process_of, until_quiet
+from labs import QUIET, play, process_of, until_quiet
 from tables import tabled
 
 from kafka_ctl import Lab, TopicPartition
@@ -229,7 +229,6 @@ def test_a_stopped_copy_is_not_fetched_again_by_0_10_until_the_leader_is_another
 
 
 ORDERS = TopicPartition("orders", 0)
-QUIET = {"auto.leader.rebalance.enable": False}
 
 
 def lab_with(records: int, generation: str = "2.0", partitions: int = 1) -> Lab:

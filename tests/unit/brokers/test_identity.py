@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from labs import play, process_of, until_quiet
+from labs import generations, play, process_of, until_quiet
 from prose import Prose, source
 from tables import tabled
 
@@ -14,7 +14,6 @@ from kafka_ctl.generation import DEFAULTS
 from kafka_ctl.views.frames import film
 from kafka_ctl_course.figures.broker_identity import broker_identity
 
-generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 OLD, NEW = Generation("2.0"), Generation("2.4")
 CLUSTER = "kafka-ctl-teaching-kit"
 

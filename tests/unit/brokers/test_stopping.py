@@ -3,16 +3,14 @@
 from contextlib import suppress
 
 import pytest
-from labs import play, process_of, settled, until_quiet
+from labs import QUIET, generations, play, process_of, settled, until_quiet
 
 from kafka_ctl import Costs, Generation, Lab
 from kafka_ctl.brokers.states import BROKER_STATES
 from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.trace import Record
 
-QUIET = {"auto.leader.rebalance.enable": False}
 UNASKED = QUIET | {"controlled.shutdown.enable": False}
-generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 paths = pytest.mark.parametrize("asks", [True, False], ids=["controlled", "SIGTERM-alone"])
 ORDERS = {0: [3, 1, 2], 1: [1, 2, 3]}
 

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from labs import acting, by_hand, play, settled, until_quiet
+from labs import acting, by_hand, generations, play, settled, until_quiet
 from prose import Prose
 from tables import tabled
 
@@ -17,7 +17,6 @@ from kafka_ctl.zookeeper.store import Create
 
 SETTINGS = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
 ORDERS = ("orders", 0)
-generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 
 def opened(generation: str | Generation, brokers: int = 4, **config: object) -> Lab:

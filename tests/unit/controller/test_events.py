@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import acting, play, until_quiet
+from labs import QUIET, acting, play, until_quiet
 from machines import requests
 
 from kafka_ctl import Lab, TopicPartition
@@ -14,8 +14,6 @@ from kafka_ctl.controller.membership import broker_modifications
 from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import BrokerIdZNode, TopicZNode
-
-QUIET = {"auto.leader.rebalance.enable": False}
 
 
 @pytest.fixture

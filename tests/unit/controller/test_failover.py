@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from labs import acting, by_hand, play, process_of, settled, until_quiet
+from labs import QUIET, acting, by_hand, generations, play, process_of, settled, until_quiet
 from prose import Prose
 from tables import text
 
@@ -15,8 +15,6 @@ from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ControllerMoved, Unavailable
 from kafka_ctl.zookeeper.store import Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
-
-QUIET = {"auto.leader.rebalance.enable": False}
 
 
 def opened() -> Lab:
@@ -174,7 +172,6 @@ def test_a_broker_that_comes_while_0_10_takes_over_is_greeted_afterwards() -> No
 
 SETTINGS = {"delete.topic.enable": True, "auto.leader.rebalance.enable": True}
 ORDERS = ("orders", 0)
-generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 
 def in_any(generation: str | Generation, brokers: int = 4, **config: object) -> Lab:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from labs import acting, by_hand, play, settled, until_quiet
+from labs import QUIET, acting, by_hand, generations, play, settled, until_quiet
 from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
@@ -16,9 +16,7 @@ from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.store import Create, Set
 from kafka_ctl.zookeeper.znodes import TopicZNode
 
-QUIET = {"auto.leader.rebalance.enable": False}
 ORDERS = ("orders", 0)
-generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 legacy = pytest.mark.parametrize("generation", ["0.10", "2.0"])
 
 

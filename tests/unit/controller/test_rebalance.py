@@ -8,7 +8,7 @@ core/src/test/scala/unit/kafka/admin/LeaderElectionCommandTest.scala
 import json
 
 import pytest
-from labs import acting, play, process_of, settled, until_quiet
+from labs import QUIET, acting, generations, play, process_of, settled, until_quiet
 from prose import Prose, source
 
 from kafka_ctl import Lab
@@ -23,8 +23,6 @@ from kafka_ctl.latencies import Costs
 from kafka_ctl.requests import ApiError, ElectLeadersRequest
 
 ORDERS = TopicPartition("orders", 0)
-CALM = {"auto.leader.rebalance.enable": False}
-generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 
 def drifted(
@@ -72,7 +70,7 @@ def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
 @pytest.mark.parametrize(("generation", "fails"), [("0.10", True), ("2.0", False), ("2.4", False)])
 def test_a_requested_election_of_what_never_had_a_leader_and_a_failover(generation: str, fails: bool) -> None:
     """0.10 looks at the leader before it has started the state machines: no broker can become controller."""
-    with Lab(brokers=3, generation=generation, seed=1, config=CALM) as lab:
+    with Lab(brokers=3, generation=generation, seed=1, config=QUIET) as lab:
         play(lab, "kill 3; settle")
         until_quiet(lab.create_topic, "orders", assignment={0: [3]})
         until_quiet(lab.elect_preferred, [ORDERS])
@@ -94,7 +92,7 @@ def test_a_requested_election_of_what_never_had_a_leader_and_of_others(generatio
 
     Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, partitionLeadershipInfo(partition)
     """
-    with settled(generation, {"orders": {0: [2, 1]}}, 3, CALM) as lab:
+    with settled(generation, {"orders": {0: [2, 1]}}, 3, QUIET) as lab:
         play(lab, "kill 2; settle; start 2; settle; kill 3; settle")
         until_quiet(lab.create_topic, "late", assignment={0: [3]})
         until_quiet(lab.elect_preferred, [ORDERS, ("late", 0)])
@@ -104,7 +102,7 @@ def test_a_requested_election_of_what_never_had_a_leader_and_of_others(generatio
 
 @pytest.mark.parametrize(("generation", "raised"), [("0.10", 0), ("2.0", 1), ("2.4", 0)])
 def test_whoever_leads_already_is_elected_again_by_2_0_only(generation: str, raised: int) -> None:
-    with settled(generation, {"orders": {0: [3, 1, 2]}}, 3, CALM) as lab:
+    with settled(generation, {"orders": {0: [3, 1, 2]}}, 3, QUIET) as lab:
         since = len(lab.trace)
         until_quiet(lab.elect_preferred, [ORDERS])
         assert lab.partition(*ORDERS).leader_epoch == raised
@@ -254,7 +252,7 @@ def codes(answers: Elections | None) -> dict[str, str | None]:
 
 def leaderless(assignment: tuple[int, ...] = (2, 3), returns: int = 3, generation: str | Generation = "2.4") -> Lab:
     """The last replica in sync is down, and one that is out of sync is back; broker 1 is controller."""
-    lab = settled(generation, {"orders": {0: assignment}}, 3, CALM)
+    lab = settled(generation, {"orders": {0: assignment}}, 3, QUIET)
     last = next(broker for broker in assignment if broker != returns)
     for broker in (returns, last):
         until_quiet(lab.kill, broker)
@@ -305,7 +303,7 @@ def mixed() -> Lab:
 
     `straying` is led by 1, as its preferred replica 2 is down.
     """
-    lab = settled("2.4", NAMES, 4, CALM)
+    lab = settled("2.4", NAMES, 4, QUIET)
     play(lab, "kill 3; settle; start 3; kill 2; settle")
     until_quiet(lab.create_topic, "waiting", assignment={0: (1, 4)})
     play(lab, "kill 4; delete_topic waiting; settle")
@@ -358,7 +356,7 @@ def test_asked_for_all_it_leaves_out_what_needed_no_election() -> None:
 
 def test_a_broker_that_leaves_counts_as_gone() -> None:
     """liveBrokerIds has no broker that is shutting down."""
-    with Lab(brokers=2, generation="2.4", seed=1, config=CALM) as lab:
+    with Lab(brokers=2, generation="2.4", seed=1, config=QUIET) as lab:
         leader = next(id for id in lab.brokers if id != lab.controller.id)
         until_quiet(lab.create_topic, "orders", assignment={0: [leader]})
         assert codes(lab.elect_leaders("unclean", [ORDERS])) == {"orders-0": "ELECTION_NOT_NEEDED"}
@@ -368,7 +366,7 @@ def test_a_broker_that_leaves_counts_as_gone() -> None:
 
 def test_a_partition_that_never_had_a_leader_leaves_everybody_without_an_answer(prose: Prose) -> None:
     """`partitionLeadershipInfo(partition)` throws NoSuchElementException; the event fails and the client times out."""
-    with Lab(brokers=3, generation="2.4", seed=1, config=CALM) as lab:
+    with Lab(brokers=3, generation="2.4", seed=1, config=QUIET) as lab:
         dead = next(id for id in lab.brokers if id != lab.controller.id)
         until_quiet(lab.kill, dead)
         lab.create_topic("orders", assignment={0: [dead]})

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 
 import pytest
-from labs import acting, play, process_of, settled, until_quiet
+from labs import QUIET, acting, generations, play, process_of, settled, until_quiet
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.brokers.follower import State
@@ -13,9 +13,6 @@ from kafka_ctl.controller import events, failover
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.requests import ControlledShutdownRequest, Response
 from kafka_ctl.trace import Record
-
-QUIET = {"auto.leader.rebalance.enable": False}
-generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 
 def opened(generation: str | Generation, assignment: dict[int, list[int]], brokers: int = 3, **config: object) -> Lab:

@@ -17,7 +17,7 @@ from kafka_ctl.wire.attach import committed_records
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
 from kafka_ctl.wire.client import ask
 from kafka_ctl.wire.contents import REMEMBERED, Aborted, Contents, Transactions, marker
-from kafka_ctl.wire.data import produce
+from kafka_ctl.wire.produce import produce
 from kafka_ctl.wire.schema import name_of
 from kafka_ctl.wire.service import Service
 

@@ -20,7 +20,7 @@ from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.batches import Record, read_messages
 from kafka_ctl.wire.contents import Contents
-from kafka_ctl.wire.data import MOST_BYTES
+from kafka_ctl.wire.produce import MOST_BYTES
 from kafka_ctl.wire.schema import name_of
 
 GZIP, SNAPPY, LZ4, ZSTD, UNKNOWN = 1, 2, 3, 4, 7

@@ -291,13 +291,10 @@ async def write_txn_markers(service: Service, version: int, request: Message) ->
     """
     markers = []
     for given in request["markers"]:
-        data = marker(
-            given["producer_id"], given["producer_epoch"], given["transaction_result"], given["coordinator_epoch"]
-        )
-        asked = named(given["topics"], of="partition_indexes")
-        done = await _all_appended(
-            service, {tp: data for tp in asked if tp.topic != OFFSETS_TOPIC}, ALL, PRODUCE_TIMEOUT
-        )
+        names = ("producer_id", "producer_epoch", "transaction_result", "coordinator_epoch")
+        data, asked = marker(*(given[name] for name in names)), named(given["topics"], of="partition_indexes")
+        records = {tp: data for tp in asked if tp.topic != OFFSETS_TOPIC}
+        done = await _all_appended(service, records, ALL, PRODUCE_TIMEOUT)
         done |= {tp: _offsets_ended(service, tp, given) for tp in asked if tp.topic == OFFSETS_TOPIC}
         topics = errors_by_topic({tp: done[tp].error for tp in asked})
         markers.append({"producer_id": given["producer_id"], "topics": topics})
