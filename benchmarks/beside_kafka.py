@@ -30,12 +30,12 @@ from kafka_ctl.zookeeper.znodes import ControllerZNode
 from tools.recorder.cluster import Cluster, wait
 from tools.recorder.release import RELEASES, Release
 
-GENERATION, BROKERS, TIMES = "2.0", (1, 2, 3), 3
+GENERATION, BROKERS, TIMES, WARM_UP = "2.0", (1, 2, 3), 3, 1
 RATES = tuple(wire.COPIES)
 """The numbers of copies with which records are produced and consumed."""
 COMPARED = (("2.0", 1_000, 5), ("2.4", 1_000, 5), ("2.0", 10_000, 2))
 """The generations and numbers of partitions that are compared, and how often each."""
-QUICK = {"COMPARED": (("2.0", 6, 1),), "TIMES": 1, "RATES": ()}
+QUICK = {"COMPARED": (("2.0", 6, 1),), "TIMES": 1, "RATES": (), "WARM_UP": 0}
 LEAVES = re.compile(
     r"^\[(.{23})\] INFO \[KafkaServer id=\d+\] (?:Starting controlled shutdown|Controlled shutdown succeeded)",
     re.MULTILINE,
@@ -95,7 +95,7 @@ def kafka(generation: str, partitions: int, rounds: int) -> tuple[list[float], l
     shutdowns, failovers = [], []
     with started(generation) as cluster:
         create_topic(cluster, partitions, len(BROKERS))
-        for _ in range(1 + rounds):
+        for _ in range(WARM_UP + rounds):
             controller = ControllerZNode.decode(cluster.read("/controller") or b"")
             leaving = next(broker for broker in BROKERS if broker != controller)
             cluster.shutdown(leaving)
@@ -105,7 +105,7 @@ def kafka(generation: str, partitions: int, rounds: int) -> tuple[list[float], l
             failovers.append(failover(cluster, controller))
             cluster.start(controller)
             wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the old controller that is back", limit=600)
-    return shutdowns[1:], failovers[1:]
+    return shutdowns[WARM_UP:], failovers[WARM_UP:]
 
 
 def failover(cluster: Cluster, controller: int) -> float:

@@ -14,11 +14,13 @@ from prose import FOLDER, GoldenFile, Prose, heading, recorded
 from xdist.scheduler import LoadFileScheduling
 
 from kafka_ctl.history import session
+from kafka_ctl.zookeeper.real import server
 from tools import java_classes
 
 hypothesis.settings.register_profile("kafka_ctl", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("kafka_ctl")
 session.JAVA_OPTIONS += java_classes.options()
+server.JAVA_OPTIONS += (*java_classes.options(java_classes.ZOOKEEPER),)
 # A test asks each question of a few rows, and to compile it takes longer than that: without, a third less time. The
 # engines' tests, the benchmarks and the notebooks have other processes, in which Spark compiles as it does for users.
 session.SETTINGS |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}

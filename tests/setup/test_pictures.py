@@ -38,7 +38,7 @@ def compared(folder: Path, cells: Iterable[tuple[str, nbformat.NotebookNode]]) -
         for number, (source, saved) in enumerate(cells, 1)
     ]
     nbformat.write(nbformat.v4.new_notebook(cells=made), folder / "book.ipynb")
-    options = [each for each in check.NOTEBOOKS if each not in ("notebooks", "-n3", "--dist=loadscope")]
+    options = [each for each in check.NOTEBOOKS if each not in ("-n3", "--dist=loadscope")]
     command = [sys.executable, "-m", "pytest", "-q", "-pno:cacheprovider", *options, str(folder / "book.ipynb")]
     reported = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert reported.returncode == 1, reported.stdout[-2000:]

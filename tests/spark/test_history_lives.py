@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from history_plain import BUSY, GONE, NEW, ONLINE, Run, dicts, frames, plain_lives, wiped
 from history_plain_controllers import PLAIN, equals_plain
@@ -20,6 +21,7 @@ from kafka_ctl.history.questions.frames import frame
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import spark
 from kafka_ctl.history.traces import from_arrow
+from kafka_ctl.trace import Record
 
 EVERYTHING = {"delete.topic.enable": True, "auto.leader.rebalance.enable": False}
 
@@ -41,28 +43,42 @@ def elected(run: Run, epoch: int, controller: int, generation: str, at: float | 
 # What a life is
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-@pytest.mark.parametrize(
-    ("epochs", "lives"),
-    [
-        ([1, 2, 1, 1, 3], [0, 0, 1, 2, 2]),
-        ([4, 6, 5, 7, 7], [0, 0, 0, 0, 1]),  # one is written down late
-        ([58, 3, 4, 1], [0, 1, 1, 2]),
-        ([2, 1], [0, 1]),
-        ([4, 6, 8, 5, 7, 9, 4], [0, 0, 0, 0, 0, 0, 1]),  # the clock of a broker is behind
-        ([1, 2, 4, 5, 3, 1, 3, 2, 3], [0, 0, 0, 0, 0, 1, 1, 1, 2]),
-    ],
+LIVES = (
+    ([1, 2, 1, 1, 3], [0, 0, 1, 2, 2]),
+    ([4, 6, 5, 7, 7], [0, 0, 0, 0, 1]),  # one is written down late
+    ([58, 3, 4, 1], [0, 1, 1, 2]),
+    ([2, 1], [0, 1]),
+    ([4, 6, 8, 5, 7, 9, 4], [0, 0, 0, 0, 0, 0, 1]),  # the clock of a broker is behind
+    ([1, 2, 4, 5, 3, 1, 3, 2, 3], [0, 0, 0, 0, 0, 1, 1, 1, 2]),
 )
-def test_epochs_that_fall_begin_a_life(generation: str, epochs: list[int], lives: list[int]) -> None:
+"""Epochs of controllers in the order of their elections, and the life of each."""
+
+
+@pytest.fixture(scope="module")
+def begun() -> dict[str, tuple[list[Record], dict[int, int]]]:
+    """The records of `LIVES` in each generation, and the life of each by `seq`; one DataFrame has all of them."""
+    runs = {f"{generation} {epochs}": Run() for generation in GENERATIONS for epochs, _ in LIVES}
+    for name, run in runs.items():
+        generation, _, epochs = name.partition(" ")
+        for number, epoch in enumerate(json.loads(epochs)):
+            elected(run, epoch, number % 2 + 1, generation).move(ONLINE, ONLINE)
+    found: dict[str, dict[int, int]] = {name: {} for name in runs}
+    for row in frame(pa.concat_tables([to_arrow(run.records, name) for name, run in runs.items()])).collect():
+        found[row.history][row.seq] = row.life
+    return {name: (run.records, found[name]) for name, run in runs.items()}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(("epochs", "lives"), LIVES)
+def test_epochs_that_fall_begin_a_life(
+    generation: str, epochs: list[int], lives: list[int], begun: dict[str, tuple[list[Record], dict[int, int]]]
+) -> None:
     """With the election, whoever is elected; a controller that is elected again is no new cluster."""
-    run = Run()
-    for number, epoch in enumerate(epochs):
-        elected(run, epoch, number % 2 + 1, generation).move(ONLINE, ONLINE)
-    found = {row.seq: row.life for row in frame(to_arrow(run.records)).collect()}
-    assert [found[r.seq] for r in run.records if r.kind == "partition"] == lives
-    firsts = [r for r in run.records if r.action == ("epoch_incremented" if generation == "0.10" else "elected")]
+    records, found = begun[f"{generation} {epochs}"]
+    assert [found[r.seq] for r in records if r.kind == "partition"] == lives
+    firsts = [r for r in records if r.action == ("epoch_incremented" if generation == "0.10" else "elected")]
     assert [found[r.seq] for r in firsts] == lives
-    assert [len(life) for life in plain_lives(run.records)] == [*Counter(found.values()).values()]
+    assert [len(life) for life in plain_lives(records)] == [*Counter(found.values()).values()]
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

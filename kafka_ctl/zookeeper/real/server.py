@@ -44,7 +44,7 @@ JARS = (
 )
 """The jars a standalone server needs, out of the 300 and more in `pyspark/jars`."""
 
-JAVA_OPTIONS = (
+JAVA_OPTIONS: tuple[str, ...] = (
     "-Xmx128m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
