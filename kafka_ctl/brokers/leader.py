@@ -121,14 +121,13 @@ class LeaderRole:
         await self.isr_written((tp,))
         if tp not in process.metadata or not process.leads(tp):
             return Response(process.refusal(tp))
-        state = process.hosted[tp].state
-        if request.acks == ALL and len(state.isr) < self.configs.min_isr(tp):
+        if request.acks == ALL and self.has_too_few(tp):
             return Response(NOT_ENOUGH)
         if tp not in process.disk.logs:
             self._next_fetches(tp, Finds.NO_LOG)
         log = process.disk.log(tp)
         sizes = request.sizes or repeat(0)
-        offset, epoch = log.end, state.leader_epoch
+        offset, epoch = log.end, process.hosted[tp].state.leader_epoch
         entries = entries_of(epoch, request.values, sizes)
         log.entries += entries
         CAUSE.set(process.record_offset("append", tp, entries, offset))
@@ -136,6 +135,10 @@ class LeaderRole:
         self.increment_high_watermark(tp)
         error = await self.replicated(tp, log.end, request.timeout) if request.acks == ALL else None
         return Response(error, offset=None if error else offset)
+
+    def has_too_few(self, tp: TopicPartition) -> bool:
+        """True if we lead it, and its ISR is too small for `acks=all`."""
+        return self.process.leads(tp) and len(self.process.hosted[tp].state.isr) < self.configs.min_isr(tp)
 
     async def replicated(self, tp: TopicPartition, end: int, timeout: float) -> str | None:
         """Wait until the high watermark reaches `end`; returns the error if it does not, or means too little."""
