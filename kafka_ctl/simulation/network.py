@@ -69,6 +69,9 @@ class Network(Peers):
         """By target: what a controller was not answered, with the time at which it was sent."""
         self._waiting_leaders: list[asyncio.Future[float]] = []
 
+    def close(self) -> None:
+        """Close what is open between brokers: nothing within one process."""
+
     async def call(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         await self.clock.sleep(self.delay)
         if self.links:
