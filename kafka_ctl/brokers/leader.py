@@ -304,8 +304,11 @@ class LeaderRole:
         return frozenset(network.others(me)), lambda tp, id: rule(*self._lag(tp, id, limit))
 
     def late_since(self, since: float) -> bool:
-        """True if in a partition led here fetches of a member of the ISR have not reached the log's end since then."""
-        suspects = frozenset(self.process.network.suspects(self.process.id))
+        """True if in a partition led here fetches of a member of the ISR have not reached the log's end since then.
+
+        A process that no LeaderAndIsr has named does not count: that may last.
+        """
+        suspects = frozenset(self.process.network.suspects(self.process.id, unasked=False))
         is_late = partial(self._is_late, since=since)
         return bool(suspects) and any(self._late(tp, suspects, is_late) for tp in self.process.hosted)
 
