@@ -369,13 +369,25 @@ class FollowerRole:
         """True if we may be late somewhere."""
         return bool(self.late or self.fetch_delay)
 
+    @property
+    def is_unasked(self) -> bool:
+        """True if we hold a copy that no LeaderAndIsr has named since this process began."""
+        held = self.process.disk.places
+        return len(held) > len(self.process.hosted) and any(map(self._is_unasked, held))
+
+    def _is_unasked(self, tp: TopicPartition) -> bool:
+        """True if this is such a copy: we do not fetch it."""
+        process = self.process
+        return tp in process.disk.places and tp not in process.hosted and tp not in process.offline
+
     def lag(self, tp: TopicPartition) -> fetches.FollowerLag:
         """Since when we have not been caught up: we lag, copy, or are slower than a leader waits; or do not fetch."""
         p = self.partition(tp)
         late_since = min(p.lagging_since, p.behind_since)
         if self.fetch_delay > self.process.config["replica.lag.time.max.ms"] / 1000:
             late_since = min(late_since, max(self._delayed_since, p.joined_at))
-        return fetches.FollowerLag(late_since, p.stopped_since)
+        unasked_since = self.process.down_since if self._is_unasked(tp) else math.inf
+        return fetches.FollowerLag(late_since, min(p.stopped_since, unasked_since))
 
     def set_fetch_delay(self, seconds: float) -> None:
         """Let every fetch take so much longer from now on."""

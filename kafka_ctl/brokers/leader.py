@@ -121,14 +121,13 @@ class LeaderRole:
         await self.isr_written((tp,))
         if tp not in process.metadata or not process.leads(tp):
             return Response(process.refusal(tp))
-        state = process.hosted[tp].state
-        if request.acks == ALL and len(state.isr) < self.configs.min_isr(tp):
+        if request.acks == ALL and self.has_too_few(tp):
             return Response(NOT_ENOUGH)
         if tp not in process.disk.logs:
             self._next_fetches(tp, Finds.NO_LOG)
         log = process.disk.log(tp)
         sizes = request.sizes or repeat(0)
-        offset, epoch = log.end, state.leader_epoch
+        offset, epoch = log.end, process.hosted[tp].state.leader_epoch
         entries = entries_of(epoch, request.values, sizes)
         log.entries += entries
         CAUSE.set(process.record_offset("append", tp, entries, offset))
@@ -136,6 +135,10 @@ class LeaderRole:
         self.increment_high_watermark(tp)
         error = await self.replicated(tp, log.end, request.timeout) if request.acks == ALL else None
         return Response(error, offset=None if error else offset)
+
+    def has_too_few(self, tp: TopicPartition) -> bool:
+        """True if we lead it, and its ISR is too small for `acks=all`."""
+        return self.process.leads(tp) and len(self.process.hosted[tp].state.isr) < self.configs.min_isr(tp)
 
     async def replicated(self, tp: TopicPartition, end: int, timeout: float) -> str | None:
         """Wait until the high watermark reaches `end`; returns the error if it does not, or means too little."""
@@ -301,8 +304,11 @@ class LeaderRole:
         return frozenset(network.others(me)), lambda tp, id: rule(*self._lag(tp, id, limit))
 
     def late_since(self, since: float) -> bool:
-        """True if in a partition led here fetches of a member of the ISR have not reached the log's end since then."""
-        suspects = frozenset(self.process.network.suspects(self.process.id))
+        """True if in a partition led here fetches of a member of the ISR have not reached the log's end since then.
+
+        A process that no LeaderAndIsr has named does not count: that may last.
+        """
+        suspects = frozenset(self.process.network.suspects(self.process.id, unasked=False))
         is_late = partial(self._is_late, since=since)
         return bool(suspects) and any(self._late(tp, suspects, is_late) for tp in self.process.hosted)
 

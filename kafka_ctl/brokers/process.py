@@ -73,8 +73,8 @@ class Peers(Network, Protocol):
     def others(self, leader: int) -> Iterable[int]:
         """All other brokers of the lab, also those that do not run."""
 
-    def suspects(self, leader: int) -> Iterable[int]:
-        """Those of them that may be late somewhere."""
+    def suspects(self, leader: int, unasked: bool = True) -> Iterable[int]:
+        """Those of them that may be late somewhere; `unasked`: also where no request has named their copy."""
 
     async def until_suspect(self) -> float:
         """Wait until a broker may be late, and return that time; the present one if one may be late already."""

@@ -179,6 +179,8 @@ class ReplicaManager:
         elif known:
             self.leader.release(tp)
             self.follower.follow(tp, fetcher)
+        elif before is None:
+            self.follower.remove_fetcher(tp)
         if before is None:
             self.log_dirs.resume(tp)
 

@@ -69,6 +69,9 @@ class Network(Peers):
         """By target: what a controller was not answered, with the time at which it was sent."""
         self._waiting_leaders: list[asyncio.Future[float]] = []
 
+    def close(self) -> None:
+        """Close what is open between brokers: nothing within one process."""
+
     async def call(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         await self.clock.sleep(self.delay)
         if self.links:
@@ -247,11 +250,16 @@ class Network(Peers):
     def others(self, leader: int) -> set[int]:
         return self.brokers.keys() - {leader}
 
-    def suspects(self, leader: int) -> set[int]:
+    def suspects(self, leader: int, unasked: bool = True) -> set[int]:
         return {
             id
             for id, broker in self.brokers.items()
-            if id != leader and (broker.as_follower.is_suspect or self.unreachable_since(id, leader) != math.inf)
+            if id != leader
+            and (
+                broker.as_follower.is_suspect
+                or (unasked and broker.as_follower.is_unasked)
+                or self.unreachable_since(id, leader) != math.inf
+            )
         }
 
     async def until_suspect(self) -> float:

@@ -249,6 +249,7 @@ class World:
         for broker in self.brokers.values():
             broker.end()
         await self.clock.end_tasks()
+        self.network.close()
         await self.store.close()
 
     def dropped(self, waits: bool) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.brokers.log import Log
@@ -184,17 +184,22 @@ class Contents:
         sent = self._sent.get((tp, batch.producer, batch.producer_epoch), ()) if batch.is_numbered else ()
         return next((kept for kept in sent if kept.batch.sequences == batch.sequences), None)
 
-    def out_of_order(self, tp: TopicPartition, batch: Batch) -> str | None:
-        """The error for a producer that has left records out, or of which the partition has none with this epoch.
+    def out_of_order(
+        self, tp: TopicPartition, batch: Batch, is_here: Callable[[Kept], bool] = lambda _: True
+    ) -> str | None:
+        """The error for a producer that has left records out, or of which the leader's log has none with this epoch.
+
+        `is_here`: the leader's log has a batch; what a former leader alone had does not count.
 
         Kafka 2.0.1: log/ProducerStateManager.scala, checkSequence
         """
         if not batch.is_numbered:
             return None
-        sent = self._sent.get((tp, batch.producer, batch.producer_epoch))
-        if not sent:
+        sent = self._sent.get((tp, batch.producer, batch.producer_epoch), ())
+        last = next(filter(is_here, reversed(sent)), None)
+        if last is None:
             return "UNKNOWN_PRODUCER_ID" if batch.sequence > 0 else None
-        is_next = batch.sequence == (sent[-1].batch.sequences[1] + 1) % SEQUENCE_NUMBERS
+        is_next = batch.sequence == (last.batch.sequences[1] + 1) % SEQUENCE_NUMBERS
         return None if is_next else "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
     def fences(self, tp: TopicPartition, batch: Batch) -> str | None:

@@ -226,17 +226,30 @@ async def _found(service: Service, version: int, request: Message, asked: Wanted
 
 LATEST, EARLIEST = -1, -2
 """The timestamps that stand for the end and the beginning of a log."""
+FIRST_LATE = 5
+"""The version of ListOffsets from which on a client knows OFFSET_NOT_AVAILABLE."""
 UNDEFINED = -1
 """An epoch, or an offset, that there is not."""
 
 
 async def list_offsets(service: Service, version: int, request: Message) -> Message:
     """The first offset, the one behind the last that may be read, or the first of a time."""
+    return {"topics": answered(request["topics"], lambda tp, asked: _listed(service, version, request, tp, asked))}
+
+
+def _late(service: Service, version: int, tp: TopicPartition, log: Log) -> str | None:
+    """The error while a new leader does not know how far the last one had come (KIP-207).
+
+    Kafka 2.4.1: cluster/Partition.scala, fetchOffsetForTimestamp; server/KafkaApis.scala, handleListOffsetRequest
+    """
+    lags = service.broker.as_leader.epoch_start.get(tp, 0) > log.high_watermark
+    if version == 0 or not lags or service.versions["ListOffsets"][1] < FIRST_LATE:
+        return None
+    return "OFFSET_NOT_AVAILABLE" if version >= FIRST_LATE else "LEADER_NOT_AVAILABLE"
+
+
+def _listed(service: Service, version: int, request: Message, tp: TopicPartition, asked: Message) -> Message:
     committed, consumer = request.get("isolation_level", 0) == READ_COMMITTED, request["replica_id"] == CONSUMER
-    return {"topics": answered(request["topics"], lambda tp, asked: _listed(service, tp, asked, committed, consumer))}
-
-
-def _listed(service: Service, tp: TopicPartition, asked: Message, committed: bool, consumer: bool) -> Message:
     timestamp, most = asked["timestamp"], max(0, asked.get("max_num_offsets", 1))
     log, error = readable(service, tp, asked.get("current_leader_epoch", -1))
     offset, time, epoch = -1, -1, UNDEFINED
@@ -248,6 +261,8 @@ def _listed(service: Service, tp: TopicPartition, asked: Message, committed: boo
             offset = end if timestamp == LATEST else log.start
         elif (found := contents.offset_at(tp, log, end, timestamp)) is not None:
             time, offset = found
+        if consumer and (offset < 0 or timestamp == LATEST) and (error := _late(service, version, tp, log)):
+            offset = -1
         if offset < 0:
             epoch = UNDEFINED
         elif timestamp != LATEST and offset < log.end:

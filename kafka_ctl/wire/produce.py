@@ -9,9 +9,11 @@ log/LogValidator.scala, validateBatch; common/record/DefaultRecordBatch.java, Re
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from kafka_ctl.brokers.leader import NOT_ENOUGH
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import INTERNAL, OFFSETS_TOPIC, TopicPartition
 from kafka_ctl.errors import BadInput, Unavailable
@@ -33,7 +35,7 @@ from kafka_ctl.wire.codec import Malformed, Message, answered, errors_by_topic, 
 from kafka_ctl.wire.contents import Kept, marker
 from kafka_ctl.wire.groups import coordinator_id
 from kafka_ctl.wire.schema import Refusal, number_of
-from kafka_ctl.wire.service import RefusedFrame, Service
+from kafka_ctl.wire.service import LOOK, RefusedFrame, Service
 from kafka_ctl.wire.versions import announced, known_to
 
 MOST_BYTES = 1_000_012
@@ -156,7 +158,7 @@ def _check_batch(generation: Generation, batch: Batch) -> None:
 
 PRODUCER = "producer"
 """The actor that a client's records are recorded under."""
-REFUSALS = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, "NOT_ENOUGH_REPLICAS")
+REFUSALS = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, NOT_ENOUGH)
 """The errors after which a batch may be in no log."""
 MARKS = -1
 """The version of no request: what a coordinator writes."""
@@ -227,15 +229,19 @@ async def _append(
         return Response(refused.error)
     if batch is None:
         return Response(None)
-    if (fenced := contents.fences(tp, batch)) is not None:
-        return Response(fenced)
-    again = contents.sent_before(tp, batch)
-    if again is None and (error := contents.out_of_order(tp, batch)) is not None:
+    again = await _sent_before(service, tp, batch)
+    offset = None if again is None else _offset_of(broker.disk.logs.get(tp), again.first)
+    error = contents.fences(tp, batch)
+    if error is None and offset is None:
+        error = contents.out_of_order(tp, batch, functools.partial(_is_here, service, tp))
+    if (error or offset is not None) and acks == ALL and broker.as_leader.has_too_few(tp):
+        error = NOT_ENOUGH
+    if error is not None:
         return Response(error)
     kept = again or contents.keep(tp, batch)
     detail = f"records={details.runs(kept.values)} acks={'all' if acks == ALL else acks}"
     CAUSE.set(broker.trace.add(PRODUCER, "request", "Produce", *tp, broker.id, detail=detail))
-    answer = await _appended(service, tp, kept, acks, seconds, again is not None)
+    answer = await _appended(service, tp, kept, acks, seconds, offset)
     if again is None and answer.error in REFUSALS and not _is_in_a_log(service, tp, kept):
         contents.withdraw(tp, kept)
     where = "" if answer.offset is None else f" offset={answer.offset}"
@@ -252,23 +258,36 @@ def _problem(service: Service, tp: TopicPartition, acks: int, from_client: bool)
     return None if tp in broker.metadata and broker.leads(tp) else broker.refusal(tp)
 
 
-async def _appended(
-    service: Service, tp: TopicPartition, kept: Kept, acks: int, seconds: float, again: bool
-) -> Response:
-    """Append a batch, or, sent again, find out that it has been appended and wait for its replication all the same.
+async def _sent_before(service: Service, tp: TopicPartition, batch: Batch) -> Kept | None:
+    """The batch as it was kept when it was sent before; while another request is about to append it, this one waits."""
+    logs = service.broker.disk.logs
+    while (sent := service.shared.contents.sent_before(tp, batch)) is not None:
+        if (tp, sent.first) not in service.appending or _offset_of(logs.get(tp), sent.first) is not None:
+            break
+        await asyncio.sleep(LOOK)
+    return sent
 
-    The batch may be about to be appended: what it waits for, the one that was sent again waits for first.
-    """
-    broker = service.broker
-    if again:
-        await asyncio.sleep(0)
-        await broker.as_leader.isr_written((tp,))
-    offset = _offset_of(broker.disk.logs.get(tp), kept.first) if again else None
+
+async def _appended(
+    service: Service, tp: TopicPartition, kept: Kept, acks: int, seconds: float, offset: int | None
+) -> Response:
+    """Append a batch or, where the log has it at an offset, wait for its replication all the same."""
     if offset is not None:
         end = offset + kept.batch.records
-        error = await broker.as_leader.replicated(tp, end, seconds) if acks == ALL else None
+        error = await service.broker.as_leader.replicated(tp, end, seconds) if acks == ALL else None
         return Response(error, offset=None if error else offset)
-    return (await broker.receive(ProduceRequest(tp, kept.values, acks, kept.sizes, seconds), CAUSE.get()))[0]
+    service.appending.add((tp, kept.first))
+    try:
+        request = ProduceRequest(tp, kept.values, acks, kept.sizes, seconds)
+        return (await service.broker.receive(request, CAUSE.get()))[0]
+    finally:
+        service.appending.discard((tp, kept.first))
+
+
+def _is_here(service: Service, tp: TopicPartition, kept: Kept) -> bool:
+    """True if this broker's log has a batch, or is about to have it."""
+    appending = (tp, kept.first) in service.appending
+    return appending or _offset_of(service.broker.disk.logs.get(tp), kept.first) is not None
 
 
 def _is_in_a_log(service: Service, tp: TopicPartition, kept: Kept) -> bool:

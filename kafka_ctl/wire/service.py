@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 API_VERSIONS = 18
 LOOK = 0.02
-"""Seconds between two looks whether a paused process has resumed."""
+"""Seconds between two looks whether a paused process has resumed, or a batch has been appended."""
 MOST_UNSENT = 64 << 20
 """Bytes of answers on their way from one broker; with more, fetches are answered without records."""
 MOST_REFUSALS = 1000
@@ -143,6 +143,8 @@ class Service:
         self.fetch_sessions = FetchSessions(lambda: int(broker.clock.now() * 1000), broker.id)
         self.sent_high_watermarks: dict[tuple[TopicPartition, int], int] = {}
         """By partition and follower: the high watermark that was sent last."""
+        self.appending: set[tuple[TopicPartition, int]] = set()
+        """The batches that requests are appending, by partition and first record."""
 
     async def answer(self, frame: bytes, holding: Holding) -> bytes | None:
         """The whole response to a request, None where none is wanted.

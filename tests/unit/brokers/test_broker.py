@@ -105,6 +105,7 @@ def test_a_leader_that_is_not_alive_cannot_be_followed(lab: Lab, broker: Broker)
     answer = lead(broker, 9, 3)
     assert answer.errors == {ORDERS: None}
     assert (last(lab).action, last(lab).error) == ("become-follower", "LEADER_NOT_AVAILABLE")
+    assert broker.as_follower.lag(ORDERS).silent_since == lab.now  # it fetches from no broker
     assert lead(broker, 1, 3).errors == {ORDERS: None}
     assert (last(lab).action, last(lab).error) == ("become-follower", None)
 
@@ -256,6 +257,24 @@ def test_each_isr_is_judged_at_its_turn(generation: str) -> None:
         lab.world.clock.call(lab.world.network.heal)
         play(lab, "run_for 3; start_zookeeper; settle")
         assert [r.topic for r in lab.trace.slice(action="shrink-isr")] == ["a"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_new_process_that_nobody_asks_to_follow_is_late(generation: str) -> None:
+    """Before broker epochs a controller may not see that a broker restarted (KAFKA-1120): it is sent nothing.
+
+    Its leader takes it out of the ISR. Kafka 2.0.1: cluster/Partition.scala, getOutOfSyncReplicas
+    """
+    with Lab(brokers=3, generation=generation, seed=1, config={"replica.lag.time.max.ms": 10_000}) as lab:
+        controller = lab.controller.id
+        leader, follower = (id for id in lab.brokers if id != controller)
+        until_quiet(lab.create_topic, "orders", assignment={0: [leader, follower]})
+        until_quiet(lab.produce, "orders", 0)
+        play(lab, f"pause {controller} 3; bounce {follower}; run_for 5")
+        asked = lab.generation.membership.broker_epochs
+        assert (ORDERS in process_of(lab, follower).hosted) == asked
+        outcome = lab.produce("orders", 0, acks="all")
+        assert (outcome.error, lab.partition("orders", 0).isr) == (None, (leader, follower) if asked else (leader,))
 
 
 @pytest.mark.parametrize(("generation", "four"), [("0.10", (1, 4, 3, 2)), ("2.0", (1, 4, 3, 2)), ("2.4", (1, 2, 3, 4))])

@@ -123,13 +123,42 @@ def test_a_dead_broker_in_the_metadata(lab: Lab) -> None:
     until_quiet(lab.start, 3)
 
 
-def listed(lab: Lab, version: int, timestamp: int, replica: int = -1, most: int = 1) -> Message:
+LATE = ("LEADER_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE")
+"""The errors of ListOffsets up to version 4 and since."""
+
+
+def listed(lab: Lab, version: int, timestamp: int, replica: int = -1, most: int = 1, leader: int = 1) -> Message:
     """ListOffsets of ends-0."""
     part = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1, "max_num_offsets": most}
     topics = [{"name": "ends", "partitions": [part]}]
-    (topic,) = ask(lab, 1, "ListOffsets", version, replica_id=replica, topics=topics)["topics"]
+    (topic,) = ask(lab, leader, "ListOffsets", version, replica_id=replica, topics=topics)["topics"]
     (part,) = topic["partitions"]
     return part
+
+
+@pytest.mark.parametrize(("generation", "late"), [("2.0", (None, None)), ("2.4", LATE)])
+def test_a_new_leader_does_not_know_where_consumers_may_be(generation: str, late: tuple[str | None, ...]) -> None:
+    """Until its high watermark has come to the beginning of its epoch (KIP-207).
+
+    Kafka 2.4.1: cluster/Partition.scala, fetchOffsetForTimestamp; server/KafkaApis.scala, handleListOffsetRequest
+    """
+    with listening(generation, config={"replica.lag.time.max.ms": 60_000}) as lab:
+        until_quiet(lab.create_topic, "ends", assignment={0: [1, 2, 3]})
+        until_quiet(lab.produce, "ends", 0)
+        lab.slow(3, 60)
+        lab.produce("ends", 0, acks=1)
+        eventually(lambda: lab.log("ends", 0)[1].end == 2, "the other follower has it")
+        lab.kill(1)
+        eventually(lambda: lab.partition("ends", 0).leader == 2)
+        for version in versions(lab, "ListOffsets"):
+            error = None if version == 0 else late[version >= 5]
+            for timestamp in (5, -1):
+                assert name_of(listed(lab, version, timestamp, leader=2)["error_code"]) == error
+            of_others = listed(lab, version, -2, leader=2), listed(lab, version, -1, replica=3, leader=2)
+            assert [name_of(part["error_code"]) for part in of_others] == [None, None]
+        lab.slow(3, 0)
+        last = versions(lab, "ListOffsets")[-1]
+        eventually(lambda: listed(lab, last, -1, leader=2)["offset"] == 2)
 
 
 @pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])

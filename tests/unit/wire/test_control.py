@@ -101,7 +101,10 @@ def test_bytes_of_metadata(partitions: int, sizes: tuple[int, int, int]) -> None
 
 @pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_the_controller_speaks_over_sockets(generation: str) -> None:
-    """And what brokers do is still caused by what it sent: records travel beside the bytes."""
+    """And what brokers do is still caused by what it sent: records travel beside the bytes.
+
+    No socket is left open when the lab is closed.
+    """
     with listening(generation) as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [2, 3]})
         controller = lab.controller.id
@@ -115,6 +118,9 @@ def test_the_controller_speaks_over_sockets(generation: str) -> None:
         assert (report.attempts, report.remaining, report.error) == (1, (), None)
         lab.settle()
         assert lab.partition("orders", 0).leader == 3
+        open_ones = [one.streams[1].get_extra_info("socket") for one in network.connections.values() if one.streams]
+        assert open_ones
+    assert {one.fileno() for one in open_ones} == {-1}
 
 
 def test_a_shutdown_asked_for_by_hand() -> None:

@@ -39,10 +39,10 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
         yield lab
 
 
-def sent(leader: Asking, data: bytes) -> tuple[str | None, int]:
-    """What a leader answers to a batch with acks=all: the error, and the offset of the first record."""
+def sent(leader: Asking, data: bytes, acks: int = -1) -> tuple[str | None, int]:
+    """What a leader answers to a batch: the error, and the offset of the first record."""
     topic = {"name": "orders", "partition_data": [{"index": 0, "records": data}]}
-    answer = leader.ask("Produce", 5, acks=-1, timeout=5000, topic_data=[topic])
+    answer = leader.ask("Produce", 5, acks=acks, timeout=5000, topic_data=[topic])
     (part,) = answer["responses"][0]["partition_responses"]
     return name_of(part["error_code"]), part["base_offset"]
 
@@ -102,21 +102,63 @@ def test_a_retry_has_both_ends_of_its_batch(lab: Lab) -> None:
         assert sent(leader, batch_of("b", 7, 2, epoch=0)) == (None, offset + 2)
 
 
-def test_a_retry_comes_before_its_batch_is_appended(lab: Lab) -> None:
-    """On another connection; a new ISR on its way to ZooKeeper holds both up."""
-    data = batch_of("a", 70, 0, epoch=0)
+def at_once(lab: Lab, leader: int, data: bytes, times: int) -> set[tuple[str | None, int]]:
+    """What a leader answers to one batch that comes over so many connections at the same moment."""
     listeners: Any = lab.world.listeners
-    broker: Any = lab.world.brokers[1]
+    broker: Any = lab.world.brokers[leader]
     service = Service(broker, listeners.shared, listeners.handlers)
     request = {"acks": 1, "timeout": 5000}
     request |= {"topic_data": [{"name": "orders", "partition_data": [{"index": 0, "records": data}]}]}
 
-    async def both() -> list[Any]:
-        return await asyncio.gather(*(produce(service, 5, request) for _ in range(2)))
+    async def asked() -> list[Any]:
+        return await asyncio.gather(*(produce(service, 5, request) for _ in range(times)))
 
-    answers = [topic["partition_responses"][0] for one in lab.world.run(both()) for topic in one["responses"]]
-    assert {name_of(part["error_code"]) for part in answers} == {None}
-    assert len({part["base_offset"] for part in answers}) == 1
+    parts = [topic["partition_responses"][0] for one in lab.world.run(asked()) for topic in one["responses"]]
+    return {(name_of(part["error_code"]), part["base_offset"]) for part in parts}
+
+
+def test_a_retry_comes_before_its_batch_is_appended(lab: Lab) -> None:
+    """On another connection; a new ISR on its way to ZooKeeper holds both up."""
+    ((error, _),) = at_once(lab, 1, batch_of("a", 70, 0, epoch=0), 2)
+    assert error is None
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_only_what_this_leader_has_comes_before_a_batch(known: bool) -> None:
+    """Two batches that the last leader alone had: without the first one the second is out of order.
+
+    Kafka 2.0.1, 2.4.1: log/ProducerStateManager.scala, checkSequence: the state of a producer is that of the log
+    """
+    config = {"replica.lag.time.max.ms": 30_000}
+    with listening("2.0", brokers=2, config=config) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+        first, second = (batch_of(text, 7, known + place, epoch=0) for place, text in enumerate("ab"))
+        with Asking(lab, 1) as leader:
+            if known:
+                assert sent(leader, batch_of("x", 7, 0, epoch=0)) == (None, 0)
+            lab.slow(2, 60)
+            assert [sent(leader, data, acks=1) for data in (first, second)] == [(None, known), (None, known + 1)]
+        lab.kill(1)
+        eventually(lambda: lab.partition("orders", 0).leader == 2)
+        with Asking(lab, 2) as leader:
+            early = "OUT_OF_ORDER_SEQUENCE_NUMBER" if known else "UNKNOWN_PRODUCER_ID"
+            assert sent(leader, second, acks=1) == (early, -1)
+            assert at_once(lab, 2, first, 2) == {(None, known)}
+            assert sent(leader, second, acks=1) == (None, known + 1)
+
+
+def test_too_small_an_isr_is_noticed_before_the_order(lab: Lab) -> None:
+    """Kafka 2.0.1, 2.4.1: cluster/Partition.scala, appendRecordsToLeader"""
+    with Asking(lab, 1) as leader:
+        data = batch_of("a", 71, 0, epoch=0)
+        error, offset = sent(leader, data)
+        assert error is None
+        lab.alter_config("topics", "orders", {"min.insync.replicas": 4})
+        lab.settle()
+        assert sent(leader, data) == sent(leader, batch_of("c", 71, 7, epoch=0)) == ("NOT_ENOUGH_REPLICAS", -1)
+        assert sent(leader, data, acks=1) == (None, offset)
+        lab.alter_config("topics", "orders", {"min.insync.replicas": 1})
+        lab.settle()
 
 
 @pytest.mark.parametrize(
