@@ -67,7 +67,7 @@ def test_a_hybrid_gives_up_a_failed_election(name: str, field: str) -> None:
         registration = lab.znodes()["/brokers/ids/2"][0].decode()
         lab.write_znode("/brokers/ids/2", "no JSON")
         lab.delete_controller()
-        with pytest.raises(ConditionNotMet, match=r"^no broker can become controller"):
+        with pytest.raises(ConditionNotMet, match="no broker"):
             lab.settle()
         lab.write_znode("/brokers/ids/2", registration)
         lab.settle()
