@@ -120,8 +120,7 @@ class Controller(ControllerProcess):
         if self.generation.gauges.counts_after_events:
             self.gauges.update()
         self.state = "Idle"
-        seconds = sum(waited)
-        detail = details.write(waited=f"{seconds * 1000:.3g}ms" if seconds else None)
+        detail = details.write(waited=f"{seconds * 1000:.3g}ms" if (seconds := sum(waited)) else None)
         self.trace.add(
             self.actor, "event", event.name, source="started", target="done", error=error, detail=detail, **about
         )
@@ -134,8 +133,10 @@ class Controller(ControllerProcess):
         return self.channels.open if self.generation.threads.acts_while_connected else self.active_id == self.id
 
     def locked(self, lock: Lock | None = None) -> AbstractAsyncContextManager[object]:
-        """The controller lock of 0.10, or another lock of it; a no-op since."""
-        return nullcontext() if self.generation.threads.single_threaded else lock or self.lock
+        """The controller lock of 0.10, or another lock of it; a no-op since, and where the task has the lock."""
+        asked = lock or self.lock
+        has = asked.locked() and asked.holder is asyncio.current_task()
+        return nullcontext() if self.generation.threads.single_threaded or has else asked
 
     def hand_over(self, event: events.Event) -> None:
         """Process an event that no listener made: in its turn or, before there was a queue, in a thread of its own."""

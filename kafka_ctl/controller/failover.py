@@ -117,20 +117,17 @@ async def trigger_move(env: Controller) -> None:
 
     0.10 deletes the znode and does not resign: this controller acts until it is elected again.
     """
-    if not env.generation.zookeeper.fences_writes:
-        if env.generation.failover.resigns_before_moving:
-            await resign(env)
+    fenced = env.generation.zookeeper.fences_writes
+    if fenced:
+        env.active_id = await env.zk.controller_id()
+        if env.active_id != env.id:
+            env.log("already_moved")
+            return
         env.active_id = -1
-        await env.zk.write(Delete(znodes.ControllerZNode.path()))
-        return
-    env.active_id = await env.zk.controller_id()
-    if not env.is_active:
-        env.log("already_moved")
-        return
     fence = env.zk.fence
-    env.active_id = -1
-    await resign(env)
-    env.zk.fence = fence
+    if fenced or env.generation.failover.resigns_before_moving:
+        await resign(env)
+    env.active_id, env.zk.fence = -1, fence
     try:
         await env.zk.write(Delete(znodes.ControllerZNode.path()))
     except ControllerMoved:

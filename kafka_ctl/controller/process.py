@@ -65,6 +65,7 @@ class Lock(asyncio.Lock):
     """A lock that measures how long the current event waited for it: `async with lock: ...`."""
 
     _waited: ContextVar[list[float]] = ContextVar("waited")
+    holder: asyncio.Task[object] | None = None  # the last task that got it
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -80,6 +81,7 @@ class Lock(asyncio.Lock):
     async def __aenter__(self) -> None:
         asked = self.clock.now()
         await self.acquire()
+        self.holder = asyncio.current_task()
         self._waited.get([]).append(self.clock.now() - asked)
 
 

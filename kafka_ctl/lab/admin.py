@@ -165,7 +165,7 @@ class Admin:
     async def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
         """Ask for a reassignment through `/admin/reassign_partitions`; refused while one is running."""
         zk = await self.zk()
-        known = await zk.assignments({tp.topic for tp in targets})
+        known = await zk.assignments(dict.fromkeys(tp.topic for tp in targets))
         missing = [str(tp) for tp in targets if tp.partition not in known.get(tp.topic, {})]
         if missing:
             raise BadInput(f"The proposed assignment contains non-existent partitions: {', '.join(missing)}")

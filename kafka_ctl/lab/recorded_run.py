@@ -479,12 +479,14 @@ class RecordedRun:
         note = Progress("fork", size, validate.function("progress", progress, 0, 0))
         others = {"generation": generation, "seed": seed, "config": given, "elections": elections, "rules": rules}
         others = {name: other for name, other in others.items() if other is not None}
+        history = self.trace.history
         if not others:
-            return self._replayed(self.story, at, note, self.plugins)
+            return self._replayed(self.story, at, note, self.plugins, history=history)
         opening = story.opening(Command(OPEN, (), self.opening), self.plugins)
         if "described" in opening:
             opening["described"] = with_live(opening["described"], self.generation, self.config)
-        opening |= others | ({} if given is None else {"config": opening.get("config", {}) | dict(given)})
+        opening |= others | {"history": history}
+        opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
         lines = [command._replace(line=number) for number, command in enumerate(self.commands, 2)]
         return self._played(opening, parts_in_time(lines, self.trace.records, at), note)
 
@@ -501,7 +503,7 @@ class RecordedRun:
         begun = {command.seq for command in self.commands}
         size = max(1, moment(world, n, self._run.opened, begun))
         note = Progress("back", size, validate.function("progress", progress, 0, 0))
-        take_over(self, self._replayed(self.story, size - 1, note, self.plugins))
+        take_over(self, self._replayed(self.story, size - 1, note, self.plugins, history=self.trace.history))
 
 
 def undo(lab: RecordedRun) -> Command:
@@ -526,7 +528,7 @@ def undo(lab: RecordedRun) -> Command:
 def replayed(lab: L, commands: Sequence[Command]) -> L:
     """Another lab that was opened as this one and got these commands. Raises BadInput on a closed lab."""
     lab._require_open("a return to another future")
-    return lab._replayed(lab._written(commands), None, None, lab.plugins)
+    return lab._replayed(lab._written(commands), None, None, lab.plugins, history=lab.trace.history)
 
 
 def take_over(lab: L, other: L) -> None:

@@ -164,12 +164,16 @@ Lab.close = closed
 for generation in ("0.10", "2.0", "2.4"):
     for seed in range(3):
         playing.play(walk(generation, seed))
+with Lab(brokers=2) as lab:
+    for topic in "abcde":
+        lab.create_topic(topic)
+    lab.reassign({f"{topic}-0": [1, 2] for topic in "abcde"})
 print(digest.hexdigest())
 """
 
 
 def digest(python: str, seed: str) -> str:
-    """Of everything that happens in some walks."""
+    """Of everything that happens in some walks, and as one request moves partitions of several topics."""
     environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
     command = [python, "-c", SCRIPT]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout

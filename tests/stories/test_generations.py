@@ -9,6 +9,7 @@ import pytest
 from labs import play, until_quiet
 
 from kafka_ctl import Generation, Lab
+from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.generation import DIFFERENCES, GENERATIONS
 
 FIELDS = [f.name for f in DIFFERENCES]
@@ -54,6 +55,23 @@ def test_every_hybrid_comes_to_the_same_end(hybrid: Generation) -> None:
         assert lab.reassignments() == []
         assert lab.controller is not None
         assert str(hybrid) in repr(lab)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("0.10", "resigns_before_moving"), ("0.10", "fences_writes"), ("2.0", "single_threaded")]
+)
+def test_a_hybrid_gives_up_a_failed_election(name: str, field: str) -> None:
+    """Also where the task that resigns has the lock; the next election succeeds when the znode can be read again."""
+    plain = Generation(name)
+    with Lab(brokers=2, generation=plain.but(**{field: not plain.has(field)}), seed=1) as lab:
+        registration = lab.znodes()["/brokers/ids/2"][0].decode()
+        lab.write_znode("/brokers/ids/2", "no JSON")
+        lab.delete_controller()
+        with pytest.raises(ConditionNotMet, match="no broker"):
+            lab.settle()
+        lab.write_znode("/brokers/ids/2", registration)
+        lab.settle()
+        assert lab.controller is not None and lab.quiet
 
 
 @pytest.mark.parametrize("name", GENERATIONS)

@@ -187,6 +187,18 @@ def test_a_command_can_be_undone(lab: Lab) -> None:
         undo(fresh)
 
 
+def test_a_run_keeps_the_name_of_its_history() -> None:
+    """In a file of several histories, a run that went back still has its own name."""
+    with Lab(brokers=1, history="night") as lab:
+        lab.kill(1)
+        lab.back()
+        with lab.fork() as same, lab.fork(seed=3) as other:
+            assert {run.trace.history for run in (lab, same, other)} == {"night"}
+        lab.run_for(1)
+        undo(lab)
+        assert lab.trace.history == "night"
+
+
 def test_a_command_that_clients_have_seen_cannot_be_undone() -> None:
     """On real time nothing repeats, and a replay would have no listeners: refused, and the lab goes on."""
     with Lab(brokers=1, wire=True) as lab:
