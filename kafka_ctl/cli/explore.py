@@ -119,11 +119,9 @@ def _every_order(run: Callable[[Callable[[Search], None]], Search], out: Path) -
 
     def report(search: Search) -> None:
         tried = search.rounds[-1]
-        seen, deep = (
-            tried.seen,
-            f"{counted(tried.depth, 'choice')} deep: {tried.seen.finished} of {tried.cases} pairs of commands",
-        )
-        progress(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {_unknown(search)}")
+        deep, seen = f"{counted(tried.depth, 'choice')} deep", tried.seen
+        pairs = f"{seen.finished} of {tried.cases} pairs of commands"
+        progress(f"{deep}: {pairs}, {seen.states:,} states, {seen.paths:,} paths, {_unknown(search)}")
 
     search = run(report)
     click.echo(account(search))

@@ -180,7 +180,11 @@ def _answer(answer: Any, rows: int, csv: Path | None) -> None:
         echo(table.getvalue().removesuffix("\n"))
     else:
         rows_of_all = answer.collect()  # pandas would write an id beside an empty cell as `1.0`
-        with naming(csv, "cannot be written"), replacing(csv) as unfinished, open(unfinished, "w") as file:
+        with (
+            naming(csv, "cannot be written"),
+            replacing(csv) as unfinished,
+            open(unfinished, "w", encoding="utf-8", newline="") as file,
+        ):
             writer(file, lineterminator="\n").writerows([answer.columns, *rows_of_all])
         echo(csv)
 
