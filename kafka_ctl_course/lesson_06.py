@@ -45,9 +45,7 @@ def predict_wrong(answer: tuple[tuple[str, bool], ...], truth: tuple[tuple[str, 
     if who[0] == "leader":
         return "Broker 3 had a session. The controller hears of its end after 6 s; the leader acts later."
     if who[1] == "controller":
-        return (
-            "The controller asked broker 3 to follow. That it has caught up is known to broker 1 only, which wrote it."
-        )
+        return "The controller asked broker 3 to follow. Only broker 1 knows that it has caught up, and wrote it."
     if who[2] == "controller":
         return "Broker 3 lags but lives: its session goes on, and the controller hears nothing of it."
     if not rises[0]:

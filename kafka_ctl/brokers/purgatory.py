@@ -43,7 +43,7 @@ class DelayedOperation:
         self._waiters: list[asyncio.Future[None]] = []
 
     def try_complete(self) -> bool:
-        """Complete it if it can be by now: check, then `return self.force_complete()`. Whether this call did so."""
+        """Complete it if it can be by now, and say so: check, then `return self.force_complete()`."""
         raise NotImplementedError
 
     def on_complete(self) -> object:

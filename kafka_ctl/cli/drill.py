@@ -15,7 +15,7 @@ from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput
 from kafka_ctl.extras import needed_for
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.writing import check_writable
+from kafka_ctl.writing import check_writable, replacing
 
 if TYPE_CHECKING:
     from kafka_ctl.drills.drill import Drill
@@ -93,7 +93,8 @@ def drill(
     outcomes = drills.drill(found, *questions, unclean=UNCLEAN[unclean], sample=sample, seed=seed, jobs=jobs)
     echo(outcomes)
     if plot:
-        outcomes.plot().savefig(plot)
+        with replacing(plot) as unfinished:
+            outcomes.plot().savefig(unfinished, format=Path(plot).suffix[1:])
     if stories:
         _write(outcomes, stories)
 

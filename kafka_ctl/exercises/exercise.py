@@ -195,7 +195,7 @@ def kind_of(example: object) -> str:
 
 
 def asked_for(example: object) -> str:
-    """That an answer of the kind of an example is asked for."""
+    """The request for an answer of the kind of an example."""
     wanted = kind_of(example)
     return f"{wanted} {'are' if wanted.endswith('parts') else 'is'} asked for"
 

@@ -75,8 +75,8 @@ WHO = re.compile(
 )
 """The possible beginnings of a line: its logger, or only the part of a controller that wrote it.
 
-Not made from the templates' prefixes: most releases that are read, 0.8 to 3.9, have no templates. That each prefix of a
-template is read is held by the test that reads back every line we write.
+Not made from the templates' prefixes: most releases that are read, 0.8 to 3.9, have no templates. A test reads
+back every line that we write, so each prefix of a template is read.
 """
 AGAIN = re.compile(r"Controller \d+ epoch \d+ ")
 """The second prefix of some lines."""

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker, ShutdownReport
     from kafka_ctl.zookeeper.memory.server import MemoryStore
 
+PATH = "a path begins with /, and none of its names is empty, . or .."
+
 
 class Faults(Commands):
     """The faults that a lab can inject, `heal`, which ends them, and the identities of brokers."""
@@ -346,7 +348,8 @@ class Faults(Commands):
             if answer.error == "NONODE" and otherwise is not None:
                 answer = await zk.write(otherwise)
             if answer.error is not None:
-                raise BadInput(f"{name}: ZooKeeper answers {answer.error} for {op.path}")
+                form = f"; {PATH}" if answer.error == "BADARGUMENTS" else ""
+                raise BadInput(f"{name}: ZooKeeper answers {answer.error} for {op.path}{form}")
 
         self._ask(write, name, path=None if name == "delete_controller" else op.path)
 

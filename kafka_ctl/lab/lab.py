@@ -101,7 +101,8 @@ class Lab(Faults):
         self._described = None if described is None else _checked(described, self._racks)
         table = None if costs is None else costs if isinstance(costs, Costs) else Costs.of(costs)
         validate.name("history", history)
-        port = None if isinstance(wire, bool) else validate.integer("wire, a port,", wire, 1, 65536 - len(self._racks))
+        ports = "wire (False, True or the first port)", wire, 1, 65536 - len(self._racks)
+        port = None if isinstance(wire, bool) else validate.integer(*ports)
         flags = validate.flag("join", join), wire is not False, validate.flag("fresh", fresh)
         from kafka_ctl.lab import run  # here: until a lab is opened, no broker is loaded
 

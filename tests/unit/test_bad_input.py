@@ -141,6 +141,7 @@ def test_a_broken_address(text: str) -> None:
         ("reassign '" + "[" * 3000 + "'", "[[["),
         ("reassign '{\"t-²\":[1]}'", "'t-²' is not the name of a partition"),
         ("write_znode /x '\"\\ud800\"'", "character 0 cannot be written"),
+        ("write_znode x {}", "BADARGUMENTS for x; a path begins with /"),
     ],
 )
 def test_what_would_have_no_end_or_no_meaning(line: str, logged: str) -> None:

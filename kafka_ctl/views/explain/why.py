@@ -1,8 +1,8 @@
 """The explanation of a record: the rule that applied, its inputs, its decision, and its decisions for other inputs.
 
 Elections are decided again by `election.py` from what the record says of them, once as they were and once for each
-"otherwise", so the answer cannot differ from what the controller does. Which lines ran is found by replaying the lab's
-story (`source.py`); a trace without a story shows the function without marks, and says so.
+"otherwise", so the answer cannot differ from what the controller does. A replay of the lab's story finds the lines that
+ran (`source.py`); a trace without a story shows the function without marks, and says so.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class TimelineView(View):
             begin = min(begin, steps[0].time_ms)
         self.begin, self.last = begin, max(records[-1].time_ms, begin + 1)
         self.time = begin
-        """That of the last step that was drawn: there it stays while another run takes one."""
+        """The time of the last step that was drawn: it stays there while another run takes a step."""
         self.end = self.last + MARGIN * (self.last - begin)
         ruled, led = spans(records, self.end)
         self.ruled = ruled
