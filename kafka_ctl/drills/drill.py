@@ -130,8 +130,8 @@ class Drill(Shown, Sequence[Outcome]):
         legend(axes)
         worst = rows[0]
         figure.alt = (
-            f"{title}. {len(rows)} of {len(self)} scenarios. The worst: {worst.scenario.name}, {worst.offline} "
-            f"partitions offline, {worst.below_min_isr} below min.insync.replicas, {worst.interrupted} interrupted."
+            f"{title}. {len(rows)} of {len(self)} scenarios. The worst: {worst.scenario.name}. Its partitions: "
+            f"{worst.offline} offline, {worst.below_min_isr} below min.insync.replicas, {worst.interrupted} interrupted."
         )
         return figure
 
