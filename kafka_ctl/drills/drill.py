@@ -131,7 +131,7 @@ class Drill(Shown, Sequence[Outcome]):
         worst = rows[0]
         figure.alt = (
             f"{title}. {len(rows)} of {len(self)} scenarios. The worst: {worst.scenario.name}. Its partitions: "
-            f"{worst.offline} offline, {worst.below_min_isr} below min.insync.replicas, {worst.interrupted} interrupted."
+            f"offline {worst.offline}, below min.insync.replicas {worst.below_min_isr}, interrupted {worst.interrupted}."
         )
         return figure
 
