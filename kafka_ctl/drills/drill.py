@@ -130,8 +130,9 @@ class Drill(Shown, Sequence[Outcome]):
         legend(axes)
         worst = rows[0]
         figure.alt = (
-            f"{title}. {len(rows)} of {len(self)} scenarios. The worst: {worst.scenario.name}. Its partitions: "
-            f"offline {worst.offline}, below min.insync.replicas {worst.below_min_isr}, interrupted {worst.interrupted}."
+            f"{title}. {len(rows)} of {len(self)} scenarios. The worst: {worst.scenario.name}. "
+            f"Partitions offline: {worst.offline}, below min.insync.replicas: {worst.below_min_isr}, "
+            f"interrupted: {worst.interrupted}."
         )
         return figure
 
