@@ -128,12 +128,9 @@ class Drill(Shown, Sequence[Outcome]):
         axes.invert_yaxis()
         axes.grid(False, axis="y")
         legend(axes)
-        worst = rows[0]
-        figure.alt = (
-            f"{title}. {len(rows)} of {len(self)} scenarios. The worst: {worst.scenario.name}. "
-            f"Partitions offline: {worst.offline}, below min.insync.replicas: {worst.below_min_isr}, "
-            f"interrupted: {worst.interrupted}."
-        )
+        worst = ", ".join(f"{label}: {values[0]}" for label, (values, _) in parts.items())
+        first = f"The worst: {rows[0].scenario.name}. Partitions {worst}."
+        figure.alt = f"{title}. {len(rows)} of {len(self)} scenarios. {first}"
         return figure
 
     def table(self) -> Table:
