@@ -47,6 +47,10 @@ MOST_DRAWN = 100_000
 
 
 @calls
+
+WIRE = "wire (False, True or the first port)"
+
+
 class Lab(Faults):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
@@ -101,8 +105,7 @@ class Lab(Faults):
         self._described = None if described is None else _checked(described, self._racks)
         table = None if costs is None else costs if isinstance(costs, Costs) else Costs.of(costs)
         validate.name("history", history)
-        ports = "wire (False, True or the first port)", wire, 1, 65536 - len(self._racks)
-        port = None if isinstance(wire, bool) else validate.integer(*ports)
+        port = None if isinstance(wire, bool) else validate.integer(WIRE, wire, 1, 65536 - len(self._racks))
         flags = validate.flag("join", join), wire is not False, validate.flag("fresh", fresh)
         from kafka_ctl.lab import run  # here: until a lab is opened, no broker is loaded
 
