@@ -44,13 +44,10 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 100_000
 """Records from which a notebook still draws a lab unasked; more would keep the kernel busy for seconds."""
-
-
-@calls
-
 WIRE = "wire (False, True or the first port)"
 
 
+@calls
 class Lab(Faults):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
