@@ -236,10 +236,9 @@ def _event(records: Sequence[Record]) -> str:
     match first.target:
         case "done":
             return f"{process} has processed the event {name}{about}."
-        case "queued":
-            return f"The event {name}{about} waits for {process.lower()}."
-        case "dropped":
-            return f"The event {name}{about} is dropped from the queue of {process.lower()}."
+        case "queued" | "dropped":
+            change = "waits for" if first.target == "queued" else "is dropped from the queue of"
+            return f"The event {name}{about} {change} {process.lower()}."
     return f"{process} begins to process the event {name}{about}."
 
 

@@ -43,7 +43,7 @@ def everything(lab: Lab) -> list:
 RIGHT: dict[str, list[Any]] = {"17.3": [unaware, by_loops]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "17.3": [
-        (from_metadata, "What it says of leaders"),
+        (from_metadata, "Its `metadata`, which names all leaders"),
         (with_the_dead, "It is not unaware"),
         (lambda lab: [], "you return []. There are more"),
         (lambda lab: [("orders", 7)], "you return [('orders', 7)]. There is no partition"),

@@ -139,7 +139,7 @@ def test_only_what_this_leader_has_comes_before_a_batch(known: bool) -> None:
             lab.slow(2, 60)
             assert [sent(leader, data, acks=1) for data in (first, second)] == [(None, known), (None, known + 1)]
         lab.kill(1)
-        eventually(lambda: lab.partition("orders", 0).leader == 2)
+        eventually(lambda: ("orders", 0) in lab.brokers[2].leads)
         with Asking(lab, 2) as leader:
             early = "OUT_OF_ORDER_SEQUENCE_NUMBER" if known else "UNKNOWN_PRODUCER_ID"
             assert sent(leader, second, acks=1) == (early, -1)
