@@ -221,8 +221,7 @@ def shortest(text: str, differs: Callable[[str], bool]) -> str:
     """A story with as few commands as can be found for which `differs` still holds; the given one, if for none.
 
     A story that cannot be played without the command that was left out does not count. A `settle` between two commands
-    stays:
-    the second one finds done what the first one asked for.
+    stays: the second one finds done what the first one asked for.
     """
     opening, *commands = map(str, story.parse(text))
     ends = time.monotonic() + SHORTENING
