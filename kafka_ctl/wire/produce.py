@@ -287,7 +287,7 @@ async def _appended(
 def _is_here(service: Service, tp: TopicPartition, kept: Kept) -> bool:
     """True if this broker's log has a batch, or is about to have it."""
     appending = (tp, kept.first) in service.appending
-    return appending or _offset_of(service.broker.disk.logs.get(tp), kept.first) is not None
+    return appending or _offset_of(service.broker.disk.logs.get(tp), kept.values[-1]) is not None
 
 
 def _is_in_a_log(service: Service, tp: TopicPartition, kept: Kept) -> bool:
