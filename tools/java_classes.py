@@ -83,7 +83,8 @@ def make_zookeeper() -> None:
             assert own.supervisor is not None
             java = subprocess.check_output(["pgrep", "-P", str(own.supervisor.pid)], text=True)
             os.kill(int(java), signal.SIGTERM)
-            while own.running:
+            ends = time.monotonic() + LONGEST
+            while own.running and time.monotonic() < ends:
                 time.sleep(0.1)
         if written.exists():
             shutil.move(written, ZOOKEEPER)

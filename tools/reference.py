@@ -188,9 +188,8 @@ def _costs() -> str:
 def _metrics() -> str:
     """The metrics of `lab.metrics`, and their places in Kafka; a generation without one does not have the metric."""
     rows = ((f"`{m.name}`", m.counts, *(m.sources.get(name, "-") for name in GENERATIONS)) for m in METRICS)
-    return "The values that `Lab.metrics` shows, and where Kafka counts them.\n\n" + table(
-        ("metric", "counts", *GENERATIONS), rows
-    )
+    shown = table(("metric", "counts", *GENERATIONS), rows)
+    return f"The values that `Lab.metrics` shows, and where Kafka counts them.\n\n{shown}"
 
 
 def _machines(title: str, tables: Tables) -> str:

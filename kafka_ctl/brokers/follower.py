@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 
 from kafka_ctl.brokers import fetches
@@ -369,14 +369,12 @@ class FollowerRole:
         """True if we may be late somewhere."""
         return bool(self.late or self.fetch_delay)
 
-    @property
-    def is_unasked(self) -> bool:
-        """True if we hold a copy that no LeaderAndIsr has named since this process began."""
+    def unasked(self) -> Iterator[TopicPartition]:
+        """The copies here that no LeaderAndIsr has named since this process began: we do not fetch them."""
         held = self.process.disk.places
-        return len(held) > len(self.process.hosted) and any(map(self._is_unasked, held))
+        return filter(self._is_unasked, held if len(held) > len(self.process.hosted) else ())
 
     def _is_unasked(self, tp: TopicPartition) -> bool:
-        """True if this is such a copy: we do not fetch it."""
         process = self.process
         return tp in process.disk.places and tp not in process.hosted and tp not in process.offline
 

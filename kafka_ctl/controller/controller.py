@@ -120,7 +120,7 @@ class Controller(ControllerProcess):
         if self.generation.gauges.counts_after_events:
             self.gauges.update()
         self.state = "Idle"
-        detail = details.write(waited=f"{seconds * 1000:.3g}ms" if (seconds := sum(waited)) else None)
+        detail = details.write(waited=f"{sum(waited) * 1000:.3g}ms" if any(waited) else None)
         self.trace.add(
             self.actor, "event", event.name, source="started", target="done", error=error, detail=detail, **about
         )
@@ -135,8 +135,8 @@ class Controller(ControllerProcess):
     def locked(self, lock: Lock | None = None) -> AbstractAsyncContextManager[object]:
         """The controller lock of 0.10, or another lock of it; a no-op since, and where the task has the lock."""
         asked = lock or self.lock
-        has = asked.locked() and asked.holder is asyncio.current_task()
-        return nullcontext() if self.generation.threads.single_threaded or has else asked
+        has = self.generation.threads.single_threaded or (asked.locked() and asked.holder is asyncio.current_task())
+        return nullcontext() if has else asked
 
     def hand_over(self, event: events.Event) -> None:
         """Process an event that no listener made: in its turn or, before there was a queue, in a thread of its own."""

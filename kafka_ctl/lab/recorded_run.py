@@ -375,6 +375,10 @@ class RecordedRun:
             raise BadInput(f"until={until}: this story ends with record {len(lab.trace) - 1}")
         return lab
 
+    def _again(self, text: str, until: int | None = None, progress: Progress | None = None) -> Self:
+        """A lab with the plug-ins and the history of this one, in which a story has been played."""
+        return self._replayed(text, until, progress, self.plugins, history=self.trace.history)
+
     @classmethod
     @rarely_collected()
     def _played(
@@ -479,13 +483,12 @@ class RecordedRun:
         note = Progress("fork", size, validate.function("progress", progress, 0, 0))
         others = {"generation": generation, "seed": seed, "config": given, "elections": elections, "rules": rules}
         others = {name: other for name, other in others.items() if other is not None}
-        history = self.trace.history
         if not others:
-            return self._replayed(self.story, at, note, self.plugins, history=history)
+            return self._again(self.story, at, note)
         opening = story.opening(Command(OPEN, (), self.opening), self.plugins)
         if "described" in opening:
             opening["described"] = with_live(opening["described"], self.generation, self.config)
-        opening |= others | {"history": history}
+        opening |= others | {"history": self.trace.history}
         opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
         lines = [command._replace(line=number) for number, command in enumerate(self.commands, 2)]
         return self._played(opening, parts_in_time(lines, self.trace.records, at), note)
@@ -503,7 +506,7 @@ class RecordedRun:
         begun = {command.seq for command in self.commands}
         size = max(1, moment(world, n, self._run.opened, begun))
         note = Progress("back", size, validate.function("progress", progress, 0, 0))
-        take_over(self, self._replayed(self.story, size - 1, note, self.plugins, history=self.trace.history))
+        take_over(self, self._again(self.story, size - 1, note))
 
 
 def undo(lab: RecordedRun) -> Command:
@@ -528,7 +531,7 @@ def undo(lab: RecordedRun) -> Command:
 def replayed(lab: L, commands: Sequence[Command]) -> L:
     """Another lab that was opened as this one and got these commands. Raises BadInput on a closed lab."""
     lab._require_open("a return to another future")
-    return lab._replayed(lab._written(commands), None, None, lab.plugins, history=lab.trace.history)
+    return lab._again(lab._written(commands))
 
 
 def take_over(lab: L, other: L) -> None:

@@ -76,8 +76,8 @@ def no_such(argv: Sequence[str]) -> str | None:
     lister = "python3 -m kafka_ctl"
     if argv and argv[0].startswith("-") and argv[0] not in ("--help", "-h", "--version", "--"):
         return f"no such option: {short(argv[0])}; `{lister} --help` lists all"
+    names = [name.split() for name in _helps()]
     for depth, word in enumerate(argv):
-        names = [name.split() for name in _helps()]
         known = [name[-1] for name in names if len(name) == depth + 1 and name[:-1] == list(argv[:depth])]
         if known and not word.startswith("-") and word not in known:
             return no_command(word, known, f"{' '.join([lister, *argv[:depth]])} --help")

@@ -257,10 +257,16 @@ class Network(Peers):
             if id != leader
             and (
                 broker.as_follower.is_suspect
-                or (unasked and broker.as_follower.is_unasked)
                 or self.unreachable_since(id, leader) != math.inf
+                or (unasked and self._misses(leader, broker))
             )
         }
+
+    def _misses(self, leader: int, follower: Broker) -> bool:
+        """True if a leader has a broker in the ISR of a partition that no LeaderAndIsr has named to it."""
+        process = self.brokers[leader]
+        found = filter(process.leads, follower.as_follower.unasked())
+        return any(process.as_leader.is_in_isr(tp, follower.id) for tp in found)
 
     async def until_suspect(self) -> float:
         """Wait until a broker may be late, and return that time; the present one if one may be late already.

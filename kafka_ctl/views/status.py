@@ -155,9 +155,8 @@ def _partition(around: _Around, key: Key) -> PartitionDifference | None:
     contexts, roles, metadata = {}, {}, {}
     for context in around.contexts:
         has = context.leadership.get(key)
-        own = context.id == fresh and (
-            has is None or has.leader_epoch != stored.leader_epoch
-        )  # a leader keeps the epoch
+        # Its own broker, as a leader, keeps the leader epoch; each write of the controller has another one.
+        own = context.id == fresh and (has is None or has.leader_epoch != stored.leader_epoch)
         if has != stored and not own and not _same(has, stored):
             contexts[context.id] = has
     replicas = seen.replicas

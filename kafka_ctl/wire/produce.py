@@ -229,8 +229,7 @@ async def _append(
         return Response(refused.error)
     if batch is None:
         return Response(None)
-    again = await _sent_before(service, tp, batch)
-    offset = None if again is None else _offset_of(broker.disk.logs.get(tp), again.first)
+    again, offset = await _sent_before(service, tp, batch)
     error = contents.fences(tp, batch)
     if error is None and offset is None:
         error = contents.out_of_order(tp, batch, functools.partial(_is_here, service, tp))
@@ -258,14 +257,17 @@ def _problem(service: Service, tp: TopicPartition, acks: int, from_client: bool)
     return None if tp in broker.metadata and broker.leads(tp) else broker.refusal(tp)
 
 
-async def _sent_before(service: Service, tp: TopicPartition, batch: Batch) -> Kept | None:
-    """The batch as it was kept when it was sent before; while another request is about to append it, this one waits."""
-    logs = service.broker.disk.logs
+async def _sent_before(service: Service, tp: TopicPartition, batch: Batch) -> tuple[Kept | None, int | None]:
+    """The batch as it was kept when it was sent before, and its offset in this leader's log.
+
+    While another request is about to append it, this one waits.
+    """
     while (sent := service.shared.contents.sent_before(tp, batch)) is not None:
-        if (tp, sent.first) not in service.appending or _offset_of(logs.get(tp), sent.first) is not None:
-            break
+        offset = _offset_of(service.broker.disk.logs.get(tp), sent.first)
+        if offset is not None or (tp, sent.first) not in service.appending:
+            return sent, offset
         await asyncio.sleep(LOOK)
-    return sent
+    return None, None
 
 
 async def _appended(

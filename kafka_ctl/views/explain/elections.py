@@ -140,13 +140,12 @@ def _without_disk(trace: Recorder, record: Record) -> set[int]:
     for r in reversed(trace.records[: record.seq]):
         if r.actor != record.actor or r.kind != "controller":
             continue
-        fields = details.fields(r)
         if r.action == "elected":
             break
-        if r.action == "replicas_offline" and name in fields.get("partitions", ()):
+        if r.action == "replicas_offline" and name in (fields := details.fields(r)).get("partitions", ()):
             found |= {*details.ids([fields.get("broker")])} - back
         if r.action == "broker_startup":
-            back.update(details.ids(fields.get("brokers")))
+            back.update(details.ids(details.fields(r).get("brokers")))
     return found
 
 

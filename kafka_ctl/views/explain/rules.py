@@ -425,6 +425,7 @@ def _values(record: Record) -> dict[str, str]:
     """The names that a rule's outcome may use."""
     detail = record.detail or ""
     named = details.named(detail)
+    count = named.get("partitions", "some")
     return {
         "who": process_of(record),
         "path": brief(record.path or ""),
@@ -436,7 +437,7 @@ def _values(record: Record) -> dict[str, str]:
         "leader_epoch": str(record.leader_epoch),
         "isr": format_ids(record.isr),
         "receiver": brokers([record.broker]) if record.broker is not None else "every live broker",
-        "count": f"{(count := named.get('partitions', 'some'))} partition{'s' * (count != '1')}",
+        "count": f"{count} partition{'s' * (count != '1')}",
         "offset": named.get("offset", ""),
         "by": named.get("by", ""),
         "failed": f", which failed: {record.error}" if record.error else "",

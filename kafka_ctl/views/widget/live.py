@@ -132,11 +132,8 @@ def _arguments(opening: Opening) -> str:
 def _plain(value: object) -> str:
     """A value as one would type it: a pair and a partition look alike, a word of an enumeration is a text."""
     if isinstance(value, dict):
-        return (
-            "{"
-            + ", ".join(f"{k if NUMBER.fullmatch(str(k)) else _plain(k)}: {_plain(v)}" for k, v in value.items())
-            + "}"
-        )
+        entries = (f"{k if NUMBER.fullmatch(str(k)) else _plain(k)}: {_plain(v)}" for k, v in value.items())
+        return f"{{{', '.join(entries)}}}"
     if isinstance(value, tuple):
         inside = ", ".join(map(_plain, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"

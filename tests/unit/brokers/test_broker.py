@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import play, process_of, until_quiet
+from labs import QUIET, play, process_of, until_quiet
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.broker import Broker, ShutdownReport
@@ -275,6 +275,19 @@ def test_a_new_process_that_nobody_asks_to_follow_is_late(generation: str) -> No
         assert (ORDERS in process_of(lab, follower).hosted) == asked
         outcome = lab.produce("orders", 0, acks="all")
         assert (outcome.error, lab.partition("orders", 0).isr) == (None, (leader, follower) if asked else (leader,))
+
+
+def test_leaders_do_not_look_for_a_copy_that_is_in_no_isr() -> None:
+    """A copy that was moved away while its broker was down stays on the disk; an idle cluster stays idle."""
+    with Lab(brokers=4, seed=3, config=QUIET) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+        play(lab, "kill 2; settle")
+        until_quiet(lab.reassign, {"orders-0": [1, 3]})
+        play(lab, "start 2; settle")
+        assert list(lab.world.brokers[2].as_follower.unasked()) == [ORDERS]
+        before = lab.world.clock.loop.callbacks_run
+        lab.run_for(36_000)
+        assert lab.world.clock.loop.callbacks_run - before < 5_000
 
 
 @pytest.mark.parametrize(("generation", "four"), [("0.10", (1, 4, 3, 2)), ("2.0", (1, 4, 3, 2)), ("2.4", (1, 2, 3, 4))])
