@@ -8,8 +8,6 @@ Kafka 2.0.1: controller/KafkaController.scala, ControllerChannelManager.scala, T
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -63,12 +61,14 @@ class ControllerLines:
         if self.whole is None:
             self.whole = r.seq == 0
         if r.kind == "controller":
-            self._call("_before_any", r)
-            self._call(f"_before_{r.action}", r)
+            self._before_first(r)
+            self._before_controller(r)
 
     def after(self, r: Record) -> None:
         """Write what comes after them."""
-        self._call(f"_{r.kind}", r)
+        handler: Callable[[Record], None] | None = getattr(self, f"_{r.kind}", None)
+        if handler is not None:
+            handler(r)
 
     def of(self, r: Record) -> ControllerState:
         """The context of the controller of this record's broker; empty if the broker has no id."""
@@ -78,11 +78,6 @@ class ControllerLines:
         if broker not in self.known:
             self.known[broker] = ControllerState()
         return self.known[broker]
-
-    def _call(self, name: str, r: Record) -> None:
-        handler: Callable[[Record], None] | None = getattr(self, name, None)
-        if handler is not None:
-            handler(r)
 
     # The controller's words
 
@@ -117,7 +112,7 @@ class ControllerLines:
                 self.known[id_of(r)] = ControllerState()
                 self.known[id_of(r)].stopping = r.cause != known.event
 
-    def _before_any(self, r: Record) -> None:
+    def _before_first(self, r: Record) -> None:
         """The first words after a new controller has read who is there: it listens to them and has channels."""
         known = self.of(r)
         if known.read is None or r.action in ("initializing_context", "broker_epochs_initialized"):
@@ -153,28 +148,42 @@ class ControllerLines:
             del channels[broker]
             self.write(r, "channel_removed", to=broker)
 
-    def _before_initializing_partition_state(self, r: Record) -> None:
-        if self.whole:
-            states = {replica_text(*key): state for key, state in self.of(r).replicas.items()}
-            self.write(r, "replica_machine_started", states=states)
+    def _before_controller(self, r: Record) -> None:
+        known = self.of(r)
+        match r.action:
+            case "initializing_partition_state" if self.whole:
+                states = {replica_text(*key): state for key, state in known.replicas.items()}
+                self.write(r, "replica_machine_started", states=states)
+            case "ready" if self.whole:
+                states = {tp_of(tp): state for tp, state in known.partitions.items()}
+                self.write(r, "partition_machine_started", states=states)
+            case "leader_epoch_updated":
+                self.write(r, "leader_epoch_updating", partition=details.fields(r)["partition"])
+            case "imbalance" if self.whole:
+                self._imbalance(r)
+            case "broker_startup" | "broker_epochs_updated":
+                self._vanished(r)
+            case "full_assignment_updated":
+                self._full_assignment(r)
+            case "preferred_done" | "preferred_failed":
+                for partition, text in known.refused.items():
+                    self.write(r, "election_error", partition=partition, text=text)
+                known.refused = {}
+            case "deletion_halted":
+                self._deletion_halted(r)
+            case "resigned":
+                if r.cause != known.event:  # outside an event because its process stops
+                    self.write(r, "thread_stopped")
+                self._resigns(r)
 
-    def _before_ready(self, r: Record) -> None:
-        if self.whole:
-            states = {tp_of(tp): state for tp, state in self.of(r).partitions.items()}
-            self.write(r, "partition_machine_started", states=states)
-
-    def _before_leader_epoch_updated(self, r: Record) -> None:
-        self.write(r, "leader_epoch_updating", partition=details.fields(r)["partition"])
-
-    def _before_imbalance(self, r: Record) -> None:
+    def _imbalance(self, r: Record) -> None:
         known, broker = self.of(r), details.fields(r)["broker"]
         not_preferred = {
             tp_of(tp): replicas
             for tp, replicas in known.by_preferred().get(broker, {}).items()
             if tp in known.leadership and known.leadership[tp].leader != broker
         }
-        if self.whole:
-            self.write(r, "not_preferred", broker=broker, partitions=not_preferred)
+        self.write(r, "not_preferred", broker=broker, partitions=not_preferred)
 
     def _vanished(self, r: Record) -> None:
         """Dead brokers are no longer listened to."""
@@ -185,9 +194,7 @@ class ControllerLines:
             known.handlers.pop(broker, None)
         known.vanishing = []
 
-    _before_broker_startup = _before_broker_epochs_updated = _done_broker_change = _vanished
-
-    def _before_full_assignment_updated(self, r: Record) -> None:
+    def _full_assignment(self, r: Record) -> None:
         """Write the intended change of a partition before its outcome."""
         known, fields = self.of(r), details.fields(r)
         partition, new = fields["partition"], {n: fields[n] for n in ("replicas", "adding", "removing")}
@@ -202,21 +209,6 @@ class ControllerLines:
         else:
             known.moving.pop(partition, None)
 
-    def _refused(self, r: Record) -> None:
-        """The lines of failed elections come first."""
-        known = self.of(r)
-        for partition, text in known.refused.items():
-            self.write(r, "election_error", partition=partition, text=text)
-        known.refused = {}
-
-    _before_preferred_done = _before_preferred_failed = _refused
-
-    def _before_resigned(self, r: Record) -> None:
-        """A controller that resigns outside an event does so because its process stops."""
-        if r.cause != self.of(r).event:
-            self.write(r, "thread_stopped")
-        self._resigns(r)
-
     def _resigns(self, r: Record) -> None:
         known = self.of(r)
         self.write(r, "resigning")
@@ -228,7 +220,7 @@ class ControllerLines:
 
     # Deletion
 
-    def _before_deletion_halted(self, r: Record) -> None:
+    def _deletion_halted(self, r: Record) -> None:
         known, fields = self.of(r), details.fields(r)
         failed, known.undeletable = [list(m) for m in known.undeletable], []
         if failed and fields.get("reason") == "offline replicas":
@@ -334,15 +326,32 @@ class ControllerLines:
             known.asked = set() if r.action.endswith("PartitionReassignment") else None
         elif r.target == "done":
             known.event = None
-        self._call(f"_{r.target}_{_snake(r.action)}", r)
+        match r.target, r.action:
+            case "started", "LogDirEventNotification":
+                self.write(r, "log_dir_failure", brokers=list(self.failing.values()))
+            case "started", "AutoPreferredReplicaLeaderElection":
+                self.write(r, "rebalance_started")
+            case "started", "TopicDeletion" if self.whole:
+                self.write(r, "deletions_fired", topics=list(self.deletions))
+            case "queued", "TopicDeletionStopReplicaResponseReceived":
+                self.causes[r.seq] = r.cause
+            case "started", "TopicDeletionStopReplicaResponseReceived":
+                self._deleted(r)
+            case "done", "BrokerChange":
+                self._vanished(r)
+            case "done", "PreferredReplicaLeaderElection":
+                self._elected(r)
+            case "done", "ControlledShutdown":
+                if known.shutting_down and self.whole:
+                    leaders = {tp_of(tp): state_of(s) for tp, s in known.leadership.items()}
+                    self.write(r, "all_leaders", leaders=leaders)
+                known.shutting_down = False
+            case "done", "IsrChangeNotification":
+                if states := self.states.get((r.actor, "UpdateMetadata", id_of(r), r.cause)):
+                    partitions = [tp_of((s.topic, s.partition)) for s in states]
+                    self.write(r, "isr_changes", brokers=listed_ids(states[0], "brokers"), partitions=partitions)
 
-    def _started_log_dir_event_notification(self, r: Record) -> None:
-        self.write(r, "log_dir_failure", brokers=list(self.failing.values()))
-
-    def _started_auto_preferred_replica_leader_election(self, r: Record) -> None:
-        self.write(r, "rebalance_started")
-
-    def _done_preferred_replica_leader_election(self, r: Record) -> None:
+    def _elected(self, r: Record) -> None:
         """A request from a znode is answered as well, though nothing waits for the answer."""
         known = self.of(r)
         if known.elections is not None and r.error is None and self.whole:
@@ -352,19 +361,12 @@ class ControllerLines:
             self.write(r, "elections_done", results=known.elections | needless | skipped)
         known.elections = None
 
-    def _started_topic_deletion(self, r: Record) -> None:
-        if self.whole:
-            self.write(r, "deletions_fired", topics=list(self.deletions))
-
     def answered(self, r: Record, done: Sequence[Record], response: str) -> None:
         """A broker has answered, having done so much, with this response."""
         if r.action == "StopReplica":
             self.answers[r.seq] = done, response
 
-    def _queued_topic_deletion_stop_replica_response_received(self, r: Record) -> None:
-        self.causes[r.seq] = r.cause
-
-    def _started_topic_deletion_stop_replica_response_received(self, r: Record) -> None:
+    def _deleted(self, r: Record) -> None:
         done, response = self.answers.pop(self.causes.pop(r.cause, None), ((), ""))
         if not done:
             return
@@ -373,23 +375,6 @@ class ControllerLines:
         deleted = [[d.topic, d.partition, d.broker] for d in done if d.error is None]
         if deleted:
             self.write(r, "deletion_successful", replicas=deleted)
-
-    def _done_controlled_shutdown(self, r: Record) -> None:
-        known = self.of(r)
-        if known.shutting_down and self.whole:
-            self.write(r, "all_leaders", leaders={tp_of(tp): state_of(s) for tp, s in known.leadership.items()})
-        known.shutting_down = False
-
-    def _done_isr_change_notification(self, r: Record) -> None:
-        if states := self.states.get((r.actor, "UpdateMetadata", id_of(r), r.cause)):
-            brokers = listed_ids(states[0], "brokers")
-            self.write(r, "isr_changes", brokers=brokers, partitions=[tp_of((s.topic, s.partition)) for s in states])
-
-
-@functools.cache
-def _snake(name: str) -> str:
-    """The name of an event as part of a method's name."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def _named(by_broker: Mapping[int, Mapping[TP, tuple[int, ...]]]) -> dict[int, dict[str, tuple[int, ...]]]:

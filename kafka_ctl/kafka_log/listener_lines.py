@@ -84,44 +84,51 @@ class ListenerLines(ControllerLines):
 
     # Listeners
 
-    def _started_startup(self, r: Record) -> None:
-        self.write(r, "startup_begun")
+    def _event(self, r: Record) -> None:
+        if r.target == "started":
+            self._waits(r)
+        if r.target == "done" and r.error is not None and r.action in LISTENERS:
+            what, failed = LISTENERS[r.action]
+            self.write(r, what, event=failed + (r.topic or "") * failed.endswith("/"))
+        super()._event(r)
+        match r.target, r.action:
+            case "started", "Startup":
+                self.write(r, "startup_begun")
+            case "done", "Startup":
+                self._thread_starts(r)
+                self.write(r, "startup_done")
+            case "started", "RegisterBrokerAndReelect":
+                self.write(r, "session_over")
+            case "done", "Reelect":
+                self._thread_starts(r)
+            case "started", "TopicChange" if self.whole:
+                self.write(r, "topic_change_fired", children=self.topics.names())
+            case "started", "IsrChangeNotification":
+                self.write(r, "isr_change_fired")
+            case "started", "PartitionModifications":
+                self._fired(r, "partition_modification_fired", f"/brokers/topics/{r.topic}")
+            case "started", "PartitionReassignment":
+                self._fired(r, "reassignment_fired", "/admin/reassign_partitions")
+            case "started", "PreferredReplicaLeaderElection":
+                self._fired(r, "preferred_fired", "/admin/preferred_replica_election")
+            case "started", "PartitionReassignmentIsrChange":
+                self._fired(r, "reassignment_isr_fired", self._stored(r)[0])
 
-    def _done_startup(self, r: Record) -> None:
-        self._thread_starts(r)
-        self.write(r, "startup_done")
-
-    def _started_register_broker_and_reelect(self, r: Record) -> None:
-        self.write(r, "session_over")
-
-    def _done_reelect(self, r: Record) -> None:
-        self._thread_starts(r)
-
-    def _before_brokers_changed(self, r: Record) -> None:
-        children = ",".join(sorted(map(str, details.fields(r)["live"])))
-        self.write(r, "broker_change_fired", children=children)
-
-    def _started_topic_change(self, r: Record) -> None:
-        if self.whole:
-            self.write(r, "topic_change_fired", children=self.topics.names())
-
-    def _started_isr_change_notification(self, r: Record) -> None:
-        self.write(r, "isr_change_fired")
-
-    def _started_partition_modifications(self, r: Record) -> None:
-        self._fired(r, "partition_modification_fired", f"/brokers/topics/{r.topic}")
-
-    def _started_partition_reassignment(self, r: Record) -> None:
-        self._fired(r, "reassignment_fired", "/admin/reassign_partitions")
-
-    def _started_preferred_replica_leader_election(self, r: Record) -> None:
-        self._fired(r, "preferred_fired", "/admin/preferred_replica_election")
-
-    def _started_partition_reassignment_isr_change(self, r: Record) -> None:
-        self._fired(r, "reassignment_isr_fired", self._stored(r)[0])
-
-    def _before_assignment_updated(self, r: Record) -> None:
-        self._fired(r, "path_updated", f"/brokers/topics/{details.fields(r)['partition'].rpartition('-')[0]}")
+    def _before_controller(self, r: Record) -> None:
+        super()._before_controller(r)
+        fields = details.fields(r)
+        match r.action:
+            case "brokers_changed":
+                self.write(r, "broker_change_fired", children=",".join(sorted(map(str, fields["live"]))))
+            case "assignment_updated":
+                self._fired(r, "path_updated", f"/brokers/topics/{fields['partition'].rpartition('-')[0]}")
+            case "retaining_last_isr":
+                topic, _, number = fields["partition"].rpartition("-")
+                self._removes(r, (topic, int(number), fields["replica"]))
+            case "invoking_replicas" if fields["target"] == STARTED:
+                self._deletion_begins(r)
+            case "handling_deletion":
+                self._waits(r)
 
     def _fired(self, r: Record, what: str, path: str) -> None:
         """Write the line about a znode with its data, if it is known."""
@@ -159,11 +166,6 @@ class ListenerLines(ControllerLines):
             for what, begins in FAILED.items():
                 if (r.detail or "").startswith("encountered error ") and begins in (r.detail or ""):
                     self.write(r, what, detail=details.after(r.detail, begins))
-
-    def _before_retaining_last_isr(self, r: Record) -> None:
-        fields = details.fields(r)
-        topic, _, number = fields["partition"].rpartition("-")
-        self._removes(r, (topic, int(number), fields["replica"]))
 
     def _removes(self, r: Record, replica: tuple[str | None, int | None, int | None]) -> None:
         state = self.of(r).leadership.get(replica[:2])
@@ -216,21 +218,6 @@ class ListenerLines(ControllerLines):
                 self.looked.add(controller)
             case "resigned":
                 self.deletes.pop(controller, None)
-
-    def _before_invoking_replicas(self, r: Record) -> None:
-        if details.fields(r)["target"] == STARTED:
-            self._deletion_begins(r)
-
-    def _event(self, r: Record) -> None:
-        if r.target == "started":
-            self._waits(r)
-        if r.target == "done" and r.error is not None and r.action in LISTENERS:
-            what, failed = LISTENERS[r.action]
-            self.write(r, what, event=failed + (r.topic or "") * failed.endswith("/"))
-        super()._event(r)
-
-    def _before_handling_deletion(self, r: Record) -> None:
-        self._waits(r)
 
     def _waits(self, r: Record) -> None:
         """The deletion thread has looked at all topics: it waits until something happens."""
