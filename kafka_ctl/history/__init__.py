@@ -36,26 +36,18 @@ if TYPE_CHECKING:
     from kafka_ctl.history.session import spark
     from kafka_ctl.history.workload import INCIDENTS, Workload, simulate
 
-_HOMES = {
-    "spark": "session",
-    "generate": "dataset",
-    "Dataset": "dataset",
-    "grow": "growth",
-    "load": "reading",
-    "load_arrow": "reading",
-    "import_logs": "log_import",
-    "ImportedLogs": "log_import",
-    "incident": "log_report",
-    "replay": "log_replay",
-    "Replay": "log_replay",
-    "simulate": "workload",
-    "write_logs": "log_folders",
-    "Workload": "workload",
-    "INCIDENTS": "workload",
-    "live": "",
-    "questions": "",
-    "plots": "",
+_MODULES = {
+    "dataset": ("Dataset", "generate"),
+    "growth": ("grow",),
+    "log_folders": ("write_logs",),
+    "log_import": ("ImportedLogs", "import_logs"),
+    "log_replay": ("Replay", "replay"),
+    "log_report": ("incident",),
+    "reading": ("load", "load_arrow"),
+    "session": ("spark",),
+    "workload": ("INCIDENTS", "Workload", "simulate"),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
     "INCIDENTS",
     "Dataset",
@@ -80,9 +72,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a name at its first use: Spark and Arrow take their time."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"kafka_ctl.history has no {name!r}; it has {', '.join(__all__)}")
-    home = _HOMES[name]
+    home = _HOMES.get(name)
     with needed_for(f"kafka_ctl.history.{name}"):
         module = import_module(f"kafka_ctl.history.{home or name}")
     value = globals()[name] = getattr(module, name) if home else module

@@ -21,6 +21,7 @@ from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.view import PartitionView
 from kafka_ctl.paths import blocks
 
 if TYPE_CHECKING:
@@ -34,24 +35,9 @@ class Question(NamedTuple):
     ask: Callable[[Lab], str]
 
 
-def leaders(lab: Lab) -> str:
-    """The leader of each partition at the end."""
-    return ", ".join(f"{p.topic}-{p.partition}: {p.leader}" for p in lab.partitions())
-
-
-def leader_epochs(lab: Lab) -> str:
-    """The leader epochs at the end: how often a leader was chosen, beyond the first."""
-    return ", ".join(f"{p.topic}-{p.partition}: {p.leader_epoch}" for p in lab.partitions())
-
-
-def in_sync(lab: Lab) -> str:
-    """The ISR of each partition at the end, and the replicas that it is taken from."""
-    return ", ".join(f"{p.topic}-{p.partition}: {list(p.isr)} of {list(p.replicas)}" for p in lab.partitions())
-
-
-def replicas(lab: Lab) -> str:
-    """The brokers that hold each partition at the end."""
-    return ", ".join(f"{p.topic}-{p.partition}: {list(p.replicas)}" for p in lab.partitions())
+def _of_each(shown: Callable[[PartitionView], object]) -> Callable[[Lab], str]:
+    """A question about each partition at the end."""
+    return lambda lab: ", ".join(f"{p.topic}-{p.partition}: {shown(p)}" for p in lab.partitions())
 
 
 def fruitless_elections(lab: Lab) -> str:
@@ -86,8 +72,15 @@ def double_leadership(lab: Lab) -> str:
     return f"{double:.1f} ms"
 
 
-ASKED = (leaders, leader_epochs, in_sync, replicas, fruitless_elections, stop_replicas, double_leadership)
-QUESTIONS = {ask.__name__: ask for ask in ASKED}
+QUESTIONS = {
+    "leaders": _of_each(lambda p: p.leader),
+    "leader_epochs": _of_each(lambda p: p.leader_epoch),
+    "in_sync": _of_each(lambda p: f"{list(p.isr)} of {list(p.replicas)}"),
+    "replicas": _of_each(lambda p: list(p.replicas)),
+    "fruitless_elections": fruitless_elections,
+    "stop_replicas": stop_replicas,
+    "double_leadership": double_leadership,
+}
 """By name, as `exhibits.txt` has it."""
 
 
