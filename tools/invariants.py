@@ -41,7 +41,6 @@ If several mechanisms apply, a violation is reported under the one that comes fi
 
 
 def page() -> str:
-    """The whole page."""
     return "\n".join([OPENING, *map(_invariant, INVARIANTS), BREAKING, *map(_mechanism, MECHANISMS)])
 
 

@@ -32,7 +32,6 @@ with find("KAFKA-7482").show() as run:
 
 
 def page() -> str:
-    """The whole page."""
     return "\n".join([OPENING, *(_exhibit(number, e) for number, e in enumerate(EXHIBITS, 1))])
 
 

@@ -72,7 +72,6 @@ def _helps(context: click.Context) -> Iterator[str]:
 
 
 def table(head: Sequence[str], rows: Rows) -> str:
-    """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 

@@ -60,13 +60,11 @@ class TopicConfigs:
         self._of |= {tp: settings for tp in self.process.hosted if tp.topic == topic}
 
     def min_isr(self, tp: TopicPartition) -> int:
-        """`min.insync.replicas` of the partition."""
         with suppress(KeyError, ValueError):  # not set, or text that is no number
             return int(self._of.get(tp, {})[MIN_ISR])
         return self.process.config[MIN_ISR]
 
     def cleanup_policy(self, tp: TopicPartition) -> list[str]:
-        """`cleanup.policy` of the partition."""
         return [part.strip().lower() for part in self._of.get(tp, {}).get("cleanup.policy", "delete").split(",")]
 
     async def read(self, topic: str, key: str) -> str:

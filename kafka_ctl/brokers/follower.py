@@ -349,7 +349,6 @@ class FollowerRole:
             self._stop_fetching(p, since)
 
     def forget(self, tp: TopicPartition) -> None:
-        """Stop following this partition."""
         self.partition(tp).forget()
 
     def end(self) -> None:

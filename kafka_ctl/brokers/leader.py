@@ -284,7 +284,6 @@ class LeaderRole:
         return self.follower_ends.get(tp, {}).get(follower, -1) >= max(log.high_watermark, since)
 
     def is_in_isr(self, tp: TopicPartition, follower: int) -> bool:
-        """True if a follower is in the ISR as far as we know."""
         hosted = self.process.hosted.get(tp)
         return hosted is not None and follower in hosted.state.isr
 

@@ -35,7 +35,6 @@ def entries_of(leader_epoch: int, values: Iterable[int], sizes: Iterable[int]) -
 
 
 def bytes_of(entries: Iterable[Entry]) -> int:
-    """The sum of the bytes of records."""
     return sum(map(attrgetter("size"), entries))
 
 

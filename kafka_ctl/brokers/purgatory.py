@@ -70,7 +70,6 @@ class DelayedOperation:
         return True
 
     def expire(self) -> None:
-        """Time is up."""
         self.is_expired = not self.is_completed
         if self.force_complete():
             self.on_expiration()

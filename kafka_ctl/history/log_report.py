@@ -136,7 +136,6 @@ def at(found: Replay, record: Record) -> str:
 
 
 def lasted(ms: float) -> str:
-    """A length of time in words."""
     return f"{ms / DAY:.0f} days" if ms >= 2 * DAY else duration(ms) if ms >= 1 else "less than 1 ms"
 
 

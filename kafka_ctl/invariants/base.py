@@ -144,7 +144,6 @@ class Mechanism(Listener):
 
     @classmethod
     def generations(cls) -> tuple[str, ...]:
-        """The generations in which it can."""
         return tuple(name for name in GENERATIONS if cls.possible(Generation(name)))
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
@@ -164,7 +163,6 @@ class PartitionMechanism(Mechanism):
     """A mechanism that explains violations of partitions that have a state in ZooKeeper."""
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        """True if it has happened to the partition."""
         tp = about.partition
         state = self.facts.states.get(tp) if tp is not None else None
         return tp is not None and state is not None and self.happened(invariant, about, tp, state)

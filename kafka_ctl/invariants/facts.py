@@ -209,7 +209,6 @@ class Facts:
             self.topic_configs[topic] = configured or {}
 
     def _assigned(self, record: Record, topic: str, new: dict[int, ReplicaAssignment]) -> None:
-        """A topic's znode was written."""
         before = self.assignments.get(topic, {})
         self.assignments[topic] = new
         ours = self.author(record).startswith("controller-")

@@ -99,7 +99,6 @@ class ReplicaLogs:
             copies.pop(broker, None)
 
     def answered(self, record: Record) -> None:
-        """A producer has an answer."""
         if promised := acknowledged(record):
             self.acknowledged.setdefault(record.tp, []).extend(promised)
 

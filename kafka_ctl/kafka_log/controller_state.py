@@ -60,7 +60,6 @@ class ControllerState:
         return found
 
     def forget(self, tp: TP) -> None:
-        """A partition exists no longer."""
         self.partitions.pop(tp, None)
         self.assigned.pop(tp, None)
         self.leadership.pop(tp, None)

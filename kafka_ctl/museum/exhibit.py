@@ -116,12 +116,10 @@ class Exhibit:
 
     @property
     def path(self) -> Path:
-        """The story's file."""
         return STORIES / f"{self.name}.txt"
 
     @cached_property
     def story(self) -> str:
-        """The whole file."""
         return self.path.read_text(encoding="utf-8")
 
     @cached_property
@@ -204,7 +202,6 @@ class ExhibitRun:
 
     @property
     def is_caught(self) -> bool:
-        """True if the bug shows."""
         return self.answers[0] != self.answers[1] if self.answers else bool(self.violations)
 
     @property

@@ -201,7 +201,6 @@ class VirtualClock(Clock):
             task.exception()  # marks the exception as retrieved
 
     def run_for(self, seconds: float) -> None:
-        """Let so many virtual seconds pass."""
         self.run_to(self.loop.now + seconds)
 
     def run_to(self, end: float) -> None:
@@ -333,7 +332,6 @@ class RealClock(Clock):
         return self._await(once())
 
     def run_for(self, seconds: float) -> None:
-        """Let so many real seconds pass."""
         self.run(asyncio.sleep(seconds))
 
     def wait(self, until: Callable[[], bool], limit: float) -> None:

@@ -99,7 +99,6 @@ class ProducerEpochs:
             self._coordinators[producer] = coordinator_epoch
 
     def forget(self, producer: int) -> None:
-        """Forget the epochs of a producer."""
         self._producers.pop(producer, None)
         self._coordinators.pop(producer, None)
 
@@ -245,7 +244,6 @@ class Contents:
             self._sent[tp, producer, epoch] = deque(sent, maxlen=REMEMBERED)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget the batches of deleted partitions."""
         for tp in partitions:
             self._kept.pop(tp, None)
             self._of_transactions.pop(tp, None)

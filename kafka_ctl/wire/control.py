@@ -304,7 +304,6 @@ async def describe_log_dirs(service: Service, version: int, request: Message) ->
 
 
 async def alter_replica_log_dirs(service: Service, version: int, request: Message) -> Message:
-    """Bring copies of this broker into other log directories."""
     dirs = {tp: path["path"] for path in request["dirs"] for tp in named(path["topics"])}
     response = await _received(service, AlterReplicaLogDirsRequest(dirs))
     return {"results": errors_by_topic(response.errors, "topic_name")}

@@ -128,7 +128,6 @@ async def sync_group(service: Service, version: int, request: Message) -> Messag
 
 @_refusable
 async def heartbeat(service: Service, version: int, request: Message) -> Message:
-    """A member says that it is there."""
     _check_group(service, request)
     member = request["group_id"], request["member_id"], request["generation_id"]
     compares = service.broker.generation.requests.checks_heartbeats_first
@@ -152,7 +151,6 @@ async def leave_group(service: Service, version: int, request: Message) -> Messa
 
 
 async def list_groups(service: Service, version: int, request: Message) -> Message:
-    """The groups that this broker coordinates."""
     coordinates = coordinator_id(service.broker.live_brokers) == service.broker.id
     groups = service.shared.groups.groups.values() if coordinates else ()
     return {"error_code": 0, "groups": [{"group_id": g.name, "protocol_type": g.protocol_type} for g in groups]}
@@ -326,7 +324,6 @@ async def add_offsets_to_txn(service: Service, version: int, request: Message) -
 
 @_refusable
 async def end_txn(service: Service, version: int, request: Message) -> Message:
-    """Commit or abort."""
     id, producer, epoch = request["transactional_id"], request["producer_id"], request["producer_epoch"]
     service.coordinator.end(id, producer, epoch, request["committed"])
     return {"error_code": 0}

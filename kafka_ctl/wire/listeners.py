@@ -191,7 +191,6 @@ class WireListeners:
         return self._ports[broker]
 
     async def open(self, broker: BrokerProcess) -> None:
-        """Listen at the broker's port."""
         assert isinstance(broker, Broker)
         port = self.port(broker)
         bound = self._bound.pop(broker, None) or _bind(port)

@@ -84,7 +84,6 @@ def topics_of(service: Service) -> dict[str, list[TopicPartition]]:
 
 
 def endpoint(service: Service, id: int) -> Message:
-    """The address of a broker."""
     host, port = service.shared.endpoints.get(id, (HOST, -1))
     return {"host": host, "port": service.shared.ports.get(id, port)}
 

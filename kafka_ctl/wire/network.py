@@ -138,6 +138,5 @@ class WireNetwork(Network):
         return own | {id: (known[id].host, known[id].port, known[id].rack) for id in others if id in known}
 
     def close(self) -> None:
-        """Close every connection."""
         for connection in self.connections.values():
             connection.close()

@@ -203,7 +203,6 @@ class Session(ABC):
         raise NotImplementedError
 
     def resume(self) -> None:
-        """End a pause."""
         raise NotImplementedError
 
     async def exists(self, path: str, watch: bool = False) -> Stat | None:

@@ -128,7 +128,6 @@ class Mutation:
             self.reported(self._result(mutant, trial))
 
     def _result(self, mutant: Mutant, trial: Trial) -> Result:
-        """The end of a mutant."""
         chosen, killers = self._chosen(mutant, trial), list[str]()
         outcome = SURVIVED if chosen else NOT_RUN
         while chosen and len(killers) < self.killers:

@@ -36,7 +36,6 @@ def notebooks() -> list[Path]:
 
 
 def lessons() -> list[Path]:
-    """Those that are lessons."""
     return [path for path in notebooks() if path != START]
 
 
@@ -51,7 +50,6 @@ def read(path: Path) -> NotebookNode:
 
 
 def tags(cell: NotebookNode) -> set[str]:
-    """The tags of a cell."""
     return {*cell.metadata.get("tags", ())}
 
 

@@ -372,7 +372,6 @@ class Cluster:
                 self._proxies[(source, ZOOKEEPER) if target == ZOOKEEPER else target].cut(source)
 
     def heal(self) -> None:
-        """End all cuts."""
         self.cut_off.clear()
         self.apart.clear()
         for proxy in self._proxies.values():
@@ -492,7 +491,6 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of the running brokers."""
         return ",".join(f"127.0.0.1:{self.port(id)}" for id in self.up)
 
     def port(self, id: int) -> int:

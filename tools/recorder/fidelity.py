@@ -127,7 +127,6 @@ def _named(stories: list[str], most: int = len(STORIES)) -> str:
 
 
 def page() -> str:
-    """The page with fresh tables."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     return f"{before}{BEGIN}\n{counts()}\n{table()}\n{coverage()}\n{END}{rest.partition(END)[2]}"
 

@@ -115,7 +115,6 @@ def _of_brokers() -> list[str]:
 
 
 def page() -> str:
-    """`docs/fidelity.md` with fresh tables."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
 

@@ -36,7 +36,6 @@ class Proxy:
             self._open = [each for each in self._open if each[0] != who]
 
     def heal(self) -> None:
-        """Cut no sender off any more."""
         with self._lock:
             self._cut.clear()
 

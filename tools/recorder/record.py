@@ -164,7 +164,6 @@ def attempt(story: Story, release: Release, play: Callable[[Story, Release], str
 
 
 def write(story: Story, release: Release, text: str) -> None:
-    """Write the golden file of a story."""
     golden = path(story.name, release.generation)
     golden.parent.mkdir(parents=True, exist_ok=True)
     golden.write_text(text, encoding="utf-8")

@@ -131,7 +131,6 @@ def _text_cell(name: str, text: str) -> Notebook:
 
 
 def source(cell: Notebook) -> str:
-    """The text of a cell."""
     return "".join(cell["source"])
 
 

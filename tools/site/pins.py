@@ -132,7 +132,6 @@ def _report(arguments: list[str]) -> list[Pin]:
 
 
 def sha256(path: Path) -> str:
-    """The hash of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -30,7 +30,6 @@ class Node:
         """The places of the server's hash table of children, which never shrinks."""
 
     def adopt(self, name: str) -> None:
-        """Take in one more child."""
         self.children[name] = self.created
         self.created += 1
         self.table = grown_table(self.table, name, self.children)

@@ -208,7 +208,6 @@ class RemoteSession(Session):
         return self.ended or self.state == EXPIRED
 
     def _leave(self) -> None:
-        """Leave the sessions of the store."""
         self.store.sessions.discard(self)
         for path in [path for path, owner in self.store.ephemerals.items() if owner == self.id]:
             del self.store.ephemerals[path]
@@ -250,7 +249,6 @@ class RemoteSession(Session):
                 self._loop.call_soon_threadsafe(self._make_calls, context=Context())
 
     def _make_calls(self) -> None:
-        """Make the calls that were posted."""
         self._woken = False  # before the first call is taken, or one that is posted now would wait for the next
         try:
             while self._posted:
@@ -434,7 +432,6 @@ class SessionRegistry:
             self.clock.pending += change
 
     def sent(self, session: RemoteSession, op: Op) -> None:
-        """An operation is on its way."""
         if self.trace is not None and not session.private:
             self._flying.update(touched(op))
 
