@@ -137,8 +137,8 @@ class RealWorld(World):
         self.address = address
         super().__init__(RealClock())
 
-    def add_store(self, address: str | None = None, **options: Any) -> RemoteStore:
-        store = RemoteStore(address or self.address, self.clock, self.trace, **options)
+    def add_store(self, address: str | None = None) -> RemoteStore:
+        store = RemoteStore(address or self.address, self.clock, self.trace)
         self.stores.append(store)
         return store
 

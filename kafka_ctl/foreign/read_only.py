@@ -13,17 +13,7 @@ from collections.abc import Sequence
 from kafka_ctl.errors import BadInput, check_not_in_browser, short
 from kafka_ctl.extras import needed_for
 from kafka_ctl.ports import RealTime
-from kafka_ctl.zookeeper.store import (
-    Children,
-    Exists,
-    Get,
-    Op,
-    Result,
-    Session,
-    StateListener,
-    Store,
-    Watcher,
-)
+from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, Session, StateListener, Store, Watcher
 
 Auth = tuple[str, str]
 """Credentials of a client of ZooKeeper: `("digest", "user:password")`."""

@@ -52,7 +52,7 @@ def file_of(bucket: int) -> str:
     return f"part-{bucket:05d}_{bucket:05d}.c000.zstd.parquet"
 
 
-def murmur3(data: bytes, seed: int = 42) -> int:
+def murmur3(data: bytes) -> int:
     """Murmur3 as Spark hashes strings, signed: the last bytes go in one by one, not together.
 
     Spark 4.3: unsafe/hash/Murmur3_x86_32.java, hashUnsafeBytes
@@ -61,7 +61,7 @@ def murmur3(data: bytes, seed: int = 42) -> int:
     def rotate(x: int, by: int) -> int:
         return ((x << by) | (x >> (32 - by))) & 0xFFFFFFFF
 
-    h = seed
+    h = 42  # the seed of Spark
     whole = len(data) // 4 * 4
     words = [int.from_bytes(data[i : i + 4], "little") for i in range(0, whole, 4)]
     words += [(byte - 256 if byte > 127 else byte) & 0xFFFFFFFF for byte in data[whole:]]

@@ -86,14 +86,12 @@ def attach(world: World, admin: Administrator, first_port: int | None = None) ->
 
 def client_faults(world: World) -> ClientFaults:
     """The faults between the clients and the brokers of a world whose brokers listen."""
-    assert isinstance(world.listeners, WireListeners)
-    return world.listeners.shared.client_faults
+    return _shared(world).client_faults
 
 
 def committed_records(world: World, tp: TopicPartition) -> list[Record]:
     """The records of a partition up to its leader's high watermark. Raises Unavailable if no broker leads it."""
-    assert isinstance(world.listeners, WireListeners)
-    contents = world.listeners.shared.contents
+    contents = _shared(world).contents
 
     def look() -> list[Record]:
         leader = next((one for one in world.brokers.values() if one.listening and one.leads(tp)), None)
@@ -109,6 +107,10 @@ def committed_records(world: World, tp: TopicPartition) -> list[Record]:
 
 def bootstrap_servers(world: World) -> str:
     """The bootstrap addresses: every broker, those that are down as well."""
-    assert isinstance(world.listeners, WireListeners)
-    ports = world.listeners.shared.ports
+    ports = _shared(world).ports
     return ",".join(f"{HOST}:{ports[id]}" for id in sorted(world.brokers) if id in ports)
+
+
+def _shared(world: World) -> Shared:
+    assert isinstance(world.listeners, WireListeners)
+    return world.listeners.shared

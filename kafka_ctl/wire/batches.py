@@ -21,15 +21,7 @@ from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.extras import needed_for
-from kafka_ctl.wire.codec import (
-    Malformed,
-    Reader,
-    read_int32,
-    read_uvarint,
-    read_varint,
-    take,
-    write_varint,
-)
+from kafka_ctl.wire.codec import Malformed, Reader, read_int32, read_uvarint, read_varint, take, write_varint
 
 MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")

@@ -441,12 +441,10 @@ def test_operations_sent_again_while_the_connection_breaks_do_not_block(server: 
 
 
 def test_a_dead_address_is_named_with_the_cure(prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After as long as was asked for; the usual time would be over only after this test has given up."""
-    monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 1000)
+    monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 1)
     world = RealWorld("127.0.0.1:1/kit")
-    store = world.add_store(connect_seconds=1)
     with prose.refused(errors.Unavailable):
-        world.run(world.connect(store=store))
+        world.run(world.connect())
     world.close()
 
 

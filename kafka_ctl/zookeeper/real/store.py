@@ -30,7 +30,7 @@ from kafka_ctl.zookeeper.store import (
 _log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10.0
-"""Seconds that `connect` waits for a server by default."""
+"""Seconds that `connect` waits for a server."""
 WINDOW = 100
 """Operations in flight when the store reads or clears a whole tree."""
 
@@ -53,10 +53,8 @@ class RemoteStore(SessionRegistry, Store):
         clock: RealTime | None = None,
         trace: Recorder | None = None,
         server: EmbeddedServer | None = None,
-        connect_seconds: float | None = None,
     ) -> None:
-        seconds = CONNECT_SECONDS if connect_seconds is None else connect_seconds
-        super().__init__(*parse_address(address), clock, trace, seconds)
+        super().__init__(*parse_address(address), clock, trace, CONNECT_SECONDS)
         self.server = server
         self._made_roots: list[str] = []
         self.tools: RemoteSession | None = None
