@@ -128,6 +128,7 @@ async def sync_group(service: Service, version: int, request: Message) -> Messag
 
 @_refusable
 async def heartbeat(service: Service, version: int, request: Message) -> Message:
+    """A member says that it is there."""
     _check_group(service, request)
     member = request["group_id"], request["member_id"], request["generation_id"]
     compares = service.broker.generation.requests.checks_heartbeats_first
