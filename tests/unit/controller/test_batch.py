@@ -10,7 +10,7 @@ from prose import Prose
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.cluster import LeaderAndIsr
 from kafka_ctl.controller.batch import RequestBatch
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved
+from kafka_ctl.errors import BatchNotEmpty
 from kafka_ctl.generation import Generation
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
