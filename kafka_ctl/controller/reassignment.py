@@ -294,7 +294,7 @@ async def read_request(env: Controller) -> Requests | None:
     The administrator's tool writes it. While it is there, no other reassignment can be asked for.
     """
     try:
-        return await env.zk.reassignments()
+        return await env.zk.reassignments(env.generation.zookeeper.pipelined)
     except BadInput as error:
         env.log("reassignment_ignored", error=str(error))
         return {}

@@ -290,13 +290,15 @@ class KafkaZkClient:
 
     # Requests of administrators
 
-    async def reassignments(self) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """The contents of `/admin/reassign_partitions`; None if it is missing. Raises BadInput if it is malformed.
+    async def reassignments(self, by_class: bool) -> dict[TopicPartition, tuple[int, ...]] | None:
+        """The contents of `/admin/reassign_partitions`, read as `ReassignPartitionsZNode.decode` says; None if missing.
+
+        Raises BadInput if it is malformed.
 
         Kafka 2.0.1: zk/KafkaZkClient.scala, getPartitionReassignment
         """
         data = (await self.read(znodes.ReassignPartitionsZNode.path())).data_if_any
-        return None if data is None else znodes.ReassignPartitionsZNode.decode(data)
+        return None if data is None else znodes.ReassignPartitionsZNode.decode(data, by_class)
 
     async def preferred_elections(self) -> list[TopicPartition]:
         """The contents of `/admin/preferred_replica_election`; empty if it is missing, since 1.1 also if it is no JSON.
