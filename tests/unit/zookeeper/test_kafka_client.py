@@ -100,7 +100,7 @@ READS: dict[str, Callable[[KafkaZkClient], Coroutine[object, None, object]]] = {
     "assignments": lambda zk: zk.assignments(["orders"]),
     "state": lambda zk: zk.state(TP),
     "notifications": lambda zk: zk.notifications("/isr_change_notification", ["isr_change_1"], lambda data, _: data),
-    "reassignments": lambda zk: zk.reassignments(),
+    "reassignments": lambda zk: zk.reassignments(by_class=True),
     "preferred_elections": lambda zk: zk.preferred_elections(),
     "controller_epoch": lambda zk: zk.controller_epoch(),
     "controller_id": lambda zk: zk.controller_id(),
