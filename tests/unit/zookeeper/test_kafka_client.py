@@ -139,9 +139,9 @@ def test_settings_and_requests_without_json() -> None:
     assert asked(client(NOT_JSON).preferred_elections()) == []
     assert asked(client(NOT_JSON).controller_id()) == -1
     assert asked(client(error("NONODE")).preferred_elections()) == []
-    assert asked(client(error("NONODE")).reassignments()) is None
+    assert asked(client(error("NONODE")).reassignments(by_class=True)) is None
     with pytest.raises(BadInput):
-        asked(client(NOT_JSON).reassignments())
+        asked(client(NOT_JSON).reassignments(by_class=True))
 
 
 @pytest.mark.parametrize("name", ["controller_id", "preferred_elections"])
