@@ -72,8 +72,10 @@ class KafkaZkClient:
         if answer.error is None:
             return parts[1]._replace(op=op)
         if parts and parts[0].error == "BADVERSION":
-            text = f"Controller epoch zkVersion check fails. Expected zkVersion = {self.fence}, path = {op.path}"
-            raise ControllerMoved(text)
+            raise ControllerMoved(
+                f"Controller epoch zkVersion check fails. Expected zkVersion = {self.fence}, "
+                f"path = {op.path}, error = {parts[0].error}"
+            )
         if parts and parts[0].error != "ROLLEDBACK":
             parts[0].checked()
         return Result(op, parts[1].error if len(parts) > 1 else answer.error)
