@@ -264,6 +264,8 @@ class Requests(Area):
         doc="who asks for the versions in an unknown version is sent the known ones; before, only that it is unknown")
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,
         doc="an answer with metadata names no controller where the known one is not among the live brokers")
+    names_isr_without_leader: bool = _field("KAFKA-8442", False, False, True,
+        doc="an answer with metadata names the ISR of a partition whose leader is not alive")
     refuses_by_partition: bool = _field("apache/kafka#4147", False, True, True,
         doc="a LeaderAndIsr that is refused is answered with the error for each partition, too")
     explains_absent_copies: bool = _field("KAFKA-6796", False, True, True,

@@ -70,7 +70,7 @@ class KafkaApis:
         except StaleBrokerEpoch as error:
             return Response("STALE_BROKER_EPOCH", text=str(error))
         except KafkaCtlError as error:
-            return Response("BROKER_NOT_AVAILABLE", text=str(error))
+            return Response("UNKNOWN_SERVER_ERROR", text=str(error))
 
     async def _obey(self, request: ControlRequest) -> Response:
         match request:

@@ -174,9 +174,8 @@ class Controller(ControllerProcess):
 
     async def illegal_state(self, error: BatchNotEmpty) -> None:
         """Resign after a batch was left half sent, so that another controller starts afresh (KAFKA-2300)."""
-        if self.generation.bugs.keeps_batches:
-            raise error
-        self.log("forcing_resignation")
-        self.batch.clear()
-        await self.procedures.trigger_move(self)
-        raise ControllerMoved(str(error)) from error
+        if not self.generation.bugs.keeps_batches:
+            self.log("forcing_resignation")
+            self.batch.clear()
+            await self.procedures.trigger_move(self)
+        raise error

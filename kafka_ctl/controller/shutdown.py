@@ -16,7 +16,7 @@ from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import text
 from kafka_ctl.election import Strategy
-from kafka_ctl.errors import ApiException, BatchNotEmpty, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
+from kafka_ctl.errors import ApiException, BatchNotEmpty, ControllerMoved, StaleBrokerEpoch
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
 from kafka_ctl.requests import UNKNOWN_EPOCH
@@ -58,7 +58,7 @@ def _begin(env: Controller, broker: int, broker_epoch: int) -> None:
         raise StaleBrokerEpoch(text("old_broker_epoch", **epochs))
     env.log("shutting_down_broker", broker=broker)
     if broker not in context.brokers:
-        raise StateChangeFailed(f"Broker id {broker} does not exist.")
+        raise ApiException("BROKER_NOT_AVAILABLE", f"Broker id {broker} does not exist.")
     context.shutting_down.add(broker)
     env.log("all_shutting_down", brokers=sorted(context.shutting_down))
     env.log("live_brokers", brokers=sorted(context.live))

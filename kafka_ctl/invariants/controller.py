@@ -122,7 +122,9 @@ class OldRequestsAreRefused(Invariant):
 
 
 class EpochsTellWhoChanged(Invariant):
-    """A controller that changes a partition's state raises its leader epoch; a leader that changes its ISR does not."""
+    """A controller that changes a partition's state raises its leader epoch; a leader that changes its ISR does not. A
+    state that an administrator wrote is not looked at.
+    """
 
     id, name = "I10", "epochs-tell-who-changed"
     motive = "KAFKA-13790"
@@ -141,7 +143,9 @@ class EpochsTellWhoChanged(Invariant):
 
 
 class EpochsNeverFall(Invariant):
-    """A partition's leader epoch and the version of its znode never fall while its topic exists."""
+    """A partition's leader epoch and the version of its znode never fall while its topic exists. A state that an
+    administrator wrote is not looked at.
+    """
 
     id, name = "I11", "epochs-never-fall"
     motive = "KAFKA-2729"

@@ -284,7 +284,7 @@ class Tool:
         """The progress of the reassignment in a plan; throttles are removed when all of it is done."""
         plan = plans.read_plan(plan_file, self.generation)
         output, statuses = ["Status of partition reassignment: "], []
-        requested = await self.zk.reassignments() or {}
+        requested = await self.zk.reassignments(self.generation.zookeeper.pipelined) or {}
         current = await self.assignment(tp.topic for tp in plan.partitions)
         for tp, target in sorted(plan.partitions.items()):
             assigned = current.get(tp, ())
@@ -371,7 +371,7 @@ class Tool:
         if answer.error == "NODEEXISTS":
             running = ", ".join(
                 f"{name(tp, self.generation)} -> List({', '.join(map(str, replicas))})"
-                for tp, replicas in (await self.zk.reassignments() or {}).items()
+                for tp, replicas in (await self.zk.reassignments(self.generation.zookeeper.pipelined) or {}).items()
             )
             raise BadInput(f"Partition reassignment currently in progress for Map({running}). Aborting operation")
         answer.checked()

@@ -15,9 +15,10 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
+from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import INTERNAL, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
-from kafka_ctl.requests import NOT_CONTROLLER, UNKNOWN_PARTITION, PartitionState
+from kafka_ctl.requests import NOT_CONTROLLER, UNKNOWN_PARTITION
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.schema import number_of
@@ -27,6 +28,8 @@ from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
+MISSES_LISTENERS = 6
+"""The version of Metadata from which on there is an error for a leader without this listener (KAFKA-6546)."""
 
 
 async def api_versions(service: Service, version: int, request: Message) -> Message:
@@ -49,7 +52,7 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
             found.append({"name": name, "error_code": number_of(request["error"])})
         elif name in known:
             listed = sorted(known[name], key=lambda tp: tp.partition)
-            partitions = [_partition(tp, broker.assigned[tp], broker.live_brokers, version) for tp in listed]
+            partitions = [_partition(broker, tp, version) for tp in listed]
             found.append({"name": name, "is_internal": name in INTERNAL, "partitions": partitions})
         else:
             creates = version < 4 or request["allow_auto_topic_creation"]
@@ -92,16 +95,21 @@ def _racks(service: Service) -> dict[int, str | None]:
     return {id: broker.rack for id, broker in service.shared.world.brokers.items()}
 
 
-def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...], version: int) -> Message:
+def _partition(broker: Broker, tp: TopicPartition, version: int) -> Message:
     """One partition; version 0 has an error instead of replicas on dead brokers.
 
-    Kafka 2.4.1: server/MetadataCache.scala, getPartitionMetadata (errorUnavailableEndpoints)
+    Where no leader is alive, a broker looks for itself among the live brokers, not for the leader, and then misses a
+    listener (KAFKA-10312).
+    Kafka 2.4.1: server/MetadataCache.scala, getPartitionMetadata (errorUnavailableEndpoints, errorUnavailableListeners)
     """
+    sent, live = broker.assigned[tp], broker.live_brokers
     state = sent.state
     led, all_named = state.leader in live, version > 0 or {*sent.replicas, *state.isr} <= {*live}
-    replicas, isr = ([one for one in ids if version > 0 or one in live] for ids in (sent.replicas, state.isr))
+    in_sync = state.isr if led or broker.generation.requests.names_isr_without_leader else ()
+    replicas, isr = ([one for one in ids if version > 0 or one in live] for ids in (sent.replicas, in_sync))
+    missed = "LISTENER_NOT_FOUND" if version >= MISSES_LISTENERS and broker.id in live else "LEADER_NOT_AVAILABLE"
     return {
-        "error_code": number_of("LEADER_NOT_AVAILABLE" if not led else None if all_named else "REPLICA_NOT_AVAILABLE"),
+        "error_code": number_of(missed if not led else None if all_named else "REPLICA_NOT_AVAILABLE"),
         "partition_index": tp.partition,
         "leader_id": state.leader if led else -1,
         "leader_epoch": state.leader_epoch if led else -1,

@@ -85,6 +85,11 @@ class Fields:
         present = ", ".join(map(_short, list(self._raw)[:20])) or "none"
         return BadInput(f"{self.path}: field {name!r} is missing; present: {present}")
 
+    def check_known(self, *names: str) -> None:
+        """Raise BadInput for a field with another name."""
+        if (other := next((name for name in self._raw if name not in names), None)) is not None:
+            raise BadInput(f"{self.path}: unrecognized field {other!r}")
+
     def get(self, name: str) -> object:
         """The unchecked value of a field, None when there is none."""
         return self._raw.get(name)

@@ -56,7 +56,11 @@ class KafkaZkClient:
         self.controller_id, self.send, self.exists = client.controller_id, client.send, client.exists
 
     async def write_all(self, ops: Sequence[Write]) -> list[Result]:
-        """Write behind the fence; ControllerMoved when another controller has been elected since."""
+        """Write behind the fence; ControllerMoved when another controller has been elected since.
+
+        Raises NoNode where there is no `/controller_epoch` any more.
+        Kafka 2.4.1: zk/KafkaZkClient.scala, unwrapResponseWithControllerEpochCheck
+        """
         if self.fence is None:
             return await self.client.send(ops)
         check = Check(znodes.ControllerEpochZNode.path(), self.fence)
@@ -67,11 +71,13 @@ class KafkaZkClient:
         parts = answer.value if isinstance(answer.value, tuple) else ()
         if answer.error is None:
             return parts[1]._replace(op=op)
-        if parts and parts[0].error not in (None, "ROLLEDBACK"):
+        if parts and parts[0].error == "BADVERSION":
             raise ControllerMoved(
                 f"Controller epoch zkVersion check fails. Expected zkVersion = {self.fence}, "
                 f"path = {op.path}, error = {parts[0].error}"
             )
+        if parts and parts[0].error != "ROLLEDBACK":
+            parts[0].checked()
         return Result(op, parts[1].error if len(parts) > 1 else answer.error)
 
     async def write(self, op: Write) -> Result:
@@ -208,7 +214,10 @@ class KafkaZkClient:
         attempt succeeded and only its answer was lost.
         """
         path, encode = znodes.TopicPartitionStateZNode.path, znodes.TopicPartitionStateZNode.encode
-        answers = await self.write_all([Set(path(tp), encode(state), state.zk_version) for tp, state in states.items()])
+        try:
+            answers = await self.write_all([Set(path(tp), encode(s), s.zk_version) for tp, s in states.items()])
+        except ZooKeeperError as error:
+            return Updated({}, [], dict.fromkeys(states, error))
         updated = Updated({}, [], {})
         for (tp, state), answer in zip(states.items(), answers, strict=True):
             if answer.error is None:
@@ -226,10 +235,13 @@ class KafkaZkClient:
     async def create_states(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> dict[TopicPartition, Exception]:
         """Create the `state` znodes and the znodes above them; returns the errors of those that failed."""
         parents = [znodes.TopicPartitionsZNode.path(t) for t in dict.fromkeys(tp.topic for tp in states)]
-        await self.write_all([Create(p) for p in parents])
-        await self.write_all([Create(znodes.TopicPartitionZNode.path(tp)) for tp in states])
         path, encode = znodes.TopicPartitionStateZNode.path, znodes.TopicPartitionStateZNode.encode
-        answers = await self.write_all([Create(path(tp), encode(state)) for tp, state in states.items()])
+        try:
+            await self.write_all([Create(p) for p in parents])
+            await self.write_all([Create(znodes.TopicPartitionZNode.path(tp)) for tp in states])
+            answers = await self.write_all([Create(path(tp), encode(state)) for tp, state in states.items()])
+        except ZooKeeperError as error:
+            return dict.fromkeys(states, error)
         return {tp: a.exception for tp, a in zip(states, answers, strict=True) if a.error is not None}
 
     async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
@@ -280,13 +292,15 @@ class KafkaZkClient:
 
     # Requests of administrators
 
-    async def reassignments(self) -> dict[TopicPartition, tuple[int, ...]] | None:
-        """The contents of `/admin/reassign_partitions`; None if it is missing. Raises BadInput if it is malformed.
+    async def reassignments(self, by_class: bool) -> dict[TopicPartition, tuple[int, ...]] | None:
+        """The contents of `/admin/reassign_partitions`, read as `ReassignPartitionsZNode.decode` says; None if missing.
+
+        Raises BadInput if it is malformed.
 
         Kafka 2.0.1: zk/KafkaZkClient.scala, getPartitionReassignment
         """
         data = (await self.read(znodes.ReassignPartitionsZNode.path())).data_if_any
-        return None if data is None else znodes.ReassignPartitionsZNode.decode(data)
+        return None if data is None else znodes.ReassignPartitionsZNode.decode(data, by_class)
 
     async def preferred_elections(self) -> list[TopicPartition]:
         """The contents of `/admin/preferred_replica_election`; empty if it is missing, since 1.1 also if it is no JSON.

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.zookeeper.json_fields import Fields, FixedZNode, NotJson, SequentialZNode, encode_json, number
 
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
@@ -364,8 +364,18 @@ class ReassignPartitionsZNode(FixedZNode):
         return encode_json({"version": 1, "partitions": entries})
 
     @staticmethod
-    def decode(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    def decode(data: bytes, by_class: bool = False) -> dict[TopicPartition, tuple[int, ...]]:
+        """`by_class` is how Kafka reads it since 1.1: with Jackson, into a class that has these fields and no others.
+
+        Kafka 2.0.1: zk/ZkData.scala, ReassignPartitionsZNode.PartitionAssignment; utils/Json.scala, parseBytesAs
+        """
         fields = Fields.read(ReassignPartitionsZNode.path(), data)
+        if by_class:
+            fields.check_known("version", "partitions")
+            if fields.get("partitions") is None:
+                raise KafkaCtlError("java.lang.NullPointerException")
+            for _, entry in fields.partitions():
+                entry.check_known("topic", "partition", "replicas")
         return {partition: entry.integers("replicas") for partition, entry in fields.partitions()}
 
 

@@ -79,6 +79,40 @@ def test_what_is_no_json_counts_as_empty(generation: str) -> None:
         assert left == ["/admin/delete_topics", "/admin/reassign_partitions"][: 1 if generation == "2.0" else 2]
 
 
+MOVE = {"topic": "orders", "partition": 0, "replicas": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("generation", "replicas", "left"), [("0.10", (2, 3), False), ("2.0", (1, 2), False), ("2.4", (1, 2), True)]
+)
+def test_a_request_with_an_unknown_field_asks_for_nothing_since_1_1(
+    generation: str, replicas: tuple[int, ...], left: bool
+) -> None:
+    """A plan of the tool has `log_dirs`, which the znode does not have.
+
+    Kafka 2.0.1: zk/ZkData.scala, ReassignPartitionsZNode.ReplicaAssignment
+    """
+    with Lab(generation=generation) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+        plan = {"version": 1, "partitions": [MOVE | {"log_dirs": ["any", "any"]}]}
+        until_quiet(lab.write_znode, "/admin/reassign_partitions", plan)
+        assert lab.partition("orders", 0).replicas == replicas
+        assert ("/admin/reassign_partitions" in lab.znodes()) == left
+
+
+@pytest.mark.parametrize(("generation", "fails"), [("0.10", False), ("2.0", True), ("2.4", True)])
+def test_a_request_without_partitions_stays(generation: str, fails: bool) -> None:
+    """The list is null then, and Kafka goes through it.
+
+    Kafka 2.0.1: zk/ZkData.scala, ReassignPartitionsZNode.decode
+    """
+    with Lab(generation=generation) as lab:
+        until_quiet(lab.write_znode, "/admin/reassign_partitions", {"version": 1})
+        logged = lab.trace.slice(action="error_processing").text()
+        assert ("java.lang.NullPointerException" in logged) == fails
+        assert "/admin/reassign_partitions" in lab.znodes()
+
+
 def test_0_10_cannot_read_a_request_for_elections_that_is_no_json(prose: Prose) -> None:
     """It stays there, and the next controller fails on it."""
     with Lab(generation="0.10") as lab:

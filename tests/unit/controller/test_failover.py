@@ -366,6 +366,25 @@ def test_a_deposed_controller_of_2_4_cannot_write_and_one_of_2_0_can() -> None:
     assert written == {"2.0": True, "2.4": False}
 
 
+def test_a_controller_without_an_epoch_in_zookeeper_changes_nothing_and_goes_on() -> None:
+    """2.4: each write fails by itself, as only another version would be that of another controller.
+
+    Kafka 2.4.1: zk/KafkaZkClient.scala, unwrapResponseWithControllerEpochCheck, updateLeaderAndIsr
+    """
+    with in_any("2.4", **{"auto.leader.rebalance.enable": False}) as lab:
+        lab.delete_znode("/controller_epoch")
+        since, first = len(lab.trace), acting(lab).id
+        until_quiet(lab.kill, 3 if first != 3 else 2)
+        refused = lab.trace.slice(since, action="refuse")
+        assert {(r.kind, r.error, r.detail) for r in refused} == {
+            (kind, "NoNode", "NONODE for /controller_epoch") for kind in ("partition", "replica")
+        }
+        assert "broker_epochs_updated" in {r.action for r in lab.trace.slice(since, kind="controller")}
+        assert not lab.trace.slice(since, action="controller_moved") and acting(lab).id == first
+        until_quiet(lab.create_topic, "late", assignment={0: [first]})
+        assert lab.partition("late", 0).state == "NewPartition"
+
+
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_session_that_ends_while_brokers_are_read_kills_no_broker(generation: str) -> None:
     """The event fails; an answer that never came says nothing about a broker."""

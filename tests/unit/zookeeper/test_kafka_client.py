@@ -100,7 +100,7 @@ READS: dict[str, Callable[[KafkaZkClient], Coroutine[object, None, object]]] = {
     "assignments": lambda zk: zk.assignments(["orders"]),
     "state": lambda zk: zk.state(TP),
     "notifications": lambda zk: zk.notifications("/isr_change_notification", ["isr_change_1"], lambda data, _: data),
-    "reassignments": lambda zk: zk.reassignments(),
+    "reassignments": lambda zk: zk.reassignments(by_class=True),
     "preferred_elections": lambda zk: zk.preferred_elections(),
     "controller_epoch": lambda zk: zk.controller_epoch(),
     "controller_id": lambda zk: zk.controller_id(),
@@ -139,9 +139,9 @@ def test_settings_and_requests_without_json() -> None:
     assert asked(client(NOT_JSON).preferred_elections()) == []
     assert asked(client(NOT_JSON).controller_id()) == -1
     assert asked(client(error("NONODE")).preferred_elections()) == []
-    assert asked(client(error("NONODE")).reassignments()) is None
+    assert asked(client(error("NONODE")).reassignments(by_class=True)) is None
     with pytest.raises(BadInput):
-        asked(client(NOT_JSON).reassignments())
+        asked(client(NOT_JSON).reassignments(by_class=True))
 
 
 @pytest.mark.parametrize("name", ["controller_id", "preferred_elections"])
