@@ -191,12 +191,8 @@ def _sorted_groups(lines: list[str], size: int) -> list[str]:
     done: list[str] = []
     forms, place = [form(line) for line in lines], 0
     while place < len(lines):
-        if forms[place : place + 1] != forms[place + size : place + size + 1]:
-            done.append(lines[place])
-            place += 1
-            continue
         groups: dict[tuple[tuple[str, ...], ...], list[str]] = {}
-        end = place
+        end = place if forms[place] in forms[place + size : place + size + 1] else len(lines)
         while end + size <= len(lines) and forms[end : end + size] == forms[place : place + size]:
             group = lines[end : end + size]
             if (about := tuple(map(things, group))) in groups:

@@ -20,7 +20,7 @@ from kafka_ctl.history import plots, questions
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import spark
 
-SEEDS = range(6)
+SEEDS = range(20, 26)
 
 
 # Unavailability
