@@ -95,10 +95,7 @@ def kafka(generation: str, partitions: int, rounds: int) -> tuple[list[float], l
     shutdowns, failovers = [], []
     with started(generation) as cluster:
         create_topic(cluster, partitions, len(BROKERS))
-        for number in range(WARM_UP + rounds):
-            if number:
-                cluster.start(controller)
-                wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the old controller that is back", limit=600)
+        for left in reversed(range(WARM_UP + rounds)):
             controller = ControllerZNode.decode(cluster.read("/controller") or b"")
             leaving = next(broker for broker in BROKERS if broker != controller)
             cluster.shutdown(leaving)
@@ -106,6 +103,9 @@ def kafka(generation: str, partitions: int, rounds: int) -> tuple[list[float], l
             cluster.start(leaving)
             wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the broker that is back", limit=600)
             failovers.append(failover(cluster, controller))
+            if left:
+                cluster.start(controller)
+                wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the old controller that is back", limit=600)
     return shutdowns[WARM_UP:], failovers[WARM_UP:]
 
 
