@@ -95,7 +95,7 @@ def kafka(generation: str, partitions: int, rounds: int) -> tuple[list[float], l
     shutdowns, failovers = [], []
     with started(generation) as cluster:
         create_topic(cluster, partitions, len(BROKERS))
-        for _ in range(WARM_UP + rounds):
+        for left in reversed(range(WARM_UP + rounds)):
             controller = ControllerZNode.decode(cluster.read("/controller") or b"")
             leaving = next(broker for broker in BROKERS if broker != controller)
             cluster.shutdown(leaving)
@@ -103,8 +103,9 @@ def kafka(generation: str, partitions: int, rounds: int) -> tuple[list[float], l
             cluster.start(leaving)
             wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the broker that is back", limit=600)
             failovers.append(failover(cluster, controller))
-            cluster.start(controller)
-            wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the old controller that is back", limit=600)
+            if left:
+                cluster.start(controller)
+                wait(lambda: in_sync(cluster, partitions, len(BROKERS)), "the old controller that is back", limit=600)
     return shutdowns[WARM_UP:], failovers[WARM_UP:]
 
 

@@ -26,14 +26,15 @@ def connect(lab: Lab, place: int = 0) -> socket.socket:
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
-    """A request with something wrong in it."""
+    """A message with something wrong in it: cut, longer, or with some of its bytes changed."""
     for _ in range(rng.randrange(1, 4)):
-        at = rng.randrange(len(data))
+        at = rng.randrange(len(data) + 1)
         match rng.randrange(4):
             case 0:
                 data = data[: max(at, 1)]
             case 1:
-                data = data[:at] + struct.pack(">i", rng.choice((-1, -(2**31), 2**31 - 1, 0, 255))) + data[at + 4 :]
+                wrong = rng.choice((-1, -2, -(2**31), 2**31 - 1, 1 << 28, 0, 255))
+                data = data[:at] + struct.pack(">i", wrong) + data[at + 4 :]
             case 2:
                 data = data[:at] + rng.randbytes(2) + data[at + 2 :]
             case _:

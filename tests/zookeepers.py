@@ -17,10 +17,11 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_ctl.errors import Unavailable
+from kafka_ctl.setup.java import java_executable
 from kafka_ctl.simulation.clock import Clock, RealClock, VirtualClock
 from kafka_ctl.trace import Trace
 from kafka_ctl.zookeeper.memory.server import MemoryStore
-from kafka_ctl.zookeeper.real.server import EmbeddedServer
+from kafka_ctl.zookeeper.real.server import EmbeddedServer, zookeeper_jars
 from kafka_ctl.zookeeper.real.store import RemoteStore
 from kafka_ctl.zookeeper.store import (
     ANY_VERSION,
@@ -143,20 +144,13 @@ class RealWorld(World):
         return store
 
 
-@functools.cache
-def missing() -> str:
-    """Why no real ZooKeeper can be started here; empty when one can."""
-    try:
-        with EmbeddedServer():
-            return ""
-    except Unavailable as reason:
-        return str(reason)
-
-
 def needed() -> None:
-    """Skip the test where there can be no server. A mark would start one in each process that collects the tests."""
-    if missing():
-        pytest.skip(missing())
+    """Skip the test where there can be no server: without Java, or without the jars of PySpark."""
+    try:
+        java_executable()
+        zookeeper_jars()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
 
 
 def started() -> Iterator[EmbeddedServer]:

@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kafka_ctl import Lab
 from kafka_ctl.kafka_log.write import NAMES, KafkaLogs
@@ -192,7 +192,7 @@ def _sorted_groups(lines: list[str], size: int) -> list[str]:
     forms, place = [form(line) for line in lines], 0
     while place < len(lines):
         groups: dict[tuple[tuple[str, ...], ...], list[str]] = {}
-        end = place
+        end = place if forms[place] in forms[place + size : place + size + 1] else len(lines)
         while end + size <= len(lines) and forms[end : end + size] == forms[place : place + size]:
             group = lines[end : end + size]
             if (about := tuple(map(things, group))) in groups:
@@ -265,8 +265,13 @@ def written(generation: str, story: str) -> dict[int, list[str]]:
         for block in blocks(lines):
             player.play(*stories_language.parse("\n".join(block)))
         player.wait_to_the_end()
-        logs = {b: KafkaLogs(NAMES, generation, b).add(lab.trace) for b in lab.brokers}
-        return {b: [*masked(str(line) for name in NAMES for _, line in logs[b][name])] for b in lab.brokers}
+        logs: dict[int, list[str]] = {broker: [] for broker in lab.brokers}
+        for lines in KafkaLogs(NAMES, generation).add(lab.trace).values():
+            for _, line in lines:
+                if "id" in line.more:  # else it is the exception of the line above
+                    owner = cast("int", line.more["id"])
+                logs[owner].append(str(line))
+        return {broker: [*masked(lines)] for broker, lines in logs.items()}
 
 
 @functools.cache

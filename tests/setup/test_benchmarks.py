@@ -19,6 +19,7 @@ from benchmarks.mutants import PAGE, Cell, caught, cell, figure, page, played
 from kafka_ctl import Generation, Unavailable
 from kafka_ctl.explore.walk import busy
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.history.layout import DatasetFolder
 from kafka_ctl.paths import ROOT
 from tests.mutants import IMPOSSIBLE, MUTANTS
 from tools import java_classes
@@ -167,20 +168,39 @@ def test_engines_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert [line.split()[0] for line in out.splitlines()[2:]] == [*FEW, "all", "peak"]
 
 
+class Timed:
+    """An engine without Java, which `test_engines_agree` starts: the first run takes a second for 10,000 records."""
+
+    peak = 2_000_000_000
+
+    def __init__(self, name: str, path: str, cores: int) -> None:
+        assert (name, cores) == ("spark", question_times.CORES)
+        self.seconds = DatasetFolder(Path(path)).manifest()["records"] / 10_000
+
+    def run(self, verb: str, question: str) -> tuple[float, float, None]:
+        assert (verb, question) == ("ask", "failover_time")
+        self.seconds += 1
+        return 0.0, self.seconds - 1, None
+
+    def close(self) -> None:
+        """There is no process."""
+
+
 def test_the_time_of_questions_is_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """At two small sizes: a row for each, on the page too."""
-    if not Path("/proc/self/stat").exists():
-        pytest.skip("processor time is read from /proc")
-    small = {"QUESTIONS": ("failover_time",), "CLUSTERS": 2, "HOURS": 1, "RUNS": 1, "PAGE": tmp_path / "page.md"}
-    for name, value in small.items():
+    """At two small sizes: a row for each, on the page too, with the lowest of the runs and the growth."""
+    small = {"QUESTIONS": ("failover_time",), "CLUSTERS": 2, "HOURS": 1, "RUNS": 2, "CORES": 1, "Engine": Timed}
+    for name, value in (small | {"PAGE": tmp_path / "page.md"}).items():
         monkeypatch.setattr(question_times, name, value)
     question_times.main(["--write", "0.01", "0.02"])
     rows = re.findall(r"^\| .+ \|$", capsys.readouterr().out, re.MULTILINE)
     text = question_times.PAGE.read_text("utf-8")
     assert len(rows) == 2 and text.endswith("\n".join(rows) + "\n")
     assert "--write 0.01 0.02`" in text
+    one, two = (int(row.split()[1].replace(",", "")) for row in rows)
+    assert rows[0] == f"| {one:,} | {one / 10_000:.1f} | {one / 10_000:.1f} |  | 2.0 GB |"
+    assert rows[1].endswith(f" | {two / 10_000:.1f} | {two / one:.1f} ({two / one:.1f}) | 2.0 GB |")
 
 
 def test_the_page_of_question_times_is_consistent() -> None:

@@ -32,22 +32,27 @@ def write_notebook(path: Path, *cells: str) -> None:
     nbformat.write(book, path)
 
 
-def test_check_prints_the_status_and_stops_the_lab(capsys: pytest.CaptureFixture[str]) -> None:
-    """`lab --check` needs no screen: it says what the server said, and ends with 0."""
-    assert launch.main(["--check"]) == 0
-    reported = capsys.readouterr().out
-    assert json.loads(reported.removeprefix("JupyterLab runs: "))["kernels"] == 0
+def test_check_prints_the_status_and_stops_the_lab(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`lab --check` needs no screen. The server wants its token and listens here only; afterwards nobody listens."""
+    asked: list[launch.Server] = []
+    status = launch.Server.status
 
-
-def test_the_server_wants_its_token_and_listens_here_only(tmp_path: Path) -> None:
-    """The printed address lets one in; the bare one does not; after the block nobody listens."""
-    with launch.running(tmp_path) as server:
-        assert server.address.startswith("http://127.0.0.1:")
-        assert "started" in server.status()
+    def refused_before(server: launch.Server) -> dict[str, object]:
+        asked.append(server)
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(f"{server.address}/api/contents")
+        return status(server)
+
+    monkeypatch.setattr(launch.Server, "status", refused_before)
+    assert launch.main(["--check"]) == 0
+    reported = json.loads(capsys.readouterr().out.removeprefix("JupyterLab runs: "))
+    assert reported["kernels"] == 0 and "started" in reported
+    server = asked[-1]  # it is asked until it answers
+    assert server.address.startswith("http://127.0.0.1:")
     with pytest.raises(urllib.error.URLError):
-        server.status()
+        status(server)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 from history_plain import BUSY, frames
 from pyspark.sql import DataFrame
@@ -10,11 +12,16 @@ from kafka_ctl import Trace
 from kafka_ctl.history import simulate
 
 
+@functools.cache
+def cluster(seed: int) -> Trace:
+    """A cluster to which much happens in 12 hours."""
+    return simulate(seed, 12, workload=BUSY)
+
+
 @pytest.fixture(scope="module")
 def clusters(request: pytest.FixtureRequest) -> dict[str, Trace]:
-    """Clusters to which much happens, for each of the module's `SEEDS`, by name; 12 hours, or its `HOURS`."""
-    hours = getattr(request.module, "HOURS", 12)
-    return {f"h{seed}": simulate(seed, hours, workload=BUSY) for seed in request.module.SEEDS}
+    """Such clusters for each of the module's `SEEDS`, by name."""
+    return {f"h{seed}": cluster(seed) for seed in request.module.SEEDS}
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,11 @@ def test_incidents_are_caused_and_solved(first: int):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_an_operator_finds_each_cause_and_repairs_what_can_be_repaired(name: str):
+    """The page and the link name neither cause nor kind."""
     incident = opened(name)
+    shown = f"{incident.page} {incident.link()} {incident!r}"
+    assert len(incident.page.splitlines()) == 3
+    assert not any(each in shown for each in CAUSES)
     cause, component = Operator(incident).diagnose()
     assert cause == KINDS[name].cause
     if TABLES.symptoms[KINDS[name].symptom].fixable:

@@ -177,26 +177,17 @@ def test_a_controller_of_the_kit_takes_over_a_real_cluster(prose: Prose, release
             assert "Controlled shutdown succeeded" not in cluster.brokers[2].log("server.log")  # nobody else can lead
 
 
-TOPICS = """Topic: orders\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: min.insync.replicas=2
-\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2
-\tTopic: orders\tPartition: 1\tLeader: 3\tReplicas: 3,1\tIsr: 3,1
-"""
-
-
-def test_kafkas_own_tools_list_and_describe_a_lab(release: Release) -> None:
-    """2.4.1 asks the brokers for topics, 2.0.1 for what they understand; what one writes, the other reads."""
+def test_kafkas_own_tools_write_to_a_lab_and_read_it(release: Release) -> None:
+    """Which partitions lack a replica, what brokers understand; what 2.0.1 writes, 2.4.1 reads."""
     newer = fetched(RELEASES["2.4"])
     with Lab(brokers=3, generation="2.4", wire=True) as lab:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [3, 1]}, config={"min.insync.replicas": 2})
         until_quiet(lab.create_topic, "bills", assignment={0: [2, 3]})
         servers = lab.bootstrap_servers
-        topics = ("kafka.admin.TopicCommand", "--bootstrap-server", servers)
-        assert run(newer, *topics, "--list").split() == ["bills", "orders"]
-        described = run(newer, *topics, "--describe", "--topic", "orders")
-        assert described.replace(" \n", "\n") == TOPICS
         lab.kill(2)
         eventually(lambda: lab.partition("orders", 0).isr == (1,))
         lab.settle()
+        topics = ("kafka.admin.TopicCommand", "--bootstrap-server", servers)
         under = run(newer, *topics, "--describe", "--under-replicated-partitions")
         assert [line.split("\t")[1:3] for line in under.splitlines()] == [
             ["Topic: bills", "Partition: 0"],

@@ -103,7 +103,7 @@ def test_a_server_is_started_again_after_its_supervisor_has_ended(tmp_path: Path
     assert not server.running
 
 
-def test_a_data_folder_of_your_own_is_kept(server: EmbeddedServer, tmp_path: Path) -> None:
+def test_a_data_folder_of_your_own_is_kept(shared: EmbeddedServer, tmp_path: Path) -> None:
     for expected in (None, b"kept"):
         with EmbeddedServer(data=tmp_path / "znodes") as own, kazoo_at(own.address) as client:
             found = client.get("/x")[0] if client.exists("/x") else None
@@ -113,12 +113,12 @@ def test_a_data_folder_of_your_own_is_kept(server: EmbeddedServer, tmp_path: Pat
     assert (tmp_path / "znodes" / "version-2").is_dir()
 
 
-def test_a_taken_port_is_named(prose: Prose, server: EmbeddedServer) -> None:
+def test_a_taken_port_is_named(prose: Prose, shared: EmbeddedServer) -> None:
     with prose.refused(errors.Unavailable):
-        EmbeddedServer(server.port).start()
+        EmbeddedServer(shared.port).start()
 
 
-def test_a_server_that_dies_at_once_shows_its_log(server: EmbeddedServer, tmp_path: Path) -> None:
+def test_a_server_that_dies_at_once_shows_its_log(shared: EmbeddedServer, tmp_path: Path) -> None:
     nothing = tmp_path / "file"
     nothing.write_text("not a folder")
     with pytest.raises(errors.Unavailable, match="its process ended") as caught:
@@ -155,7 +155,7 @@ print(server.folder, server.port, server.supervisor.pid, flush=True)
 
 
 @pytest.mark.parametrize("end", ["time.sleep(60)", "sys.exit()", "1 / 0", "del server; time.sleep(60)"])
-def test_the_server_ends_with_its_parent(server: EmbeddedServer, end: str) -> None:
+def test_the_server_ends_with_its_parent(shared: EmbeddedServer, end: str) -> None:
     """However the parent goes: killed outright, at its end, by an error; or just forgets the server."""
     code = [sys.executable, "-c", PARENT.format(end=end)]
     with subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
@@ -170,7 +170,7 @@ def test_the_server_ends_with_its_parent(server: EmbeddedServer, end: str) -> No
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks there")
-def test_a_fork_of_the_parent_does_not_keep_the_server(server: EmbeddedServer) -> None:
+def test_a_fork_of_the_parent_does_not_keep_the_server(shared: EmbeddedServer) -> None:
     """It holds the supervisor's pipe, and lives on when the parent is killed."""
     end = "import os\nif not os.fork(): print(os.getpid(), flush=True); time.sleep(600)\ntime.sleep(60)"
     code = [sys.executable, "-c", PARENT.format(end=end)]
@@ -187,7 +187,7 @@ def test_a_fork_of_the_parent_does_not_keep_the_server(server: EmbeddedServer) -
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent otherwise there")
-def test_serving_in_the_foreground_ends_with_ctrl_c(server: EmbeddedServer, tmp_path: Path) -> None:
+def test_serving_in_the_foreground_ends_with_ctrl_c(shared: EmbeddedServer, tmp_path: Path) -> None:
     code = f"from kafka_ctl.zookeeper.real.server import serve; serve(data={str(tmp_path)!r})"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         reported = process.stdout.readline()
@@ -448,7 +448,7 @@ def test_a_dead_address_is_named_with_the_cure(prose: Prose, monkeypatch: pytest
     world.close()
 
 
-def test_a_store_stops_a_server_of_its_own(server: EmbeddedServer) -> None:
+def test_a_store_stops_a_server_of_its_own(shared: EmbeddedServer) -> None:
     own = EmbeddedServer().start()
     world = RealWorld(own.address)
     store = RemoteStore(f"{own.address}/kit", world.clock, server=own)

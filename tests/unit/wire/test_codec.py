@@ -15,6 +15,7 @@ import pyarrow
 import pytest
 from prose import Prose, source
 from tables import tabled
+from wire_fuzz import damaged
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import GENERATIONS, Generation
@@ -324,22 +325,6 @@ def test_compressed_messages_are_read(codec: str, magic: int, prose: Prose) -> N
     wrapped[12:16] = struct.pack(">I", zlib.crc32(wrapped[batches.MAGIC_AT :]))
     with prose.refused(BadInput):
         read_messages(bytes(wrapped))
-
-
-def damaged(data: bytes, rng: random.Random) -> bytes:
-    """The same bytes with something wrong: cut, longer, or with some of them changed."""
-    match rng.randrange(4):
-        case 0:
-            return data[: rng.randrange(len(data))]
-        case 1:
-            at = rng.randrange(max(1, len(data) - 4))
-            wrong = rng.choice((-1, -2, -(2**31), 2**31 - 1, 1 << 28, 0))
-            return data[:at] + struct.pack(">i", wrong) + data[at + 4 :]
-        case 2:
-            at = rng.randrange(len(data))
-            return data[:at] + rng.randbytes(3) + data[at + 3 :]
-        case _:
-            return data + rng.randbytes(rng.randrange(1, 20))
 
 
 def read_anyhow(kind: MessageType, data: bytes) -> None:
