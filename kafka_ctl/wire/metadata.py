@@ -27,6 +27,8 @@ from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
+NAMES_LISTENER, NAMES_ISR = 6, 7
+"""The version of Metadata from which on a listener may be missing; brokers that know the other one name every ISR."""
 
 
 async def api_versions(service: Service, version: int, request: Message) -> Message:
@@ -49,7 +51,8 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
             found.append({"name": name, "error_code": number_of(request["error"])})
         elif name in known:
             listed = sorted(known[name], key=lambda tp: tp.partition)
-            partitions = [_partition(tp, broker.assigned[tp], broker.live_brokers, version) for tp in listed]
+            view = broker.live_brokers, version, service.versions["Metadata"][1]
+            partitions = [_partition(tp, broker.assigned[tp], *view) for tp in listed]
             found.append({"name": name, "is_internal": name in INTERNAL, "partitions": partitions})
         else:
             creates = version < 4 or request["allow_auto_topic_creation"]
@@ -93,21 +96,25 @@ def _racks(service: Service) -> dict[int, str | None]:
     return {id: broker.rack for id, broker in service.shared.world.brokers.items()}
 
 
-def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...], version: int) -> Message:
-    """One partition; version 0 has an error instead of replicas on dead brokers.
+def _partition(tp: TopicPartition, sent: PartitionState, live: tuple[int, ...], version: int, newest: int) -> Message:
+    """One partition, by a broker whose newest version of Metadata is given.
 
-    Kafka 2.4.1: server/MetadataCache.scala, getPartitionMetadata (errorUnavailableEndpoints)
+    Version 0 has an error instead of replicas on dead brokers. From version 6 on a partition without a leader has the
+    error of a missing listener, as Kafka looks for the broker that answers among the live brokers, not for the leader.
+    Kafka 2.0.1, 2.4.1: server/MetadataCache.scala, getPartitionMetadata (errorUnavailableEndpoints,
+    errorUnavailableListeners)
     """
     state = sent.state
     led, all_named = state.leader in live, version > 0 or {*sent.replicas, *state.isr} <= {*live}
     replicas, isr = ([one for one in ids if version > 0 or one in live] for ids in (sent.replicas, state.isr))
+    none_leads = "LISTENER_NOT_FOUND" if version >= NAMES_LISTENER else "LEADER_NOT_AVAILABLE"
     return {
-        "error_code": number_of("LEADER_NOT_AVAILABLE" if not led else None if all_named else "REPLICA_NOT_AVAILABLE"),
+        "error_code": number_of(none_leads if not led else None if all_named else "REPLICA_NOT_AVAILABLE"),
         "partition_index": tp.partition,
         "leader_id": state.leader if led else -1,
         "leader_epoch": state.leader_epoch if led else -1,
         "replica_nodes": replicas,
-        "isr_nodes": isr,
+        "isr_nodes": isr if led or newest >= NAMES_ISR else [],
         "offline_replicas": sent.offline,
     }
 
@@ -170,7 +177,7 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
         name = topic["name"]
         assignment = {one["partition_index"]: tuple(one["broker_ids"]) for one in topic["assignments"]} or None
         wanted, copies = topic["num_partitions"], topic["replication_factor"]
-        if assignment is None and version >= 4:  # KIP-464
+        if assignment is None and service.versions["CreateTopics"][1] >= 4:  # KIP-464, for every version
             wanted = config["num.partitions"] if wanted == -1 else wanted
             copies = config["default.replication.factor"] if copies == -1 else copies
         outcome = _unfit(assignment, topic) if name not in twice else REPEATED
