@@ -124,7 +124,8 @@ def topics(answers: Answers) -> None:
 
 def play(generation: str, broker: Asking) -> list[str]:
     """What a broker answers; it leads `orders-0` and is alone."""
-    answers = Answers(broker, generation)
+    answers, topic = Answers(broker, generation), [{"name": "orders"}]
+    eventually(lambda: answers.ask("Metadata", 1, topics=topic)["topics"][0]["error_code"] == 0, "a topic")
     records(answers)
     groups(answers)
     topics(answers)
