@@ -259,7 +259,7 @@ class Requests(Area):
     groups_stop_replica: bool = _field("KAFKA-8294", False, False, True,
         doc="StopReplica requests to one broker travel together")
     answers_invalid_batches: bool = _field("KAFKA-7549", False, False, True,
-        doc="a produce request whose records are no batch is answered with an error; before, its connection is closed")
+        doc="a produce request whose records are not one batch gets an error; before, its connection is closed")
     names_supported_versions: bool = _field("KIP-511", False, False, True,
         doc="who asks for the versions in an unknown version is sent the known ones; before, only that it is unknown")
     hides_dead_controller: bool = _field("KAFKA-7922", False, True, False,

@@ -134,7 +134,7 @@ class LeaderRole:
         self.fetch_purgatory.check_and_complete(tp)
         self.increment_high_watermark(tp)
         error = await self.replicated(tp, log.end, request.timeout) if request.acks == ALL else None
-        return Response(error, offset=None if error else offset)
+        return Response(error, offset=offset)
 
     def has_too_few(self, tp: TopicPartition) -> bool:
         """True if we lead it, and its ISR is too small for `acks=all`."""

@@ -74,7 +74,7 @@ class Producer:
         answer = await self._ask(leader, ProduceRequest(tp, values, acks, [size] * records if size else ()))
         if answer.error is not None:
             self._leaders.pop(tp, None)
-        offset = answer.offset if acks else None
+        offset = answer.offset if acks and answer.error is None else None
         outcome = details.write(**sent, offset=offset)
         add(PRODUCER, "response", "Produce", *tp, leader, error=answer.error, detail=outcome)
         return Produced(tuple(values), leader, offset, answer.error)

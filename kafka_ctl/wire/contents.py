@@ -181,7 +181,7 @@ class Contents:
         Kafka 2.0.1: log/ProducerStateManager.scala, ProducerStateEntry.findDuplicateBatch
         """
         sent = self._sent.get((tp, batch.producer, batch.producer_epoch), ()) if batch.is_numbered else ()
-        return next((kept for kept in sent if kept.batch.sequences == batch.sequences), None)
+        return next((kept for kept in reversed(sent) if kept.batch.sequences == batch.sequences), None)
 
     def out_of_order(
         self, tp: TopicPartition, batch: Batch, is_here: Callable[[Kept], bool] = lambda _: True
@@ -340,10 +340,11 @@ class Contents:
         return None
 
 
-def down_converted(batches: Sequence[tuple[int, bytes]], magic: int, most: int) -> bytes:
+def down_converted(batches: Sequence[tuple[int, bytes]], magic: int, most: int, start: int = 0) -> bytes:
     """The batches for a reader that knows only this magic. Raises BadInput if one is compressed with zstd.
 
-    Unpacked, they may become larger: no more than `most` bytes, or one batch.
+    Unpacked, they may become larger: no more than `most` bytes, or one batch. Uncompressed records below `start` are
+    left out.
     Kafka 2.4.1: common/record/RecordsUtil.java, downConvert
     """
     if magic >= MAGIC:
@@ -352,7 +353,8 @@ def down_converted(batches: Sequence[tuple[int, bytes]], magic: int, most: int) 
     for batch in (read_batch(data) for _, data in batches):
         if batch.codec == "zstd":
             raise BadInput("Down-conversion of zstandard-compressed batches is not supported")
-        part = b"" if batch.attributes & CONTROL else write_messages(read_records(batch), magic)
+        records = [] if batch.attributes & CONTROL else read_records(batch)
+        part = write_messages([one for one in records if one.offset >= start or batch.codec != "none"], magic)
         if found and len(found) + len(part) > most:
             break
         found += part

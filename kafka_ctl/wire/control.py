@@ -248,7 +248,7 @@ async def alter_reassignments(service: Service, version: int, request: Message) 
     results = [(tp, _error_fields(response.refused.get(tp))) for tp in targets]
     return {
         "error_code": number_of(response.error),
-        "error_message": response.text,
+        "error_message": response.text or "",
         "responses": grouped(results) if response.error is None else [],
     }
 
@@ -262,7 +262,7 @@ async def list_reassignments(service: Service, version: int, request: Message) -
         (tp, {"replicas": found.replicas, "adding_replicas": found.adding, "removing_replicas": found.removing})
         for tp, found in response.moving.items()
     ]
-    return {"error_code": number_of(response.error), "error_message": response.text, "topics": grouped(moving)}
+    return {"error_code": number_of(response.error), "error_message": response.text or "", "topics": grouped(moving)}
 
 
 def _error_fields(error: ApiError | None) -> Message:

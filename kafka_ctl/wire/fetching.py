@@ -31,6 +31,11 @@ FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 """The versions of Fetch from which on a reader knows these."""
 FIRST_WHOLE = 3
 """The version of Fetch from which on the first batch comes whole (KIP-74)."""
+NAMES_STABLE = 11
+"""Brokers that know this version of Fetch name the last stable offset to every reader, also in older versions.
+
+Kafka 2.4.1: server/ReplicaManager.scala, readFromLocalLog
+"""
 MOST = 8 << 20
 """Bytes of one answer to a fetch, whatever the client would take."""
 READ_COMMITTED = 1
@@ -146,21 +151,22 @@ class Reading:
                 if not first and batches and len(batches[0][1]) > most and self.version >= FIRST_WHOLE:
                     batches = []
             magic = 2 if self.version >= FIRST_MAGIC_2 else int(self.version >= FIRST_MAGIC_1)
-            data = down_converted(batches, magic, most)
+            data = down_converted(batches, magic, most, asked.offset)
             if self.version < FIRST_WHOLE:
                 data = data[: max(0, most)]
         except BadInput:
             return nothing("UNSUPPORTED_COMPRESSION_TYPE")
-        aborted, stable = None, -1
-        if self.read_committed and not self.is_follower:
-            stable = known.last_stable(log.high_watermark)
+        committed = self.read_committed and not self.is_follower
+        names_stable = committed or self.service.versions["Fetch"][1] >= NAMES_STABLE
+        aborted = None
+        if committed:
             read_to = end_of(*batches[-1]) if batches else asked.offset
             between = known.aborted_between(asked.offset, read_to)
             aborted = [{"producer_id": one.producer, "first_offset": one.first} for one in between]
         return {
             "error_code": 0,
             "high_watermark": log.high_watermark,
-            "last_stable_offset": stable,
+            "last_stable_offset": known.last_stable(log.high_watermark) if names_stable else -1,
             "log_start_offset": log.start,
             "aborted_transactions": aborted,
             "preferred_read_replica": -1,
@@ -259,6 +265,8 @@ def _listed(service: Service, version: int, request: Message, tp: TopicPartition
         epoch = service.broker.hosted[tp].state.leader_epoch
         if timestamp in (LATEST, EARLIEST):
             offset = end if timestamp == LATEST else log.start
+        elif version == 0:  # asks for segments that are older; the only one is in use
+            offset = end if timestamp >= service.broker.clock.wall() else -1
         elif (found := contents.offset_at(tp, log, end, timestamp)) is not None:
             time, offset = found
         if consumer and (offset < 0 or timestamp == LATEST) and (error := _late(service, version, tp, log)):

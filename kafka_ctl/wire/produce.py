@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from kafka_ctl.brokers.leader import NOT_ENOUGH
 from kafka_ctl.brokers.log import Log
@@ -25,7 +27,6 @@ from kafka_ctl.requests import (
     STORAGE_ERROR,
     UNKNOWN_PARTITION,
     ProduceRequest,
-    Response,
 )
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -86,9 +87,9 @@ def _refusing(generation: Generation, malformed: str = CORRUPT) -> Iterator[None
         raise Refusal(unsupported(generation), str(missing)) from None
 
 
-def _split(generation: Generation, data: bytes) -> list[bytes]:
+def _split(generation: Generation, data: bytes, most: int | None = None) -> list[bytes]:
     with _refusing(generation):
-        found = [raw for _, raw in batches.split(data)]
+        found = [raw for _, raw in itertools.islice(batches.split(data), most)]
         if any(magic_of(raw) not in (0, 1, MAGIC) for raw in found):
             raise Malformed(f"Invalid magic found in record: {magic_of(data)}")
     return found
@@ -162,6 +163,26 @@ REFUSALS = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, NOT_ENOUGH)
 """The errors after which a batch may be in no log."""
 MARKS = -1
 """The version of no request: what a coordinator writes."""
+KEEPS_PRODUCERS = 8
+"""Brokers that know this version of Produce remember a producer whose records have been deleted."""
+UNKNOWN_START = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, TOO_LARGE, CORRUPT)
+"""The errors of an append that are answered without the log start offset.
+
+Kafka 2.0.1, 2.4.1: server/ReplicaManager.scala, appendToLocalLog
+"""
+
+
+class Answer(NamedTuple):
+    """The answer for one partition, with the names of its fields.
+
+    After an append an error leaves the offsets. A batch that the log has already is answered with its own timestamp.
+    Kafka 2.0.1: server/DelayedProduce.scala, tryComplete; log/Log.scala, append (maybeDuplicate)
+    """
+
+    error: str | None = None
+    base_offset: int = -1
+    log_append_time: int = -1
+    log_start_offset: int = -1
 
 
 async def produce(service: Service, version: int, request: Message) -> Message | None:
@@ -169,32 +190,39 @@ async def produce(service: Service, version: int, request: Message) -> Message |
     acks, seconds = request["acks"], max(0, request["timeout"]) / 1000
     generation = service.broker.generation
     parts = parts_of(request["topic_data"], of="partition_data", number="index")
-    given = [(tp, part["records"] or b"") for tp, part in parts]
-    if not generation.requests.answers_invalid_batches:
-        try:
-            for _, data in given:
-                check_batches(generation, version, data)
-        except Refusal as refused:
-            raise RefusedFrame("INVALID_REQUEST", str(refused)) from None
+    given = [(tp, part["records"]) for tp, part in parts]
+    try:
+        for _, data in given:
+            _check_request(generation, version, data)
+    except Refusal as refused:
+        raise RefusedFrame("INVALID_REQUEST", str(refused)) from None
     answers = await _all_appended(service, dict(given), acks, seconds, version)
     if acks == 0:
         _close_after_errors(answers)
         return None
 
     def outcome(tp: TopicPartition, _: Message) -> Message:
-        answer, log = answers[tp], service.broker.disk.logs.get(tp, Log())
-        return {
-            "error_code": number_of(known_to("Produce", version, answer.error)),
-            "base_offset": -1 if answer.offset is None else answer.offset,
-            "log_start_offset": log.start if answer.error is None else -1,
-            "log_append_time": -1,
-        }
+        answer = answers[tp]
+        return answer._asdict() | {"error_code": number_of(known_to("Produce", version, answer.error))}
 
     topics = answered(request["topic_data"], outcome, "partition_data", "index", "partition_responses")
     return {"responses": topics}
 
 
-def _close_after_errors(answers: Mapping[TopicPartition, Response]) -> None:
+def _check_request(generation: Generation, version: int, data: bytes | None) -> None:
+    """Raise Refusal for records with which a request cannot be read: null, in 2.4 also no whole batch at the beginning.
+
+    Kafka 2.4.1: common/requests/ProduceRequest.java, setFlags
+    """
+    if data is None:
+        raise Refusal(INVALID, "a partition's records are null")
+    if not generation.requests.answers_invalid_batches:
+        check_batches(generation, version, data)
+    elif not _split(generation, data, most=1):
+        raise Refusal(INVALID, "a partition's records do not begin with a whole batch")
+
+
+def _close_after_errors(answers: Mapping[TopicPartition, Answer]) -> None:
     """With acks=0 an error closes the connection, so that the client asks for the metadata again."""
     errors = {tp: answer.error for tp, answer in answers.items() if answer.error is not None}
     if errors:
@@ -204,31 +232,31 @@ def _close_after_errors(answers: Mapping[TopicPartition, Response]) -> None:
 
 async def _all_appended(
     service: Service, given: Mapping[TopicPartition, bytes], acks: int, seconds: float, version: int = MARKS
-) -> dict[TopicPartition, Response]:
+) -> dict[TopicPartition, Answer]:
     """Append the records of each partition, at the same time where we lead it.
 
     Without the version of a producer's request they are `MARKS`, which end a transaction.
     """
-    problems = {tp: _problem(service, tp, acks, from_client=version != MARKS) for tp in given}
+    problems = {tp: _problem(service, tp, data, acks, version) for tp, data in given.items()}
     led = [tp for tp, problem in problems.items() if problem is None]
     done = await asyncio.gather(*(_append(service, tp, given[tp], acks, seconds, version) for tp in led))
-    refused = {error: Response(error) for error in set(problems.values())}
-    return {tp: refused[error] for tp, error in problems.items()} | dict(zip(led, done, strict=True))
+    logs = service.broker.disk.logs
+    for at, (tp, answer) in enumerate(zip(led, done, strict=True)):
+        if answer.base_offset >= 0 or answer.error not in UNKNOWN_START:
+            done[at] = answer._replace(log_start_offset=logs.get(tp, Log()).start)
+    return {tp: Answer(error) for tp, error in problems.items()} | dict(zip(led, done, strict=True))
 
 
-async def _append(
-    service: Service, tp: TopicPartition, data: bytes, acks: int, seconds: float, version: int
-) -> Response:
+async def _append(service: Service, tp: TopicPartition, data: bytes, acks: int, seconds: float, version: int) -> Answer:
     """Append one partition's records; the outcome is recorded as a producer of the lab records it."""
     contents, broker = service.shared.contents, service.broker
     try:
-        check_batches(broker.generation, version, data)
         batch = received(broker.generation, data, from_client=version != MARKS)
     except Refusal as refused:
         service.refused(refused.error, f"{tp}: {refused}", "refused-records")
-        return Response(refused.error)
+        return Answer(refused.error)
     if batch is None:
-        return Response(None)
+        return Answer()
     again, offset = await _sent_before(service, tp, batch)
     error = contents.fences(tp, batch)
     if error is None and offset is None:
@@ -236,25 +264,33 @@ async def _append(
     if (error or offset is not None) and acks == ALL and broker.as_leader.has_too_few(tp):
         error = NOT_ENOUGH
     if error is not None:
-        return Response(error)
+        return Answer(error)
     kept = again or contents.keep(tp, batch)
     detail = f"records={details.runs(kept.values)} acks={'all' if acks == ALL else acks}"
     CAUSE.set(broker.trace.add(PRODUCER, "request", "Produce", *tp, broker.id, detail=detail))
     answer = await _appended(service, tp, kept, acks, seconds, offset)
     if again is None and answer.error in REFUSALS and not _is_in_a_log(service, tp, kept):
         contents.withdraw(tp, kept)
-    where = "" if answer.offset is None else f" offset={answer.offset}"
+    where = "" if answer.error else f" offset={answer.base_offset}"
     broker.trace.add(PRODUCER, "response", "Produce", *tp, broker.id, error=answer.error, detail=detail + where)
     return answer
 
 
-def _problem(service: Service, tp: TopicPartition, acks: int, from_client: bool) -> str | None:
+def _problem(service: Service, tp: TopicPartition, data: bytes, acks: int, version: int) -> str | None:
+    """The error of records that come to no log."""
+    broker = service.broker
+    if tp not in broker.metadata:
+        return broker.refusal(tp)
+    try:
+        check_batches(broker.generation, version, data)
+    except Refusal as refused:
+        service.refused(refused.error, f"{tp}: {refused}", "refused-records")
+        return refused.error
     if acks not in (ALL, 0, 1):
         return "INVALID_REQUIRED_ACKS"
-    if from_client and tp.topic in INTERNAL:
+    if version != MARKS and tp.topic in INTERNAL:
         return "INVALID_TOPIC_EXCEPTION"
-    broker = service.broker
-    return None if tp in broker.metadata and broker.leads(tp) else broker.refusal(tp)
+    return None if broker.leads(tp) else broker.refusal(tp)
 
 
 async def _sent_before(service: Service, tp: TopicPartition, batch: Batch) -> tuple[Kept | None, int | None]:
@@ -264,6 +300,8 @@ async def _sent_before(service: Service, tp: TopicPartition, batch: Batch) -> tu
     """
     while (sent := service.shared.contents.sent_before(tp, batch)) is not None:
         offset = _offset_of(service.broker.disk.logs.get(tp), sent.first)
+        if offset is not None and _is_forgotten(service, tp, offset + batch.records):
+            break
         if offset is not None or (tp, sent.first) not in service.appending:
             return sent, offset
         await asyncio.sleep(LOOK)
@@ -272,24 +310,35 @@ async def _sent_before(service: Service, tp: TopicPartition, batch: Batch) -> tu
 
 async def _appended(
     service: Service, tp: TopicPartition, kept: Kept, acks: int, seconds: float, offset: int | None
-) -> Response:
+) -> Answer:
     """Append a batch or, where the log has it at an offset, wait for its replication all the same."""
     if offset is not None:
         end = offset + kept.batch.records
         error = await service.broker.as_leader.replicated(tp, end, seconds) if acks == ALL else None
-        return Response(error, offset=None if error else offset)
+        return Answer(error, offset, kept.batch.max_timestamp)
     service.appending.add((tp, kept.first))
     try:
         request = ProduceRequest(tp, kept.values, acks, kept.sizes, seconds)
-        return (await service.broker.receive(request, CAUSE.get()))[0]
+        response, _ = await service.broker.receive(request, CAUSE.get())
+        return Answer(response.error, -1 if response.offset is None else response.offset)
     finally:
         service.appending.discard((tp, kept.first))
 
 
 def _is_here(service: Service, tp: TopicPartition, kept: Kept) -> bool:
     """True if this broker's log has a batch, or is about to have it."""
-    appending = (tp, kept.first) in service.appending
-    return appending or _offset_of(service.broker.disk.logs.get(tp), kept.values[-1]) is not None
+    if (tp, kept.first) in service.appending:
+        return True
+    last = _offset_of(service.broker.disk.logs.get(tp), kept.values[-1])
+    return last is not None and not _is_forgotten(service, tp, last + 1)
+
+
+def _is_forgotten(service: Service, tp: TopicPartition, end: int) -> bool:
+    """True if the sequence numbers of what ends here went with deleted records, as before 2.4 (KAFKA-7190).
+
+    Kafka 2.0.1: log/ProducerStateManager.scala, truncateHead
+    """
+    return end <= service.broker.disk.logs[tp].start and service.versions["Produce"][1] < KEEPS_PRODUCERS
 
 
 def _is_in_a_log(service: Service, tp: TopicPartition, kept: Kept) -> bool:
@@ -322,14 +371,14 @@ async def write_txn_markers(service: Service, version: int, request: Message) ->
     return {"markers": markers}
 
 
-def _offsets_ended(service: Service, tp: TopicPartition, given: Message) -> Response:
+def _offsets_ended(service: Service, tp: TopicPartition, given: Message) -> Answer:
     """End a transaction for the groups of one partition of `__consumer_offsets`, which their coordinator leads."""
     if coordinator_id(service.broker.live_brokers) != service.broker.id:
-        return Response(NOT_LEADER)
+        return Answer(NOT_LEADER)
     epochs, names = service.shared.contents.producer_epochs[tp], ("producer_id", "producer_epoch", "coordinator_epoch")
     producer, epoch, coordinator_epoch = (given[name] for name in names)
     if error := epochs.fences(producer, epoch, coordinator_epoch):
-        return Response(error)
+        return Answer(error)
     epochs.note(producer, epoch, coordinator_epoch)
     service.shared.groups.end_transaction(producer, (tp,), given["transaction_result"])
-    return Response()
+    return Answer()
