@@ -119,7 +119,7 @@ def refused(lab: Lab) -> str | None:
     running = [view for view in lab.brokers.values() if view.state != DOWN]
     leading = [view.id for view in running if ORDERS in view.leads]
     if len(leading) != 1:
-        return f"brokers {' and '.join(map(str, leading)) or 'none'} lead orders-0."
+        return f"brokers {' and '.join(map(str, leading))} lead orders-0." if leading else "no broker leads orders-0."
     wrong = {view.id: named(view) for view in running if named(view) != leading[0]}
     if wrong:
         return (

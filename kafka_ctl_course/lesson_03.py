@@ -279,7 +279,7 @@ def changed(known, listed, read):
     dead = known - listed
     return new, dead
 ''',
-        telling=lambda known, listed, read: listed != read,
+        telling=lambda known, listed, read, answer: listed != read,
         stories={
             "a broker registers and is gone": "kill 4; settle; start 4; run_for 0.0795; expire_session 4; settle",
         },

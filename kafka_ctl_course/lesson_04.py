@@ -51,10 +51,10 @@ def contents(lab: Lab) -> tuple[str, ...]:
 
 
 def spaced(answer: object) -> object:
-    """The same logs with one space between two parts, also beside a bar."""
+    """The same logs with one space between two parts, also beside a bar or in the place of a comma."""
     if isinstance(answer, tuple):
         return tuple(map(spaced, answer))
-    return " ".join(answer.replace("|", " | ").split()) if isinstance(answer, str) else answer
+    return " ".join(answer.replace("|", " | ").replace(",", " ").split()) if isinstance(answer, str) else answer
 
 
 def predict_wrong(answer: tuple[str, ...], truth: tuple[str, ...]) -> str | None:
@@ -253,6 +253,7 @@ def cut(high_watermark, end, shared):
     """
     return high_watermark
 ''',
+        telling=lambda high_watermark, end, shared, answer: answer != (end if shared is None else shared),
         stories={
             "only the old leader has a record": "produce orders 0 records=2; run_for 2; pause 2 3; pause 3 3; "
             "produce orders 0 acks=1; run_for 0.2; kill 1; run_for 8; produce orders 0; settle; start 1; settle",

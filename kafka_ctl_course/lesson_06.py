@@ -151,7 +151,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ask=writers,
         example=(("no process", True), ("no process", True), ("no process", True)),
         parts=("the death", "the return", "the lag"),
-        names={"broker 1": "leader", "broker-1": "leader"},
+        names={"broker 1": "leader", "broker-1": "leader", "broker 4": "controller", "broker-4": "controller"},
         wrong=(predict_wrong,),
         why="The controller acts when a session ends and raises the leader epoch; the leader does the rest.",
     ),

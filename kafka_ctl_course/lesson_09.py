@@ -136,7 +136,7 @@ def written(lab: Lab) -> str | None:
     given = [each.name for each in lab.commands[len(CLEANED.splitlines()) - 1 :]]
     writes = [place for place, name in enumerate(given) if name == "write_znode"]
     if "delete_controller" in given[max(writes, default=0) :]:
-        return "The next controller adds one to what it reads. The brokers have seen epoch 4."
+        return "The next controller adds one to what it reads, or begins with 1. The brokers have seen epoch 4."
     return "The controller keeps the epoch that it was elected with; it does not read the znode again."
 
 

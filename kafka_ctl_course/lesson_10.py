@@ -111,6 +111,8 @@ def uneven(lab: Lab, size: Size, dead: int) -> str | None:
     for p in found:
         if len(p.replicas) != size.replication_factor:
             return f"{asked}: partition {p.partition} has the replicas {list(p.replicas)}."
+    if strange := [(p.partition, id) for p in found for id in p.replicas if id not in lab.brokers]:
+        return f"{asked}: partition {strange[0][0]} is on broker {strange[0][1]}; `brokers` is {[*lab.brokers]}."
     leads = Counter(p.leader for p in found)
     alive = {id: leads[id] for id in lab.brokers if id != dead}
     least, most = min(alive, key=lambda id: alive[id]), max(alive, key=lambda id: alive[id])

@@ -209,6 +209,8 @@ def unsuited(answer: object, example: object) -> str | None:
     if isinstance(example, tuple) and not isinstance(answer, tuple):
         if isinstance(answer, set | frozenset):
             return f"{short(answer)} is a set, which has no order; give a tuple"
+        if isinstance(answer, dict):
+            return f"{short(answer)} is a dictionary; {asked}"
         return f"{short(answer)} is no answer; {asked}" if answer is None else f"{short(answer)} is one value; {asked}"
     if isinstance(example, dict) and not isinstance(answer, dict):
         return f"{short(answer)} is not a dictionary"

@@ -190,7 +190,7 @@ def _walk(seed: int) -> str:
 
 def decoded(error: PluginFailed) -> str:
     """The failure of a function, with the usual cause where there is one."""
-    text = str(error)
+    text = str(error).replace(f"'{Row.__name__}'", "'tuple'")
     if "returned None" in text or "NoneType" in text:
         unled = " Is a partition without a candidate a case of its own?" if text.startswith("elections") else ""
         return f"{text}\nDoes every way through it end with a `return`?{unled}"
@@ -279,7 +279,8 @@ class Compute(Exercise, Generic[*Given, Truth]):
         expected = plain(self.truth(*given))
         moment = lab.now, len(lab.trace)
         try:
-            got = fitted(plain(answer(*copies(given))), expected)
+            made = answer(*copies(given))
+            got = fitted(plain(made), expected)
         except Exception as error:  # whatever a learner's code can do
             return f"your function {failed(error)}."
         if got is None and expected is not None and not self.none:
@@ -288,6 +289,8 @@ class Compute(Exercise, Generic[*Given, Truth]):
             return None
         if (lab.now, len(lab.trace)) != moment:
             return "your function changed the cluster; it is asked about this moment."
+        if isinstance(made, list) and isinstance(got, tuple) and not isinstance(expected, tuple):
+            got = made  # is shown as it was written
         try:
             return self.explain(given, got, expected)
         except OF_ANOTHER_SHAPE:

@@ -38,7 +38,8 @@ class Repair(Exercise):
 
     `given` is its source text. With a right answer the exhibit's story goes well, and every record in it, in `ORDINARY`
     and in `stories`, made in the same way, is the one of Kafka without the bug. `why` explains it;
-    only then the ticket is named. Of the calls of a wrong answer the last one for which `telling` is true is shown.
+    only then the ticket is named. Of the calls of a wrong answer the last one is shown for which `telling` is true: it
+    gets what the function was asked, and what it answered.
     """
 
     kind: ClassVar[str] = "repair"
@@ -79,7 +80,7 @@ class Repair(Exercise):
         """The last call; "" where the problem names a call of its own, or there was none."""
         if not asked or problem.startswith(f"{self.what}["):
             return ""
-        given, got = ([each for each in asked if self.telling(*each[0])] or asked)[-1]
+        given, got = ([each for each in asked if self.telling(*each[0], each[1])] or asked)[-1]
         return f"\nAsked with {called(self.what, self.occasion, given)}, your function answers {plain(got)}."
 
 

@@ -10,8 +10,8 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, svg
 
-ROW, MOST = 28, 60
-"""Pixels of a row; the most partitions that are drawn."""
+ROW, WIDE, MOST = 28, 24, 60
+"""Pixels of a row, and of a wide column; the most partitions that are drawn."""
 
 
 class Row(NamedTuple):
@@ -58,13 +58,14 @@ def grid(
         raise BadInput(f"a grid shows 1 to {MOST} partitions; these are {len(assignment)}")
     now = leaders if leaders is not None else {p: ids[0] for p, ids in assignment.items()}
     rows = _rows(assignment, now, dict(racks or {}), down)
-    column = 24 if len(assignment) <= 20 else 16 if len(assignment) <= 32 else 14
+    column = WIDE if len(assignment) <= 20 else 16 if len(assignment) <= 32 else 14
     width, left = 150 + column * len(assignment) + 140, 150
     parts = [label(20, 20, "P: preferred leader; dot: other replica; star: leads now instead of the preferred one")]
-    if column >= 16:
-        parts += [
-            label(left + column * n + column // 8, 42, f"{p}", fill=COLOURS["dim"]) for n, p in enumerate(assignment)
-        ]
+    parts += [
+        label(left + column * n + column // 8, 42, f"{p}", fill=COLOURS["dim"])
+        for n, p in enumerate(assignment)
+        if column == WIDE or n % 2 == 0  # two digits need more than a narrow column
+    ]
     for number, row in enumerate(rows):
         parts += _drawn(row, 50 + ROW * number, left, column, _band(rows, number))
     without = sum(leader < 0 for leader in now.values())

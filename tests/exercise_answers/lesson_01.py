@@ -74,6 +74,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (last_attempt, "tried, too, and was refused"),
         (first_of("connect"), "opened its session first"),
         (first_of("registered"), "That is another race"),
+        (lambda records: [2], "your function returned [2]; the broker's number"),
         (lambda records: 2, "can succeed for one broker only"),
         (lambda records: records.slice(action="elected")[0].actor, "the broker's number is asked for"),
     ],

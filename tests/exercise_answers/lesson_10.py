@@ -27,6 +27,11 @@ def neighbours(brokers: list, partitions: int, replication_factor: int) -> dict:
     return {p: [brokers[(p + d) % len(brokers)] for d in range(replication_factor)] for p in range(partitions)}
 
 
+def places(brokers: list, partitions: int, replication_factor: int) -> dict:
+    """Places in the row of brokers, which are no ids."""
+    return {p: [(p + d) % len(brokers) for d in range(replication_factor)] for p in range(partitions)}
+
+
 def drawn(brokers: list, partitions: int, replication_factor: int) -> dict:
     rng = Random(1)
     return {p: rng.sample(brokers, replication_factor) for p in range(partitions)}
@@ -107,6 +112,7 @@ RIGHT: dict[str, list[Any]] = {
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "10.2": [
         (neighbours, "after broker 1 died, broker 2 leads 10 and broker 3 leads 5"),
+        (places, "partition 0 is on broker 0; `brokers` is [1, 2, 3, 4, 5, 6]."),
         (drawn, "are the first ones taken in turn?"),
         (shifted_leader, "after broker 1 died, broker 2 leads 10"),
         (wrong_modulus, "Duplicate replica"),

@@ -49,6 +49,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda old, new: (*four_sets(old, new)[:3], [*old, *new]), "a broker that is not among the new ones"),
         (lambda old, new: ([*old, *new], *four_sets(old, new)[1:]), "is in it twice"),
         (lambda old, new: [*old, *new], "four collections of broker ids are expected"),
+        (lambda old, new: (old | new, new - old, old - new, new), "for |: 'tuple' and 'tuple'"),
         (lambda old, new: None, "four collections of broker ids are expected, such as"),
     ],
     "11.4": [

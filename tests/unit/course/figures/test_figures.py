@@ -299,6 +299,14 @@ def test_a_grid_has_a_limit(prose: Prose, number: int) -> None:
         grid(assign(range(3), number, 2) if number else {})
 
 
+@pytest.mark.parametrize("number", [20, 21, 60])
+def test_the_numbers_above_a_grid_do_not_touch(number: int) -> None:
+    texts = ElementTree.fromstring(grid(assign(range(3), number, 2)).svg).iter("{http://www.w3.org/2000/svg}text")
+    numbers = [(float(each.attrib["x"]), each.text or "") for each in texts if each.attrib["y"] == "42"]
+    assert len(numbers) >= number / 2
+    assert all(x + 7.3 * len(text) + 3 < after for (x, text), (after, _) in pairwise(numbers))
+
+
 def width(drawing: Drawing) -> int:
     """Pixels; JupyterLab has 811 beside its file browser in a window of 1,280."""
     return int(ElementTree.fromstring(drawing.svg).attrib["width"])
