@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, count_lines, read_chunk
-from kafka_ctl.history.log_folders import LogFile, Paths, copies, log_files
+from kafka_ctl.history.log_folders import OPENED, LogFile, Paths, copies, log_files
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.session import failing, ship_package
 from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
@@ -31,8 +31,6 @@ CHUNK = 16 << 20
 """Bytes of a file that are read in one go."""
 TASK = 4 << 20
 """Bytes that are worth a task."""
-OPENED = 16
-"""Files whose beginnings are looked at side by side."""
 CHUNKS = pa.schema(
     [(name, pa.string()) for name in ("history", "file")]
     + [(name, pa.int64()) for name in ("start", "stop", "changed", "first")]
@@ -156,7 +154,8 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: the first bytes of a
     file decide) or not. All of them are one history, of that name; a mapping of names to paths reads several clusters.
     Each file is read once, here, however many paths and links lead to it, and a packed copy beside its file is left
-    out; questions then use what was read. The same bytes under another name are read as well, with a warning.
+    out; questions then use what was read. The same bytes under another name, also at the beginning of a longer file,
+    are read as well, with a warning.
 
     A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
     `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for anything that is not
@@ -198,7 +197,6 @@ def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
 
 def list_chunks(history: str, files: Sequence[LogFile]) -> Iterator[Chunk]:
     """The chunks of every file, in the order of the files."""
-    # Far away, opening a file takes longer than anything that is done with it here.
     with ThreadPoolExecutor(OPENED) as pool:
         unsplittable = list(pool.map(_unsplittable, files))
     names = {file.name for file in files}
