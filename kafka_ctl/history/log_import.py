@@ -7,7 +7,7 @@ Lines that cannot be understood, or read, are kept with their file and line.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property
@@ -161,14 +161,16 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for anything that is not
     a path, for a path where nothing is, and for a folder without such files.
     """
-    logs = read_logs(spark, paths, history)
+    logs = read_logs(lambda: spark, paths, history)
     for warning in [*([unread(logs.problems)] if logs.problems else []), *logs.copies]:
         warnings.warn(warning, stacklevel=2)
     return logs
 
 
-def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> ImportedLogs:
-    """The same without the warning."""
+def read_logs(
+    start: Callable[[], SparkSession], paths: Paths | Mapping[str, Paths], history: str = "logs"
+) -> ImportedLogs:
+    """The same without the warning; a path that is refused is refused before Spark starts."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     clusters = paths if isinstance(paths, Mapping) else {history: paths}
@@ -178,7 +180,7 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
         raise BadInput("no path was given: name at least one log file or folder")
     files = {name: list(log_files(some)) for name, some in clusters.items()}
     chunks = [chunk for name, some in files.items() for chunk in list_chunks(name, some)]
-    if spark is None:
+    if (spark := start()) is None:
         raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
     with failing("reading the logs"):
         chunks = _numbered(spark, chunks)
