@@ -56,7 +56,7 @@ def log_files(paths: Paths) -> Iterator[LogFile]:
 
 
 COPIES = "records count twice, unless"
-"""What all sentences of `copies` say."""
+"""Words of every sentence of `copies`."""
 BEGINNING = 100
 """Bytes in which different logs differ, as a line begins with its time in milliseconds."""
 OPENED = 16

@@ -171,8 +171,6 @@ def read_logs(
     start: Callable[[], SparkSession], paths: Paths | Mapping[str, Paths], history: str = "logs"
 ) -> ImportedLogs:
     """The same without the warning; a path that is refused is refused before Spark starts."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     clusters = paths if isinstance(paths, Mapping) else {history: paths}
     if wrong := [name for name in clusters if not isinstance(name, str)]:
         raise BadInput(f"history {wrong[0]!r}: give its name as text")
@@ -182,6 +180,8 @@ def read_logs(
     chunks = [chunk for name, some in files.items() for chunk in list_chunks(name, some)]
     if (spark := start()) is None:
         raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     with failing("reading the logs"):
         chunks = _numbered(spark, chunks)
         parsed = _tasks(spark, chunks).mapInArrow(parse_chunks, from_arrow_schema(PARSED)).persist()
