@@ -8,7 +8,7 @@ no history from another they are as good. `generate` cannot be faster on this ma
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -82,9 +82,12 @@ def write_plainly(records: int, path: Path) -> None:
 
 
 def main() -> None:
-    millions, folder = float(sys.argv[1]), Path(sys.argv[2])
-    taken = write(round(millions * 1e6), folder)
-    records = DatasetFolder(folder).manifest()["records"]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.copies", description="Write copies of histories.")
+    parser.add_argument("millions", type=float, help="million records")
+    parser.add_argument("folder", type=Path, help="a new folder for them")
+    asked = parser.parse_args()
+    taken = write(round(asked.millions * 1e6), asked.folder)
+    records = DatasetFolder(asked.folder).manifest()["records"]
     print(f"{records:,} records in {taken:.0f} s, {records / taken:,.0f} a second with 2 processes")
 
 

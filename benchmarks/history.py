@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from collections.abc import Iterator
@@ -85,5 +85,7 @@ def _import(folder: Path) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    for figure in measure(int(sys.argv[1]) if sys.argv[1:] else None):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.history", description="How fast histories are.")
+    parser.add_argument("clusters", nargs="?", type=int, help="the clusters to simulate")
+    for figure in measure(parser.parse_args().clusters):
         print(f"{figure.name:32} {figure.result:>20}   {figure.beside}", flush=True)

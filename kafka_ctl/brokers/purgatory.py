@@ -107,10 +107,12 @@ class Change(NamedTuple):
 class Purgatory:
     """Delayed operations by what may complete them, each purgatory with a timer of its own.
 
-    Raises BadInput if the purge interval is not a whole number of 0 or more.
+    Raises BadInput if the timer is none, or the purge interval is not a whole number of 0 or more.
     """
 
     def __init__(self, timer: TimingWheel | ClockTimer, purge_interval: int = PURGE_INTERVAL) -> None:
+        if not hasattr(timer, "after_poll"):
+            raise BadInput(f"timer cannot be {short(timer)}; it must be a timer, such as TimingWheel()")
         if not isinstance(purge_interval, int) or isinstance(purge_interval, bool) or purge_interval < 0:
             raise BadInput(
                 f"purge_interval cannot be {short(purge_interval)}; it must be a number of operations, 0 or more"

@@ -33,6 +33,17 @@ def _checked(context: click.Context, option: click.Parameter, file: str | None) 
     return file
 
 
+def _made(context: click.Context, option: click.Parameter, folder: Path | None) -> Path | None:
+    """The folder of the stories; a place where they cannot be written is refused before anything is played."""
+    if folder is not None:
+        there = folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        check_writable(folder / "01.txt")
+        if not there:
+            folder.rmdir()
+    return folder
+
+
 @click.command()
 @click.argument("cluster")
 @click.argument("questions", nargs=-1)
@@ -43,7 +54,12 @@ def _checked(context: click.Context, option: click.Parameter, file: str | None) 
 @click.option("--sample", type=Whole(1, INT64), help="Play at most so many scenarios of a question, at random.")
 @click.option("--seed", default=0, show_default=True, type=Whole(0, INT64), help="Seed of the sample.")
 @click.option("--jobs", type=Whole(1, 1024), help="Number of processes; one for each core if it is worth it.")
-@click.option("--stories", type=click.Path(file_okay=False, path_type=Path), help="Write a story for each row there.")
+@click.option(
+    "--stories",
+    type=click.Path(file_okay=False, path_type=Path),
+    callback=_made,
+    help="Write a story for each row there.",
+)
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False),

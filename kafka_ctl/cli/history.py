@@ -108,11 +108,9 @@ def import_(logs: Sequence[str], out: Path | None) -> None:
 def _import(logs: list[str]) -> ImportedLogs:
     """Read logs, and name the unreadable files. Raises KafkaCtlError, with the reasons, if no line is understood."""
     from kafka_ctl.history import spark
-    from kafka_ctl.history.log_folders import log_files
     from kafka_ctl.history.log_import import read_logs
 
-    list(log_files(logs))  # a path where nothing is, is refused before Spark starts
-    found = read_logs(spark(), logs)
+    found = read_logs(spark, logs)
     for problem in found.problems:
         echo(f"kafka-ctl: not read, or not to the end: {problem}", err=True)
     for copy in found.copies:

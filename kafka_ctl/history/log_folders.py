@@ -6,11 +6,12 @@ import gzip
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from kafka_ctl.errors import BadInput
@@ -54,27 +55,59 @@ def log_files(paths: Paths) -> Iterator[LogFile]:
             raise BadInput(f"{path} holds no file named like state-change.log* or controller.log*")
 
 
-COPIES = "are copies: their records count twice, unless one of them is left out"
+COPIES = "records count twice, unless"
+"""Words of every sentence of `copies`."""
+BEGINNING = 100
+"""Bytes in which different logs differ, as a line begins with its time in milliseconds."""
+OPENED = 16
+"""Files whose beginnings are looked at side by side: far away, to open one takes longer than all the rest."""
 
 
 def copies(files: Iterable[LogFile], base: str = "") -> Iterator[str]:
-    """One sentence for each file that has the same bytes as one before it; names are relative to `base`, if given."""
-    sizes: dict[int, list[str]] = {}
-    for file in files:
-        if file.size and file.problem is None:
-            sizes.setdefault(file.size, []).append(file.name)
-    firsts: dict[bytes, str] = {}
-    for name in (name for alike in sizes.values() if len(alike) > 1 for name in alike):
-        with suppress(OSError):  # which is reported where the file is read
-            fs, root, _ = filesystem(name)
-            with fs.open_input_stream(root) as file:
-                digest = sha256()
-                while block := file.read(1 << 20):
-                    digest.update(block)
-            first = firsts.setdefault(digest.digest(), name)
-            if first != name:
-                one, other = (os.path.relpath(each, base) if base else each for each in (first, name))
-                yield f"{one} and {other} {COPIES}"
+    """One sentence for each file whose bytes another file has, or begins with; names are relative to `base`, if given.
+
+    A file that is shorter than `BEGINNING` is not looked for at the beginning of others.
+    """
+    alike: dict[bytes, list[LogFile]] = {}
+    readable = [file for file in files if file.size and file.problem is None]
+    with ThreadPoolExecutor(OPENED) as pool:
+        for file, head in zip(readable, pool.map(_beginning, readable), strict=True):
+            alike.setdefault(head, []).append(file)
+    for group in alike.values():
+        firsts: list[LogFile] = []
+        for file in sorted(group, key=lambda file: -file.size):
+            first = next((first for first in firsts if _begins_with(first.name, file.name)), None)
+            if first is None:
+                firsts.append(file)
+                continue
+            one, other = (os.path.relpath(each.name, base) if base else each.name for each in (first, file))
+            if first.size == file.size:
+                yield f"{one} and {other} are copies: their {COPIES} one of them is left out"
+            else:
+                yield f"{other} is the beginning of {one}: its {COPIES} it is left out"
+
+
+def _beginning(file: LogFile) -> bytes:
+    """The first bytes of a file; its name where it cannot be read, which is reported where it is read."""
+    try:
+        with _opened(file.name) as raw:
+            return bytes(raw.read(BEGINNING))
+    except OSError:
+        return file.name.encode()
+
+
+def _begins_with(longer: str, shorter: str) -> bool:
+    with suppress(OSError), _opened(longer) as one, _opened(shorter) as other:
+        while block := other.read(1 << 20):
+            if one.read(len(block)) != block:
+                return False
+        return True
+    return False
+
+
+def _opened(name: str) -> pa.NativeFile:
+    fs, path, _ = filesystem(name)
+    return fs.open_input_stream(path)
 
 
 def listed(paths: Paths) -> list[str]:

@@ -7,7 +7,7 @@ Lines that cannot be understood, or read, are kept with their file and line.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, count_lines, read_chunk
-from kafka_ctl.history.log_folders import LogFile, Paths, copies, log_files
+from kafka_ctl.history.log_folders import OPENED, LogFile, Paths, copies, log_files
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.session import failing, ship_package
 from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
@@ -31,8 +31,6 @@ CHUNK = 16 << 20
 """Bytes of a file that are read in one go."""
 TASK = 4 << 20
 """Bytes that are worth a task."""
-OPENED = 16
-"""Files whose beginnings are looked at side by side."""
 CHUNKS = pa.schema(
     [(name, pa.string()) for name in ("history", "file")]
     + [(name, pa.int64()) for name in ("start", "stop", "changed", "first")]
@@ -156,22 +154,23 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: the first bytes of a
     file decide) or not. All of them are one history, of that name; a mapping of names to paths reads several clusters.
     Each file is read once, here, however many paths and links lead to it, and a packed copy beside its file is left
-    out; questions then use what was read. The same bytes under another name are read as well, with a warning.
+    out; questions then use what was read. The same bytes under another name, also at the beginning of a longer file,
+    are read as well, with a warning.
 
     A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
     `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for anything that is not
     a path, for a path where nothing is, and for a folder without such files.
     """
-    logs = read_logs(spark, paths, history)
+    logs = read_logs(lambda: spark, paths, history)
     for warning in [*([unread(logs.problems)] if logs.problems else []), *logs.copies]:
         warnings.warn(warning, stacklevel=2)
     return logs
 
 
-def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> ImportedLogs:
-    """The same without the warning."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
+def read_logs(
+    start: Callable[[], SparkSession], paths: Paths | Mapping[str, Paths], history: str = "logs"
+) -> ImportedLogs:
+    """The same without the warning; a path that is refused is refused before Spark starts."""
     clusters = paths if isinstance(paths, Mapping) else {history: paths}
     if wrong := [name for name in clusters if not isinstance(name, str)]:
         raise BadInput(f"history {wrong[0]!r}: give its name as text")
@@ -179,8 +178,10 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
         raise BadInput("no path was given: name at least one log file or folder")
     files = {name: list(log_files(some)) for name, some in clusters.items()}
     chunks = [chunk for name, some in files.items() for chunk in list_chunks(name, some)]
-    if spark is None:
+    if (spark := start()) is None:
         raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     with failing("reading the logs"):
         chunks = _numbered(spark, chunks)
         parsed = _tasks(spark, chunks).mapInArrow(parse_chunks, from_arrow_schema(PARSED)).persist()
@@ -198,7 +199,6 @@ def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
 
 def list_chunks(history: str, files: Sequence[LogFile]) -> Iterator[Chunk]:
     """The chunks of every file, in the order of the files."""
-    # Far away, opening a file takes longer than anything that is done with it here.
     with ThreadPoolExecutor(OPENED) as pool:
         unsplittable = list(pool.map(_unsplittable, files))
     names = {file.name for file in files}

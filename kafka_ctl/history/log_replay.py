@@ -134,7 +134,7 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
             rejected += row.what == "rejected"
         if rejected:
             missing.append(f"Of {name}, {rejected:,} line{'s were' if rejected > 1 else ' was'} not understood")
-        texts[name] = _texts(file, numbers) if found else {}
+        texts[name] = _texts(file, numbers) if found and numbers else {}  # others may be no files
     span.check([*missing, *(f"{file.name} is empty" for file in files if not file.size and not file.problem)])
     found.sort(key=itemgetter(0))
     places = [SourceLine(str(n), int(str(at)), texts[str(n)].get(int(str(at)), "")) for (_, n, at, *_), _ in found]

@@ -240,11 +240,11 @@ def served_folder() -> Path:
     return course_folder(Path.cwd())
 
 
-def check(root: Path = ROOT) -> dict[str, object]:
+def check(root: Path = ROOT, port: int | None = None) -> dict[str, object]:
     """Start JupyterLab without a browser, ask for its status, stop it, and return the answer."""
     with tempfile.TemporaryFile() as log:
         try:
-            with running(root, log=log) as server:
+            with running(root, port=port, log=log) as server:
                 return server.status()
         except Unavailable as trouble:
             log.seek(0)
@@ -263,17 +263,22 @@ def check_notebook(notebook: str, root: Path) -> None:
         raise BadInput(f"{UnknownName('notebook', notebook, there)}; notebooks/README.md lists all")
 
 
+def check_port(port: int | None) -> None:
+    """Raise `BadInput` when `port` is none, or is taken."""
+    if port is not None and not 0 < port < 65536:
+        raise BadInput(f"lab: --port cannot be {short(port)}; it must be 1 to 65535, or none to have a free one chosen")
+    if port and free_port(port) != port:
+        why = "is taken on 127.0.0.1" + " or needs an administrator's rights" * (port < 1024)
+        raise BadInput(f"port {port} {why}; give another port, or none to use a free one")
+
+
 def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = True, root: Path = ROOT) -> int:
     """Open JupyterLab on `notebook`, print the address, and stay until it ends; its exit status.
 
     Raises `BadInput` when there is no such notebook, or `port` is none or taken.
     """
     check_notebook(notebook, root)
-    if port is not None and not 0 < port < 65536:
-        raise BadInput(f"lab: --port cannot be {short(port)}; it must be 1 to 65535, or none to have a free one chosen")
-    if port and free_port(port) != port:
-        why = "is taken on 127.0.0.1" + " or needs an administrator's rights" * (port < 1024)
-        raise BadInput(f"port {port} {why}; give another port, or none to use a free one")
+    check_port(port)
     arguments = [notebook] if browser else ["--no-browser"]
     # From here on, before the address can be read, a signal that ends this process ends JupyterLab as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -301,7 +306,8 @@ def main(argv: Sequence[str]) -> int:
         root = served_folder()
         if chosen.check:
             check_notebook(chosen.notebook, root)
-            print(f"JupyterLab runs: {json.dumps(check(root), sort_keys=True)}")
+            check_port(chosen.port)
+            print(f"JupyterLab runs: {json.dumps(check(root, chosen.port), sort_keys=True)}")
             return 0
         return open_lab(chosen.notebook, port=chosen.port, browser=not chosen.no_browser, root=root)
     except (BadInput, Unavailable) as trouble:

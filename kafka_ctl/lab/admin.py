@@ -189,6 +189,8 @@ class Admin:
         answer = await zk.write(Create(path, znodes.PreferredReplicaElectionZNode.encode(wanted)))
         if answer.error == "NODEEXISTS":
             raise BadInput("Preferred replica leader election currently in progress. Aborting operation")
+        if answer.error == "NONODE":
+            raise BadInput("elect_preferred needs /admin, which brokers create when they start: settle first")
         answer.checked()
 
     def record_refusal(self, error: Exception) -> None:

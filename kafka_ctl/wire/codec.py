@@ -381,9 +381,6 @@ def answered(
     number: str = "partition_index",
     to: str = "partitions",
 ) -> list[Message]:
-    """The topics of a request, in its order and as often as it names them, with the answer for each partition."""
-    found = []
-    for topic in topics:
-        parts = [{number: tp.partition} | answer(tp, part) for tp, part in parts_of([topic], of=of, number=number)]
-        found.append({"name": topic["name"], to: parts})
-    return found
+    """By topic, the answer for each partition of a request: once, to the last that it says of a partition."""
+    asked = dict(parts_of(topics, of=of, number=number))
+    return grouped(((tp, answer(tp, part)) for tp, part in asked.items()), of=to, number=number)

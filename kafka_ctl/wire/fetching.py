@@ -14,6 +14,8 @@ cluster/Partition.scala
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kafka_ctl.brokers.delayed_operations import DelayedFetch, FetchPartition, LogOffset, LogOffsets
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
@@ -236,11 +238,22 @@ FIRST_LATE = 5
 """The version of ListOffsets from which on a client knows OFFSET_NOT_AVAILABLE."""
 UNDEFINED = -1
 """An epoch, or an offset, that there is not."""
+NAMED_TWICE = {"error_code": number_of("INVALID_REQUEST"), "timestamp": -1, "offset": -1, "leader_epoch": UNDEFINED}
+"""The answer for a partition that a request names more than once, from version 1 on."""
 
 
 async def list_offsets(service: Service, version: int, request: Message) -> Message:
-    """The first offset, the one behind the last that may be read, or the first of a time."""
-    return {"topics": answered(request["topics"], lambda tp, asked: _listed(service, version, request, tp, asked))}
+    """The first offset, the one behind the last that may be read, or the first of a time.
+
+    Kafka 2.0.1: server/KafkaApis.scala, handleListOffsetRequestV1AndAbove, duplicatePartitions
+    """
+    named = Counter(tp for tp, _ in parts_of(request["topics"]))
+
+    def listed(tp: TopicPartition, asked: Message) -> Message:
+        twice = version > 0 and named[tp] > 1
+        return NAMED_TWICE if twice else _listed(service, version, request, tp, asked)
+
+    return {"topics": answered(request["topics"], listed)}
 
 
 def _late(service: Service, version: int, tp: TopicPartition, log: Log) -> str | None:

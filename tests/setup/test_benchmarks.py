@@ -129,7 +129,12 @@ def test_every_part_runs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "refusal"),
-    [("benchmarks --rounds 0", "--rounds cannot be 0"), ("tools.kafka_tables --foo", "unrecognized arguments: --foo")],
+    [
+        ("benchmarks --rounds 0", "--rounds cannot be 0"),
+        ("benchmarks.history x", "invalid int value: 'x'"),
+        ("benchmarks.copies x", "invalid float value: 'x'"),
+        ("tools.kafka_tables --foo", "unrecognized arguments: --foo"),
+    ],
 )
 def test_a_wrong_call_runs_nothing(words: str, refusal: str) -> None:
     """A tool without arguments refuses them, too."""

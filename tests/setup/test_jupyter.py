@@ -118,8 +118,10 @@ def test_an_address_has_any_name_in_it() -> None:
     assert server.url("my/copy #2.ipynb") == "http://127.0.0.1:1/lab/tree/my/copy%20%232.ipynb?token=TOKEN"
 
 
-def test_a_taken_port_is_reported(prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A port asked for by number is not exchanged for another."""
+def test_a_taken_port_is_reported(
+    prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A port asked for by number is not exchanged for another; `--check` refuses one that is none."""
     write_notebook(tmp_path / "one.ipynb", "1")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -128,6 +130,8 @@ def test_a_taken_port_is_reported(prose: Prose, tmp_path: Path, monkeypatch: pyt
         prose.hide[str(port)] = "PORT"
         with prose.refused(BadInput):
             launch.open_lab("one.ipynb", port=port, root=tmp_path)
+    assert launch.main(["--check", "--port", "99999"]) == 2
+    prose(capsys.readouterr().err)
     monkeypatch.setattr(launch, "free_port", lambda preferred=0: 8888)
     with prose.refused(BadInput):
         launch.open_lab("one.ipynb", port=80, root=tmp_path)

@@ -452,6 +452,14 @@ def test_a_copy_under_another_name_is_reported(prose: Prose, tmp_path: Path) -> 
     assert list(log_folders.copies(log_folders.log_files([tmp_path / "b", tmp_path / "c"]))) == []
 
 
+def test_the_beginning_of_another_file_is_reported(prose: Prose, tmp_path: Path) -> None:
+    """Each once; files that begin alike and go on otherwise are different logs."""
+    names = {"": LONG, ".1": LONG[:-9], ".2": LONG[:200], ".3": LONG[:200] + TEXT, ".4": LONG[:99]}
+    for name, text in names.items():
+        lay(tmp_path, f"state-change.log{name}", text)
+    prose("\n".join(log_folders.copies(log_folders.log_files(tmp_path), str(tmp_path))))
+
+
 def test_two_clusters_may_share_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts once in each, with its own numbers of lines."""
     path = lay(tmp_path, "state-change.log", TEXT * 40)

@@ -440,9 +440,16 @@ def _values(record: Record) -> dict[str, str]:
         "count": f"{count} partition{'s' * (count != '1')}",
         "offset": named.get("offset", ""),
         "by": named.get("by", ""),
+        "attempt": "" if "attempt" not in named else f" to attempt {named['attempt']}{_remaining(record)}",
         "failed": f", which failed: {record.error}" if record.error else "",
         "detail": detail if len(detail) <= LONGEST else detail[: LONGEST - 2] + " …",
     }
+
+
+def _remaining(record: Record) -> str:
+    """The partitions that could not be moved at an attempt to leave; nothing if there was no answer."""
+    left = details.items(record.detail, "remaining")
+    return "" if record.error else f": it still leads {listed(left)}" if left else ": no partition remains"
 
 
 def _of_path(path: str | None) -> str:

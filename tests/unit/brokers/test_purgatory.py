@@ -135,6 +135,9 @@ def test_bad_input(prose: Prose) -> None:
         Purgatory(TimingWheel()).try_complete_else_watch(Switch(), [])
     with prose.refused(BadInput):
         Purgatory(TimingWheel(), -1)
+    no_timer: Any = None
+    with prose.refused(BadInput):
+        Purgatory(no_timer)
 
 
 GAUGES = text("purgatory_gauges.txt")

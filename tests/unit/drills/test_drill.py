@@ -239,6 +239,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: 
         ["--config", "x"],
         ["--plot", "x.foo"],
         ["--plot", "no/x.svg"],
+        ["--stories", f"{file}/x"],
     ):
         assert status(["drill", str(file), *wrong]) == 2
         prose(capsys.readouterr().err.strip())

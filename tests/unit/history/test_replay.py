@@ -1,6 +1,7 @@
 """Logs as a trace for every view: against the labs that wrote them, and against real Kafka's recorded ZooKeeper."""
 
 import lzma
+import os
 import re
 import shutil
 from datetime import UTC, datetime
@@ -199,8 +200,16 @@ def test_lines_of_any_release_are_played_by_a_labs_own_generation(tmp_path: Path
 
 
 def test_a_copy_of_a_log_is_named(folder: Path, prose: Prose) -> None:
-    """Both files, in the summary of what is wrong with them."""
-    shutil.copy(folder / "broker-1" / "state-change.log", folder / "broker-1" / "state-change.log.old")
+    """Both files, in the summary of what is wrong with them; also a copy from before the last lines were written."""
+    log = folder / "broker-1" / "state-change.log"
+    shutil.copy(log, log.with_suffix(".log.old"))
+    log.with_suffix(".log.older").write_bytes(log.read_bytes()[:-200])
+    prose("\n".join(replay(folder).missing))
+
+
+def test_what_is_no_file_is_not_opened(folder: Path, prose: Prose) -> None:
+    """To open a FIFO would wait for ever."""
+    os.mkfifo(folder / "broker-1" / "controller.log.fifo")
     prose("\n".join(replay(folder).missing))
 
 

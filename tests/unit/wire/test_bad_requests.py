@@ -201,6 +201,17 @@ def test_what_is_named_twice_is_answered_once(lab: Lab) -> None:
             assert answers("DescribeConfigs", "results", resources=[topic] * 3) == [None]
 
 
+def test_offsets_of_a_partition_named_twice(lab: Lab) -> None:
+    """Refused from version 1 on; answered once. Kafka 2.0.1: requests/ListOffsetRequest.java, duplicatePartitions"""
+    part = {"partition_index": 0, "max_num_offsets": 1, "current_leader_epoch": -1}
+    twice = [{"name": "orders", "partitions": [part | {"timestamp": at}]} for at in (-1, -2)]
+    with Asking(lab, lab.partition("orders", 0).leader) as leader:
+        for version in range(announced(lab.generation)["ListOffsets"][1] + 1):
+            [topic] = leader.ask("ListOffsets", version, replica_id=-1, isolation_level=0, topics=twice)["topics"]
+            error = "INVALID_REQUEST" if version else None
+            assert [name_of(part["error_code"]) for part in topic["partitions"]] == [error]
+
+
 def test_offsets_of_partitions_that_there_are_not(lab: Lab) -> None:
     """They are not kept; 0.10.2.2 looks only for the topic.
 
