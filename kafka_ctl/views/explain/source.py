@@ -12,15 +12,19 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from kafka_ctl.errors import KafkaCtlError
+from kafka_ctl.lab.recorded_run import RecordedRun
+from kafka_ctl.paths import blocks
+from kafka_ctl.trace.catalogue import Rule, with_part
 from kafka_ctl.trace.record import Recorder
 
 T = TypeVar("T")
+Function = Callable[..., object]
 TraceFunction: TypeAlias = "Callable[[FrameType, str, object], TraceFunction | None]"
 """A function that Python calls for each line, as `sys.settrace` takes it."""
 _CITED = re.compile(r"Kafka \d+(\.\d+)+: \S")
@@ -44,6 +48,34 @@ class Finding(NamedTuple):
     """The place in Kafka's source, where the functions do not name it."""
     chain: tuple[str, ...] | None = None
     """The causes, where they are not the chain of causes."""
+
+
+def finding(
+    rule: Rule, inputs: Iterable[tuple[str, str]], by: tuple[Function, ...], values: Mapping[str, str] = {}
+) -> Finding:
+    """The finding of a rule whose texts have `{name}` in the place of a value."""
+
+    def filled(text: str) -> str:
+        for name, value in values.items():
+            text = text.replace("{" + name + "}", value)
+        return text
+
+    otherwise = tuple((filled(what), filled(then)) for what, then in rule.otherwise)
+    return Finding(rule.rule, tuple(inputs), filled(rule.outcome).replace(" ()", ""), otherwise, by)
+
+
+_TEXTS = {head: lines for head, *lines in blocks(__package__, "rules.txt")}
+
+
+def texts_of(name: str) -> dict[str, str]:
+    """The texts of a block of `rules.txt`, by name."""
+    return dict(line.split(" ", 1) for line in _TEXTS[name])
+
+
+def rules_of(kind: str) -> dict[str, Rule]:
+    """The rules of a kind in `rules.txt`, by name; that for all other names has the empty one."""
+    found = {head.removeprefix(kind).strip(): lines for head, lines in _TEXTS.items() if head.split()[0] == kind}
+    return {name: functools.reduce(with_part, lines, Rule("", "")) for name, lines in found.items()}
 
 
 class SourceLine(NamedTuple):
@@ -158,7 +190,6 @@ class Run(NamedTuple):
         return [known[code] for code in map(code_of, functions) if code in known]
 
 
-Function = Callable[..., object]
 Lines = Callable[[Iterable[int], Iterable[Function]], dict[int, Run]]
 """A search for the calls behind the records with these numbers, and among them those of these functions."""
 
@@ -168,27 +199,12 @@ def code_of(function: Function) -> CodeType:
     return code
 
 
-class Replayable(Protocol):
-    """The part of a lab that is needed to see the lines that ran."""
-
-    zookeeper: str
-
-    @property
-    def trace(self) -> Recorder: ...
-
-    def fork(self, at: int | None = None) -> Self:
-        """The same run again, up to a record."""
-
-    def close(self) -> None:
-        """It is not needed any more."""
-
-
-def lines_of(lab: Replayable) -> Lines | None:
+def lines_of(lab: RecordedRun) -> Lines | None:
     """A search for the lines that ran in a lab; None on real time, where nothing repeats."""
     return functools.partial(again, lab) if lab.zookeeper == "memory" else None
 
 
-def again(lab: Replayable, seqs: Iterable[int], functions: Iterable[Function] = ()) -> dict[int, Run]:
+def again(lab: RecordedRun, seqs: Iterable[int], functions: Iterable[Function] = ()) -> dict[int, Run]:
     """The calls behind these records of a lab; records that do not come about again are left out.
 
     The story is replayed twice: to see which functions it is about, and to follow these line by line.
@@ -203,7 +219,7 @@ def again(lab: Replayable, seqs: Iterable[int], functions: Iterable[Function] = 
     return {seq: run for seq, run in second.found.items() if replay and replay[seq] == lab.trace[seq]}
 
 
-def _replay(lab: Replayable, wanted: frozenset[int], watch: Watch) -> Recorder | None:
+def _replay(lab: RecordedRun, wanted: frozenset[int], watch: Watch) -> Recorder | None:
     """Replay the lab's story as far as needed, traced; None when it cannot be replayed."""
     before = sys.gettrace()
     sys.settrace(watch.called)
