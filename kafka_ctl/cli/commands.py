@@ -194,10 +194,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name; it ends in .svg, .html, .png or .gif.")
 @click.option("--view", "views", multiple=True, help=f"{VIEWS}; repeatable.")
 @click.option(
-    "--step",
-    type=Whole(0, INT64),
-    metavar="N",
-    help="Only the step with this number in the player, as .svg or .png.",
+    "--step", type=Whole(0, INT64), metavar="N", help="Only the step with this number in the player, as .svg or .png."
 )
 def render(story: str, output: str, views: tuple[str, ...], step: int | None) -> None:
     """Draw the story in the file STORY as a film, or one step of it, into one file that needs no other file."""

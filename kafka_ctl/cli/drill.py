@@ -45,11 +45,7 @@ def _checked(context: click.Context, option: click.Parameter, file: str | None) 
 @click.option("--jobs", type=Whole(1, 1024), help="Number of processes; one for each core if it is worth it.")
 @click.option("--stories", type=click.Path(file_okay=False, path_type=Path), help="Write a story for each row there.")
 @click.option(
-    "--plot",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    callback=_checked,
-    help="Draw the table into this file.",
+    "--plot", type=click.Path(dir_okay=False), metavar="FILE", callback=_checked, help="Draw the table into this file."
 )
 @AUTH
 def drill(

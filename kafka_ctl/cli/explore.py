@@ -31,9 +31,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @of_generation
 @click.option("--seconds", type=Number(0, INT32), help="Stop after this time; 60 if neither this nor --steps is given.")
 @click.option(
-    "--steps",
-    type=Whole(1, INT64),
-    help="Stop after so many steps; then the walks are the same on every machine.",
+    "--steps", type=Whole(1, INT64), help="Stop after so many steps; then the walks are the same on every machine."
 )
 @click.option("--seed", default=0, show_default=True, type=Whole(0, INT64), help="Seed of the first walk.")
 @click.option("--jobs", type=Whole(1, 1024), help="Number of processes; one for each core by default.")
@@ -45,18 +43,10 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--exhaustive", is_flag=True, help="Try every order of pending events after any two commands.")
 @click.option("--brokers", default=2, show_default=True, type=Whole(2, 3), help="With --exhaustive: number of brokers.")
 @click.option(
-    "--partitions",
-    default=1,
-    show_default=True,
-    type=Whole(1, 2),
-    help="With --exhaustive: number of partitions.",
+    "--partitions", default=1, show_default=True, type=Whole(1, 2), help="With --exhaustive: number of partitions."
 )
 @click.option(
-    "--depth",
-    default=3,
-    show_default=True,
-    type=Whole(1, 50),
-    help="With --exhaustive: number of choices in a row.",
+    "--depth", default=3, show_default=True, type=Whole(1, 50), help="With --exhaustive: number of choices in a row."
 )
 def explore(
     generation: str,
