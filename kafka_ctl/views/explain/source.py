@@ -154,13 +154,9 @@ def citation(doc: str) -> str:
 
 def _docstring(text: list[str]) -> range:
     """The places of a function's docstring among its lines."""
-    first = next((n for n, line in enumerate(text) if line.lstrip().startswith('"""')), None)
-    if first is None:
-        return range(0)
-    if text[first].count('"""') > 1:
-        return range(first, first + 1)
-    last = next(n for n, line in enumerate(text[first + 1 :], first + 1) if '"""' in line)
-    return range(first, last + 1)
+    whole = "".join(text)
+    found = re.search(r'^ *""".*?"""', whole, re.DOTALL | re.MULTILINE)
+    return range(whole.count("\n", 0, found.start()), whole.count("\n", 0, found.end()) + 1) if found else range(0)
 
 
 UNSEEN = tuple(
