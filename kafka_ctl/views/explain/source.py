@@ -15,10 +15,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from kafka_ctl.errors import KafkaCtlError
-from kafka_ctl.lab.recorded_run import RecordedRun
 from kafka_ctl.paths import blocks
 from kafka_ctl.trace.catalogue import Rule, with_part
 from kafka_ctl.trace.record import Recorder
@@ -195,12 +194,27 @@ def code_of(function: Function) -> CodeType:
     return code
 
 
-def lines_of(lab: RecordedRun) -> Lines | None:
+class Replayable(Protocol):
+    """The part of a lab that is needed to see the lines that ran."""
+
+    zookeeper: str
+
+    @property
+    def trace(self) -> Recorder: ...
+
+    def fork(self, at: int | None = None) -> Self:
+        """The same run again, up to a record."""
+
+    def close(self) -> None:
+        """It is not needed any more."""
+
+
+def lines_of(lab: Replayable) -> Lines | None:
     """A search for the lines that ran in a lab; None on real time, where nothing repeats."""
     return functools.partial(again, lab) if lab.zookeeper == "memory" else None
 
 
-def again(lab: RecordedRun, seqs: Iterable[int], functions: Iterable[Function] = ()) -> dict[int, Run]:
+def again(lab: Replayable, seqs: Iterable[int], functions: Iterable[Function] = ()) -> dict[int, Run]:
     """The calls behind these records of a lab; records that do not come about again are left out.
 
     The story is replayed twice: to see which functions it is about, and to follow these line by line.
@@ -215,7 +229,7 @@ def again(lab: RecordedRun, seqs: Iterable[int], functions: Iterable[Function] =
     return {seq: run for seq, run in second.found.items() if replay and replay[seq] == lab.trace[seq]}
 
 
-def _replay(lab: RecordedRun, wanted: frozenset[int], watch: Watch) -> Recorder | None:
+def _replay(lab: Replayable, wanted: frozenset[int], watch: Watch) -> Recorder | None:
     """Replay the lab's story as far as needed, traced; None when it cannot be replayed."""
     before = sys.gettrace()
     sys.settrace(watch.called)
