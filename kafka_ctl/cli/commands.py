@@ -27,7 +27,7 @@ from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.on_call import on_call
 from kafka_ctl.cli.reassign import reassign
-from kafka_ctl.cli.terminal import INT32, INT64, Commands, Whole, echo
+from kafka_ctl.cli.terminal import INT32, INT64, Commands, Whole, echo, examples
 from kafka_ctl.cli.watch import watch
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.extras import needed_for
@@ -44,30 +44,7 @@ SECTIONS = {
 }
 """The commands as `--help` groups them."""
 
-EXAMPLES = """\
-\b
-Examples:
-  kafka-ctl lab                           open the first notebook in JupyterLab
-  kafka-ctl demo                          the same story here, in colours
-  kafka-ctl demo --zookeeper embedded     ... on a real ZooKeeper that is started for it
-  kafka-ctl run my-story.txt              everything that happens in a story, one record a line
-  kafka-ctl run my-story.txt --log state-change
-                                          ... as Kafka's own log
-  kafka-ctl render my-story.txt -o it.html  ... as a film in one page
-  kafka-ctl museum KAFKA-7482             a famous bug, and the same story with the bug fixed
-  kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
-  kafka-ctl drill described.txt "any two" which pairs of brokers a cluster cannot lose at once
-  kafka-ctl on-call today                 an incident to solve, another one every day
-  kafka-ctl incident /var/log/kafka -o report.html
-                                          what happened last night, with the player at each finding
-  kafka-ctl history import /var/log/kafka --out mine
-                                          the logs of a real cluster, as tables for questions
-  kafka-ctl watch zk1:2181/kafka          a real cluster, seen through its ZooKeeper and never written to
-  kafka-ctl serve                         a small Kafka at 9092 for the tests of your programs
-  kafka-ctl zookeeper --port 2181         a ZooKeeper that runs until Ctrl-C
-"""
-
-
+EXAMPLES = examples("kafka-ctl")
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -194,10 +171,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 @click.option("-o", "--output", required=True, metavar="FILE", help="File name; it ends in .svg, .html, .png or .gif.")
 @click.option("--view", "views", multiple=True, help=f"{VIEWS}; repeatable.")
 @click.option(
-    "--step",
-    type=Whole(0, INT64),
-    metavar="N",
-    help="Only the step with this number in the player, as .svg or .png.",
+    "--step", type=Whole(0, INT64), metavar="N", help="Only the step with this number in the player, as .svg or .png."
 )
 def render(story: str, output: str, views: tuple[str, ...], step: int | None) -> None:
     """Draw the story in the file STORY as a film, or one step of it, into one file that needs no other file."""
@@ -274,21 +248,10 @@ def zookeeper(port: int | None, data: str | None) -> None:
     serve(port, data)
 
 
-SERVE_EXAMPLES = """\
-\b
-Examples:
-  kafka-ctl serve                         three brokers at 9092, 9093 and 9094
-  curl -X POST 'localhost:9099/kill?broker=1'
-                                          a fault; `curl localhost:9099` lists all
-  curl -X POST 'localhost:9099/errors?kind=Produce&error=NOT_LEADER_FOR_PARTITION&requests=3'
-                                          an error as the answer to the next three requests
-  curl localhost:9099/story               what has been done so far, as a story
-  kafka-ctl serve --port 0 --control 0    at free ports, which the line names
-"""
 PORT = Whole(0, 65535)
 
 
-@app.command(epilog=SERVE_EXAMPLES)
+@app.command(epilog=examples("serve"))
 @click.option("--brokers", type=Whole(1, 20), help="Number of brokers; 3 by default.")
 @click.option(
     "--port",
@@ -342,21 +305,7 @@ def _check_control(control: int, first: int, brokers: int) -> None:
         raise BadInput(f"--control {control} is a port of the brokers, {among}; choose another, or 0 for a free one")
 
 
-WIRE_EXAMPLES = """\
-\b
-Examples:
-  kafka-ctl wire                          the requests, and their versions in each generation
-  kafka-ctl wire 00000010 0007 0001 00000005 0002 6331 00000003
-                                          a broker that asks to leave, field by field
-  kafka-ctl wire 47455420                 "GET ": why a broker logs a receive of 1195725856 bytes
-  kafka-ctl wire --answers Metadata --version 1 00000007 00000000 ...
-                                          a response: it does not say what it answers
-  xxd -p segment.log | kafka-ctl wire --records -
-                                          record batches, as a log segment holds them
-"""
-
-
-@app.command(epilog=WIRE_EXAMPLES)
+@app.command(epilog=examples("wire"))
 @click.argument("digits", nargs=-1)
 @click.option("--answers", metavar="API", help="The bytes are a response to this API (name or key).")
 @click.option("--version", type=Whole(0, 32767), help="The version of the request that was answered.")

@@ -228,9 +228,8 @@ def partitions(lab: Lab, dead: Iterable[int] = ()) -> Table:
     def brokers(ids: Iterable[int]) -> str:
         return " ".join(f"[red]{id}[/]" if id in gone else str(id) for id in ids)
 
-    table = Table(title="Now", title_justify="left", header_style="bold")
-    for column in ("partition", "state", "leader", "in sync", "replicas", "leader epoch", "controller epoch"):
-        table.add_column(column)
+    columns = "partition", "state", "leader", "in sync", "replicas", "leader epoch", "controller epoch"
+    table = Table(*columns, title="Now", title_justify="left", header_style="bold")
     for p in lab.partitions():
         leader = str(p.leader) if p.leader >= 0 else "[bold red]none[/]"
         colour = "green" if short(p.state) == "Online" else "red"

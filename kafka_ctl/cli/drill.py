@@ -61,11 +61,7 @@ def _made(context: click.Context, option: click.Parameter, folder: Path | None) 
     help="Write a story for each row there.",
 )
 @click.option(
-    "--plot",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    callback=_checked,
-    help="Draw the table into this file.",
+    "--plot", type=click.Path(dir_okay=False), metavar="FILE", callback=_checked, help="Draw the table into this file."
 )
 @AUTH
 def drill(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kafka_ctl.explore.exhaustive import Search
     from kafka_ctl.explore.search import Findings
 
+F = TypeVar("F", "Findings", "Search")
 SECONDS, EVERY = 60.0, 5.0
 """The default length of a random search; the seconds between two lines of progress."""
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -31,9 +32,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @of_generation
 @click.option("--seconds", type=Number(0, INT32), help="Stop after this time; 60 if neither this nor --steps is given.")
 @click.option(
-    "--steps",
-    type=Whole(1, INT64),
-    help="Stop after so many steps; then the walks are the same on every machine.",
+    "--steps", type=Whole(1, INT64), help="Stop after so many steps; then the walks are the same on every machine."
 )
 @click.option("--seed", default=0, show_default=True, type=Whole(0, INT64), help="Seed of the first walk.")
 @click.option("--jobs", type=Whole(1, 1024), help="Number of processes; one for each core by default.")
@@ -45,18 +44,10 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--exhaustive", is_flag=True, help="Try every order of pending events after any two commands.")
 @click.option("--brokers", default=2, show_default=True, type=Whole(2, 3), help="With --exhaustive: number of brokers.")
 @click.option(
-    "--partitions",
-    default=1,
-    show_default=True,
-    type=Whole(1, 2),
-    help="With --exhaustive: number of partitions.",
+    "--partitions", default=1, show_default=True, type=Whole(1, 2), help="With --exhaustive: number of partitions."
 )
 @click.option(
-    "--depth",
-    default=3,
-    show_default=True,
-    type=Whole(1, 50),
-    help="With --exhaustive: number of choices in a row.",
+    "--depth", default=3, show_default=True, type=Whole(1, 50), help="With --exhaustive: number of choices in a row."
 )
 def explore(
     generation: str,
@@ -91,45 +82,34 @@ def explore(
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{name} {verb} with --exhaustive")
     from kafka_ctl.explore.exhaustive import exhaust
-    from kafka_ctl.explore.search import search
+    from kafka_ctl.explore.search import account, search, summary
 
     if exhaustive:
-        return _every_order(partial(exhaust, generation, brokers, partitions, depth, seconds, jobs, mutant), out)
+        run = partial(exhaust, generation, brokers, partitions, depth, seconds, jobs, mutant)
+        return _searched(run, _tried, account, out)
     seconds = SECONDS if seconds is None and steps is None else seconds
-    return _at_random(partial(search, generation, seed, seconds, steps, jobs, mutant, near=near), out)
+    walks = partial(search, generation, seed, seconds, steps, jobs, mutant, near=near)
+    return _searched(walks, _walked, summary, out)
 
 
-def _at_random(run: Callable[[Callable[[Findings], None]], Findings], out: Path) -> int:
-    from kafka_ctl.explore.search import summary
-
+def _searched(
+    run: Callable[[Callable[[F], None]], F], so_far: Callable[[F], str], text: Callable[[F], str], out: Path
+) -> int:
+    """Search, with `so_far` as progress on standard error, and print what was found; the exit status."""
     progress = Countdown(EVERY, "kafka-ctl explore: ")
-
-    def report(f: Findings) -> None:
-        progress(f"{f.walks:,} walk{'s' * (f.walks != 1)}, {f.steps:,} steps, {_unknown(f)}")
-
-    findings = run(report)
-    click.echo(summary(findings))
-    return _stories(findings, progress, out)
+    found = run(lambda now: progress(f"{so_far(now)}, {counted(len(now.unknown), 'unknown violation')}"))
+    click.echo(text(found))
+    return _stories(found, progress, out)
 
 
-def _every_order(run: Callable[[Callable[[Search], None]], Search], out: Path) -> int:
-    from kafka_ctl.explore.search import account
-
-    progress = Countdown(EVERY, "kafka-ctl explore: ")
-
-    def report(search: Search) -> None:
-        tried = search.rounds[-1]
-        deep, seen = f"{counted(tried.depth, 'choice')} deep", tried.seen
-        pairs = f"{seen.finished} of {tried.cases} pairs of commands"
-        progress(f"{deep}: {pairs}, {seen.states:,} states, {seen.paths:,} paths, {_unknown(search)}")
-
-    search = run(report)
-    click.echo(account(search))
-    return _stories(search, progress, out)
+def _walked(f: Findings) -> str:
+    return f"{f.walks:,} walk{'s' * (f.walks != 1)}, {f.steps:,} steps"
 
 
-def _unknown(findings: Findings | Search) -> str:
-    return counted(len(findings.unknown), "unknown violation")
+def _tried(search: Search) -> str:
+    tried = search.rounds[-1]
+    pairs = f"{counted(tried.depth, 'choice')} deep: {tried.seen.finished} of {tried.cases} pairs of commands"
+    return f"{pairs}, {tried.seen.states:,} states, {tried.seen.paths:,} paths"
 
 
 def _stories(findings: Findings | Search, progress: Countdown, out: Path) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import click
 
 from kafka_ctl.errors import BadInput, no_command
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.paths import text_in
 from kafka_ctl.visible import visible
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
@@ -73,3 +75,9 @@ class Commands(click.Group):
 def echo(text: object, err: bool = False) -> None:
     """Print a text of several lines; codes that would move the cursor or change colours are shown as escapes."""
     click.echo("\n".join(map(visible, str(text).split("\n"))), err=err)
+
+
+def examples(name: str) -> str:
+    """The end of a help text: the block `name` of `examples.txt`, which click leaves as it is."""
+    (lines,) = re.findall(rf"^{name}\n((?: .*\n)+)", text_in(__package__, "examples.txt"), re.MULTILINE)
+    return f"\b\nExamples:\n{lines}"

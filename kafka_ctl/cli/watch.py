@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_ctl.cli.terminal import AUTH, Number, echo
+from kafka_ctl.cli.terminal import AUTH, Number, echo, examples
 from kafka_ctl.errors import BadInput
 from kafka_ctl.visible import visible
 
@@ -21,21 +21,11 @@ if TYPE_CHECKING:
 
     from kafka_ctl.foreign.watch import Watch
 
-EXAMPLES = """\
-\b
-Examples:
-  kafka-ctl watch zk1:2181,zk2:2181/kafka          a table that refreshes, until Ctrl-C
-  kafka-ctl watch localhost:2181 --once            the table once; status 1 if a partition is at risk or unreadable
-  KAFKA_CTL_AUTH=digest:user:password kafka-ctl watch zk1:2181
-                                                   as a user whom the ACLs let read
-  kafka-ctl watch localhost:2181 --seconds 3600 --out night.parquet
-                                                   an hour of changes, for questions with Spark
-"""
 MOST = 10
 """The most lines about partitions at risk, requests that wait, and znodes that cannot be understood."""
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=examples("watch"))
 @click.argument("address")
 @click.option(
     "--once", is_flag=True, help="Print the table once. The status is 1 if a partition is at risk or cannot be read."

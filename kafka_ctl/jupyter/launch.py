@@ -85,14 +85,7 @@ def running(
     token = secrets.token_hex(24)
     port = port or free_port()
     command = [
-        *(
-            sys.executable,
-            "-m",
-            "jupyterlab",
-            "--ip=127.0.0.1",
-            f"--port={port}",
-            "--ServerApp.port_retries=0",
-        ),
+        *(sys.executable, "-m", "jupyterlab", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"),
         *(f"--ServerApp.root_dir={root}", "--LabApp.news_url=None", "--log-level=WARN"),
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--ServerApp.kernel_websocket_connection_class=kafka_ctl.jupyter.websocket.PromptWebsocketConnection",

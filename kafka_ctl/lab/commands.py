@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from kafka_ctl.brokers.states import DOWN, RUNNING
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
@@ -31,7 +31,7 @@ from kafka_ctl.requests import (
     Response,
     api_name,
 )
-from kafka_ctl.trace.record import CAUSE, Columns
+from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.znodes import BROKERS, TOPICS
 
 if TYPE_CHECKING:
@@ -131,10 +131,10 @@ class Commands(RecordedRun):
         operation: Callable[[], object],
         topic: str | None = None,
         partition: int | None = None,
-        **columns: Unpack[Columns],
+        detail: str | None = None,
     ) -> None:
         def broken() -> None:
-            token = CAUSE.set(self.world.record_fault(name, broker, topic, partition, **columns))
+            token = CAUSE.set(self.world.record_fault(name, broker, topic, partition, detail=detail))
             operation()
             CAUSE.reset(token)
 

@@ -14,63 +14,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from kafka_ctl.cluster import INTERNAL, OFFSETS_TOPIC
 from kafka_ctl.errors import ApiException, BadInput
 from kafka_ctl.generation import Generation
+from kafka_ctl.paths import blocks
 
 LEGAL, MOST = re.compile(r"[a-zA-Z0-9._-]"), 249
 WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To "
     "avoid issues it is best to use either, but not both."
 )
-ILLEGAL = "contains a character other than ASCII alphanumerics, '.', '_' and '-'"
-
-
-class Rules(NamedTuple):
-    """The internal topics of a release, those that keep their number of partitions, and its texts.
-
-    `nothing_legal` is for a name without a single legal character, which 0.10 prints otherwise.
-    """
-
-    internal: tuple[str, ...]
-    fixed: tuple[str, ...]
-    fixed_text: str
-    empty: str
-    dots: str
-    long: str
-    illegal: str
-    nothing_legal: str
-
-
-NEW = Rules(
-    internal=INTERNAL,
-    fixed=(OFFSETS_TOPIC,),
-    fixed_text="The number of partitions for the offsets topic cannot be changed.",
-    empty="Topic name is illegal, it can't be empty",
-    dots='Topic name cannot be "." or ".."',
-    long=f"Topic name is illegal, it can't be longer than {MOST} characters, topic name: {{topic}}",
-    illegal=f'Topic name "{{topic}}" is illegal, it {ILLEGAL}',
-    nothing_legal=f'Topic name "{{topic}}" is illegal, it {ILLEGAL}',
-)
-RULES = {
-    "0.10": Rules(
-        internal=(OFFSETS_TOPIC,),
-        fixed=(OFFSETS_TOPIC,),
-        fixed_text=NEW.fixed_text,
-        empty="topic name is illegal, can't be empty",
-        dots='topic name cannot be "." or ".."',
-        long=f"topic name is illegal, can't be longer than {MOST} characters",
-        illegal=f"topic name {{topic}} is illegal, {ILLEGAL}",
-        nothing_legal=f"topic name {{topic}} is illegal,  {ILLEGAL}",
-    ),
-    "2.0": NEW,
-    "2.4": NEW._replace(
-        fixed=NEW.internal, fixed_text="The number of partitions for the internal topic {topic} cannot be changed."
-    ),
-}
-"""By generation."""
+RULES = {name: dict(line.split(" ", 1) for line in lines) for name, *lines in blocks(__package__, "topic_names.txt")}
+"""The rules and texts of each generation."""
 
 
 def check_name(topic: str, generation: Generation) -> None:
@@ -80,15 +35,15 @@ def check_name(topic: str, generation: Generation) -> None:
     """
     rules, text = RULES[generation.name], None
     if not topic:
-        text = rules.empty
+        text = rules["empty"]
     elif topic in (".", ".."):
-        text = rules.dots
+        text = rules["dots"]
     elif len(topic.encode("utf-16-le")) // 2 > MOST:  # as Java counts
-        text = rules.long
+        text = rules["long"]
     elif not LEGAL.search(topic):
-        text = rules.nothing_legal
+        text = rules["nothing_legal"]
     elif not all(map(LEGAL.match, topic)):
-        text = rules.illegal
+        text = rules["illegal"]
     if text is not None:
         printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in topic)
         raise ApiException("INVALID_TOPIC_EXCEPTION", text.format(topic=printable))
@@ -112,12 +67,12 @@ def warning(topic: str) -> str | None:
 
 def check_deletion(topic: str, generation: Generation) -> None:
     """BadInput in the tool's words for a topic of Kafka's own."""
-    if topic in RULES[generation.name].internal:
+    if topic in RULES[generation.name]["internal"].split():
         raise BadInput(f"Topic {topic} is a kafka internal topic and is not allowed to be marked for deletion.")
 
 
 def check_growth(topic: str, generation: Generation) -> None:
     """BadInput in the tool's words for a topic that must keep its number of partitions."""
     rules = RULES[generation.name]
-    if topic in rules.fixed:
-        raise BadInput(rules.fixed_text.format(topic=topic))
+    if topic in rules["fixed"].split():
+        raise BadInput(rules["fixed_text"].format(topic=topic))

@@ -127,7 +127,7 @@ def parse(text: str) -> Catalogue:
         elif indent == 2:
             rows += _rows(line, section)
         elif section == "rules":
-            rules[key] = _with_part(rules[key], line)
+            rules[key] = with_part(rules[key], line)
         else:
             rows[-1] = _with_text(rows[-1], line)
     made = {name: tuple(Group(kind, about, tuple(rows)) for kind, about, rows in groups[name]) for name in groups}
@@ -158,10 +158,10 @@ def _with_text(row: Action, line: str) -> Action:
         return row._replace(sentence=text)
     if word == "many":
         return row._replace(many=text)
-    return row._replace(rule=_with_part(row.rule or Rule("", ""), line))
+    return row._replace(rule=with_part(row.rule or Rule("", ""), line))
 
 
-def _with_part(rule: Rule, line: str) -> Rule:
+def with_part(rule: Rule, line: str) -> Rule:
     """A rule with one more part: `rule`, `then`, `else CONDITION: OUTCOME` or `by FUNCTIONS`."""
     word, _, text = line.partition(" ")
     text = text.strip()

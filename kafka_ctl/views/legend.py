@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kafka_ctl.paths import blocks
 from kafka_ctl.views.scene import Box, Entry, Part, Scene, Shape, Text, box, stroke
 
 PREFIX = "legend:"
@@ -12,89 +13,17 @@ HIGH, APART = 18.0, 8.0
 """Pixels of an entry, and between two."""
 
 
-REPLICAS = (
-    Entry("plate leader", "star", "leader"),
-    Entry("plate insync", "dot", "in sync"),
-    Entry("plate lagging", "ring", "out of sync"),
-    Entry("plate offline", "cross", "offline"),
-    Entry("plate new", "plus", "new"),
-    Entry("plate deleting", "minus", "being deleted"),
-    Entry("plate offline leaderless", "cross", "its partition has no leader"),
-)
-HOT = Entry("plate hot", "none", "in this step")
-EPHEMERAL = Entry("zoo ephemeral", "none", "ephemeral znode")
-REFUSED = Entry("parcel refused", "none", "refused", "pill")
-WRITE = Entry("parcel write", "none", "write", "pill")
-WATCH = Entry("parcel watch", "none", "watch", "pill")
-MARKS = (
-    Entry("preferred note", "star", "preferred leader", "sign"),
-    Entry("crown note", "crown", "controller", "sign"),
-    Entry("otherwise note", "differs", "differs from ZooKeeper", "sign"),
-    EPHEMERAL,
-    Entry("plate doubtful", "none", "silent, cut off, starting or stopping"),
-    Entry("note", "none", "recovering: reads its logs again after an unclean shutdown", "words"),
-    Entry("note", "none", "pending shutdown: asks the controller, and answers", "words"),
-    Entry("note", "none", "shutting down: answers nothing, closes its logs", "words"),
-    HOT,
-    Entry("wire session", "none", "session", "line"),
-    Entry("wire session expiring", "none", "session without heartbeats", "line"),
-    Entry("parcel", "none", "request", "pill"),
-    Entry("parcel waiting", "none", "no answer yet", "pill"),
-    REFUSED,
-    WRITE,
-    WATCH,
-    Entry("sent", "none", "below: what the broker was sent", "words"),
+def _entry(line: str) -> Entry:
+    styles, kind, glyph, text = map(str.strip, line.split("|"))
+    return Entry(styles, glyph, text, kind)
+
+
+REPLICAS, MARKS, ZOOKEEPER, SPACE_TIME, TIMELINE, MACHINE = (
+    tuple(map(_entry, lines)) for _, *lines in blocks(__package__, "legend.txt")
 )
 UNCOUNTED = ("preferred", "sent")
 """Marks that a picture does not have that counts replicas."""
 COUNTED = (*REPLICAS, *(mark for mark in MARKS if mark.styles.split()[0] not in UNCOUNTED))
-ZOOKEEPER = (
-    Entry("zoo", "none", "persistent znode"),
-    EPHEMERAL,
-    Entry("zoo leaderless", "none", "its partition has no leader"),
-    Entry("plate new faded", "none", "not there"),
-    HOT,
-    Entry("wire ephemeral held", "none", "its session owns the znode", "line"),
-    WRITE,
-    REFUSED,
-    WATCH,
-)
-SPACE_TIME = (
-    Entry("life", "none", "process runs", "line"),
-    Entry("life ruling", "none", "controller", "line"),
-    Entry("life expiring", "none", "process dead, session alive", "line"),
-    Entry("life dead", "none", "process dead", "line"),
-    Entry("ask", "none", "request", "line"),
-    Entry("put", "none", "ZooKeeper operation", "line"),
-    Entry("put ephemeral", "none", "watch fires", "line"),
-    Entry("put refused", "none", "refused", "line"),
-    Entry("wire broken", "none", "time passes", "line"),
-    Entry("event crown mark", "crown", "becomes controller", "sign"),
-    Entry("event blue mark", "dot", "change of state, election", "sign"),
-    Entry("put mark", "dot", "in ZooKeeper", "sign"),
-    Entry("event mark", "dot", "other event", "sign"),
-    Entry("ask refused mark", "dot", "request fails", "sign"),
-    Entry("alarm mark", "cross", "fault or violated invariant", "sign"),
-    Entry("band", "none", "this step"),
-)
-TIMELINE = (
-    Entry("plate active", "none", "controller"),
-    Entry("plate leader", "none", "leader"),
-    Entry("plate offline", "none", "no controller, no leader"),
-    Entry("wire now", "none", "this step", "line"),
-)
-MACHINE = (
-    Entry("plate active", "none", "occupied"),
-    Entry("plate down", "none", "occupied, offline or ineligible"),
-    Entry("plate leaderless", "none", "a partition has no leader"),
-    Entry("plate", "none", "empty"),
-    Entry("plate new", "none", "initial state"),
-    Entry("plate hot", "none", "entered in this step"),
-    Entry("wire taken", "none", "made in this step", "line"),
-    Entry("wire legal", "none", "legal from here", "line"),
-    Entry("wire", "none", "other legal transition", "line"),
-    Entry("parcel", "none", "controller of this step", "pill"),
-)
 
 
 def add_legend(scene: Scene, entries: Iterable[Entry], pinned: bool = False) -> None:

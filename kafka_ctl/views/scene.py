@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     styles: str
     glyph: str
     text: str
-    kind: str = "chip"
+    kind: str
 
 
 class Text(NamedTuple):

@@ -111,7 +111,7 @@ class Differences:
         ways: dict[str, list[str]] = {}
         for key in sorted(self.partitions):
             ways.setdefault(self._by_partition[key], []).append(f"{key[0]}-{key[1]}")
-        shown = [f"{_names(names)}: {way}." for way, names in list(ways.items())[:most]]
+        shown = [f"{listed(names)}: {way}." for way, names in list(ways.items())[:most]]
         rest = sum(len(names) for names in list(ways.values())[most:])
         more = [f"And {rest} more partition{'s' * (rest != 1)}."] if rest else []
         return " ".join([*self.sentences, *shown, *more])
@@ -240,11 +240,6 @@ def difference_text(found: PartitionDifference) -> str:
         caches.setdefault(_state(has, aspects), []).append(number)
     parts += [f"metadata of {listed(numbers, 8)}: {text}" for text, numbers in caches.items()]
     return "; ".join(parts)
-
-
-def _names(names: list[str]) -> str:
-    """Some of the partitions, and how many more there are."""
-    return listed(names if len(names) < 4 else [*names[:2], f"{len(names) - 2} more"])
 
 
 def _plural(text: str, count: int) -> str:

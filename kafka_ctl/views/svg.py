@@ -209,10 +209,7 @@ def stacked(films: Sequence[Film], pictures: Sequence[str]) -> str:
     sizes = [tuple(map(float, SIZE.findall(picture)[0])) for picture in pictures]
     width, height = max(w for w, _ in sizes), sum(h + HEAD for _, h in sizes)
     alt = f"{', '.join(film.title for film in films)}: the same steps in {len(films)} pictures."
-    out = [
-        svg_head(width, height, alt),
-        f'<rect width="{width:g}" height="{height:g}" fill="{LIGHT["panel"]}"/>',
-    ]
+    out = [svg_head(width, height, alt), f'<rect width="{width:g}" height="{height:g}" fill="{LIGHT["panel"]}"/>']
     top = 0.0
     for film, picture, (_, high) in zip(films, pictures, sizes, strict=True):
         title = f'<text x="14" y="{top + 26:g}" font-size="14" font-weight="700" fill="{LIGHT["ink"]}">'

@@ -17,33 +17,14 @@ from itertools import product
 
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster.travel import (
-    STREET,
-    LateReplicas,
-    Waits,
-    arranged,
-    lag_text,
-    session,
-    tokens,
-    with_waits,
-    znode_of,
-)
+from kafka_ctl.views import status
+from kafka_ctl.views.cluster import travel
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
 from kafka_ctl.views.frames import PartState, Picture, View
 from kafka_ctl.views.gauges import Leaderless, seconds
 from kafka_ctl.views.legend import COUNTED, MARKS, REPLICAS, add_legend
 from kafka_ctl.views.palette import graph_attributes
 from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Text, box, shorten
-from kafka_ctl.views.status import (
-    GLYPHS,
-    Differences,
-    broker_state,
-    named_controller,
-    replica_state,
-    role,
-    session_state,
-    summary,
-)
 from kafka_ctl.views.steps import Step
 
 NOT_KNOWN = "(not in the logs)"
@@ -54,13 +35,7 @@ ZNODES = {
     "state": "…/partitions/N/state",
 }
 """The znodes that are drawn, and what is written on them."""
-COUNTS = {
-    "leader": "leads",
-    "insync": "in sync",
-    "lagging": "out of sync",
-    "offline": "offline",
-    "differs": "differ",
-}
+COUNTS = {"leader": "leads", "insync": "in sync", "lagging": "out of sync", "offline": "offline", "differs": "differ"}
 """The order in which replicas are counted in a large cluster, and the words for it."""
 CHIP, ROLE, APART = 21.0, 15.0, 5.0
 """Pixels: how high a replica is, the line below it with what its broker was sent, and the room between two."""
@@ -120,15 +95,15 @@ class Layout:
     def place(self, broker: int) -> Box:
         """The place of a broker; many brokers stand in several lines."""
         line, place = divmod(self.brokers.index(broker), ROW)
-        top = ENSEMBLE.y + ENSEMBLE.height + STREET
-        return Box(EDGE + place * (self.width + GAP), top + line * (self.height + STREET), self.width, self.height)
+        top = ENSEMBLE.y + ENSEMBLE.height + travel.STREET + line * (self.height + travel.STREET)
+        return Box(EDGE + place * (self.width + GAP), top, self.width, self.height)
 
     @property
     def size(self) -> tuple[float, float]:
         """Width and height of the whole."""
         beside, lines = min(len(self.brokers), ROW), -(-len(self.brokers) // ROW)
         width = max(2 * EDGE + beside * (self.width + GAP) - GAP, 4 * 150 + LABELLED + 2 * EDGE)
-        return width, ENSEMBLE.y + ENSEMBLE.height + lines * (STREET + self.height) + EDGE
+        return width, ENSEMBLE.y + ENSEMBLE.height + lines * (travel.STREET + self.height) + EDGE
 
     def parts(self) -> Iterator[Part]:
         """Everything that stands still, in drawing order."""
@@ -137,7 +112,7 @@ class Layout:
         frame = ENSEMBLE._replace(width=width - 2 * EDGE)
         yield Part("zookeeper", frame, (box(*frame),), (label,), "frame")
         for broker in self.brokers:
-            yield session(self.place(broker), broker)
+            yield travel.session(self.place(broker), broker)
         each = (frame.width - LABELLED - 8 - 3 * GAP) / len(ZNODES)
         for number, (path, name) in enumerate(ZNODES.items()):
             where = Box(frame.x + LABELLED + number * (each + GAP), frame.y + 8, each, frame.height - 16)
@@ -261,8 +236,8 @@ class ClusterView(View):
     ) -> None:
         self.supergraph = supergraph
         self.layout = Layout(supergraph, counted=len(supergraph.partitions) > counted_above)
-        self.differences = Differences()
-        self.waits, self.late = Waits(records), LateReplicas(generation)
+        self.differences = status.Differences()
+        self.waits, self.late = travel.Waits(records), travel.LateReplicas(generation)
         self._drawn: set[Key] = set()
         """Partitions that were drawn; those of `_touched` were marked as what the step is about."""
         self._touched: set[Key] = set()
@@ -292,7 +267,7 @@ class ClusterView(View):
         if layout.brokers:
             least = NARROW if layout.columns == 1 else 66.0 * layout.columns
             blocks = tuple(f"broker:{broker}" for broker in layout.brokers)
-            scene.rows.append(Row(blocks, STREET, "", layout.columns, least, max(260.0, layout.width)))
+            scene.rows.append(Row(blocks, travel.STREET, "", layout.columns, least, max(260.0, layout.width)))
         return scene
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
@@ -309,9 +284,10 @@ class ClusterView(View):
         else:
             looks |= self._partitions(model, records, now, lags)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
-        travels = tokens(self.scene, records, deposed)
-        travels = with_waits(self.scene, travels, self.waits.at(model.seq), model.seq, now, records)
-        return Picture(looks, arranged(self.scene, travels), summary(model), self.differences.text(), (), detail)
+        travels = travel.tokens(self.scene, records, deposed)
+        travels = travel.with_waits(self.scene, travels, self.waits.at(model.seq), model.seq, now, records)
+        travels = travel.arranged(self.scene, travels)
+        return Picture(looks, travels, status.summary(model), self.differences.text(), (), detail)
 
     def _partitions(self, model: ClusterModel, records: Sequence[Record], now: float, lags: Lags) -> Looks:
         """Every partition that may have changed since the last picture of this model."""
@@ -322,7 +298,7 @@ class ClusterView(View):
         for key in self.layout.partitions:
             if key in again or key not in self._drawn:
                 self._drawn.add(key)
-                late = {b: lag_text(since, now, model.lags.limit) for b, since in lags.get(key, {}).items()}
+                late = {b: travel.lag_text(since, now, model.lags.limit) for b, since in lags.get(key, {}).items()}
                 if key in lost:
                     late = dict.fromkeys(model.members(key), f"no leader {seconds(lost[key], now)}")
                 looks |= self._partition(model, key, key in touched, late)
@@ -340,11 +316,11 @@ class ClusterView(View):
             for number, since in late.items():
                 longest[number] = min(since, longest.get(number, since))
         for number in self.layout.brokers:
-            style, text = broker_state(model, number)
-            silent = session_state(model, number, now)
+            style, text = status.broker_state(model, number)
+            silent = status.session_state(model, number, now)
             work = silent or _work(model, f"controller-{number}")
             if not work and number in longest:
-                work = lag_text(longest[number], now, model.lags.limit)
+                work = travel.lag_text(longest[number], now, model.lags.limit)
             texts = (f"Broker {number}", text + _rack(model, number), work)
             looks[f"broker:{number}"] = PartState(f"up {style}" + (" hot" if number in hot else ""))
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
@@ -356,11 +332,11 @@ class ClusterView(View):
 
     def _zookeeper(self, model: ClusterModel, records: Sequence[Record]) -> Looks:
         touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
-        hot = {znode_of(r.path) for r in touched}
-        last = next((r for r in reversed(touched) if r.kind == "zk" and znode_of(r.path) == "state"), None)
+        hot = {travel.znode_of(r.path) for r in touched}
+        last = next((r for r in reversed(touched) if r.kind == "zk" and travel.znode_of(r.path) == "state"), None)
         states = 0 if last else len([path for path in model.znodes if path.endswith("/state")])
         here = sorted(b.id for b in model.brokers.values() if b.registered)
-        named = named_controller(model)
+        named = status.named_controller(model)
         acts = "" if named == model.controller else ", not acting"
         texts = {
             "/controller": f"broker {named}{acts}" if named is not None else "(no broker)",
@@ -385,11 +361,11 @@ class ClusterView(View):
         for broker in there:
             if (chip := chips.get(broker)) is None or seen is None:
                 continue
-            style, leads = replica_state(model, key, broker), broker == seen.leader
+            style, leads = status.replica_state(model, key, broker), broker == seen.leader
             other = "" if differs is None else differs.of(broker)
             styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
             styles += " leaderless" * (key in self.leaderless.since)
-            looks[chip.id] = PartState(styles, name, "none" if leads else GLYPHS[style])
+            looks[chip.id] = PartState(styles, name, "none" if leads else status.GLYPHS[style])
             looks[_other("differs", chip)] = MARKED if other else UNMARKED
             if has_roles:
                 looks[_other("role", chip)] = _role(model, key, broker, other, late.get(broker, ""))
@@ -415,14 +391,14 @@ class ClusterView(View):
         for key in model.partitions:
             if key in changed or key not in self._stands:
                 name = f"{key[0]}-{key[1]}"
-                self._stands[key] = {(b, name): replica_state(model, key, b) for b in model.members(key)}
+                self._stands[key] = {(b, name): status.replica_state(model, key, b) for b in model.members(key)}
         detail = {place: style for own in self._stands.values() for place, style in own.items()}
         counts = Counter((broker, style) for (broker, _), style in detail.items())
         for differs in self.differences.partitions.values():
             counts.update((broker, "differs") for broker in {*differs.roles, *differs.metadata})
         for broker, (style, text) in product(self.layout.brokers, COUNTS.items()):
             count = counts[broker, style]
-            sign = "star" if style == "leader" else GLYPHS.get(style, style)
+            sign = "star" if style == "leader" else status.GLYPHS.get(style, style)
             look = PartState(f"plate {style}{'' if count else ' faded'}", (f"{text} {count:,}",), sign)
             looks[f"count:{broker}:{style}"] = look
         return detail
@@ -450,7 +426,7 @@ def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> 
     if host is None or not host.listens or key not in host.beliefs.hosted:
         return UNSENT
     end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
-    return PartState("sent", (role(broker, host.beliefs.hosted[key]) + end,))
+    return PartState("sent", (status.role(broker, host.beliefs.hosted[key]) + end,))
 
 
 def _rack(model: ClusterModel, broker: int) -> str:

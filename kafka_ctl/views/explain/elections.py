@@ -10,19 +10,10 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.captions import format_ids
-from kafka_ctl.views.explain.source import Finding, watched
+from kafka_ctl.views.explain.source import Finding, texts_of, watched
 
 Rule = partial[Election | None]
-RULES = {
-    "offline": "The first assigned replica that is live and in the ISR leads; if there is none and unclean election "
-    "is allowed, the first that is live.",
-    "unclean": "An administrator asks for an unclean election: the first assigned replica that is live and in the ISR "
-    "leads; if there is none, the first that is live.",
-    "reassign": "The first target replica that is live and in the ISR leads; the ISR stays as it was.",
-    "preferred": "The first assigned replica, and no other, leads if it is live and in the ISR.",
-    "controlled-shutdown": "The first assigned replica that is live, in the ISR and not shutting down leads; "
-    "brokers shutting down leave the ISR.",
-}
+RULES = texts_of("election")
 HEAD_OF_ISR = (
     "The first member of the ISR that is not shutting down leads (KAFKA-3670); brokers shutting down leave it."
 )

@@ -35,7 +35,7 @@ from kafka_ctl.trace.model import LIVE
 from kafka_ctl.trace.record import SET, Record, Recorder
 from kafka_ctl.views.captions import READS, brief, brokers, by_controller, caption, format_ids, listed, process_of
 from kafka_ctl.views.explain.elections import election
-from kafka_ctl.views.explain.source import Finding, Function, citation, cited, watched
+from kafka_ctl.views.explain.source import Finding, Function, citation, cited, finding, rules_of, texts_of, watched
 from kafka_ctl.zookeeper.memory.tree import Tree
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
@@ -86,34 +86,8 @@ def decider(name: str) -> Function:
     return found
 
 
-ANSWERS = {
-    "DISCONNECTED": (
-        "A request whose connection breaks is sent again, until it is answered or its broker is no longer registered.",
-        "the request is sent again; the requests queued behind it wait",
-        ("if the broker answered", "the next request for it would be sent"),
-    ),
-    "NOT_ENOUGH_REPLICAS": (
-        "With acks=all, a leader takes records only while its ISR has min.insync.replicas members.",
-        "this broker has not written the records",
-        ("with that many members in the ISR", "the records would have been written"),
-    ),
-    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": (
-        "With acks=all, the ISR must still have min.insync.replicas members when all of them have the records.",
-        "this broker has written the records, but does not acknowledge them",
-        ("with that many members in the ISR", "the records would have been acknowledged"),
-    ),
-    "Produce": (
-        "A leader acknowledges records when it has written them; with acks=all, when each member of the ISR has them.",
-        "the records are not acknowledged; some brokers may have them all the same",
-        ("without the error", "the records would have been acknowledged"),
-    ),
-    "": (
-        "A broker answers a request with an error if it cannot carry it out, or if the request's epoch is too low.",
-        "this broker has not carried out the request",
-        ("without the error", "the request would have been carried out"),
-    ),
-}
-"""Error of an answer, or its request -> rule, outcome, alternative; the empty key stands for all others."""
+ANSWERS = rules_of("answer")
+"""By the error of an answer, or by its request; the empty key stands for all others."""
 
 
 def note(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
@@ -126,13 +100,8 @@ def note(trace: Recorder, record: Record, generation: Generation) -> Finding | N
     knowledge_names = {name for name, _ in about}
     inputs = [(name.replace("_", " ").capitalize(), text) for name, text in fields.items()]
     inputs = inputs or [("Controller", str(record.broker))]
-    return Finding(
-        rule=row.rule.rule,
-        inputs=(*(row for row in inputs if row[0] not in knowledge_names), *about),
-        decided=_filled(row.rule.outcome, fields),
-        otherwise=tuple((_filled(what, fields), then) for what, then in row.rule.otherwise),
-        by=tuple(map(decider, row.rule.by)),
-    )
+    shown = (*(row for row in inputs if row[0] not in knowledge_names), *about)
+    return finding(row.rule, shown, tuple(map(decider, row.rule.by)), fields)
 
 
 def refused_command(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
@@ -154,14 +123,13 @@ def response(trace: Recorder, record: Record, generation: Generation) -> Finding
     """An answer that carries an error, or a connection that broke."""
     if record.error is None:
         return None
-    rule, decided, otherwise = ANSWERS.get(record.error) or ANSWERS.get(str(record.action)) or ANSWERS[""]
+    rule = ANSWERS.get(record.error) or ANSWERS.get(record.action) or ANSWERS[""]
     lost = record.error == "DISCONNECTED"
     inputs = [("Request", record.action), ("Broker", str(record.broker))]
     inputs.append(("Response", "none: disconnected") if lost else ("Error", record.error))
     if record.detail:
         inputs.append(("Connection" if lost else "Said", brief(record.detail)))
-    by = (Channel.deliver,) if lost else ()
-    return Finding(rule=rule, inputs=tuple(inputs), decided=decided, otherwise=(otherwise,), by=by)
+    return finding(rule, inputs, (Channel.deliver,) if lost else ())
 
 
 def _word(value: object) -> str:
@@ -171,44 +139,14 @@ def _word(value: object) -> str:
     return brief(value)
 
 
-def _filled(text: str, fields: dict[str, str]) -> str:
-    for name, value in fields.items():
-        text = text.replace("{" + name + "}", value)
-    return text
-
-
 Found = Finding | None
-REFUSED = {
-    "BADVERSION": (
-        "A conditional write succeeds only if the znode still has the version that was read.",
-        "another client has written in between; this client must read the znode again",
-        ("if no other client had written in between", "the write would have succeeded"),
-    ),
-    "NODEEXISTS": (
-        "A znode is created once: the second create fails.",
-        "another client created the znode first",
-        ("if this client had come first", "the znode would belong to it"),
-    ),
-    "NONODE": (
-        "A znode that does not exist cannot be written or deleted.",
-        "the znode was deleted, or never existed",
-        ("if the znode had existed", "the write would have succeeded"),
-    ),
-}
-"""ZooKeeper's refusal -> rule, outcome, alternative."""
-FIRST = {
-    "elected": "this broker is the controller: /controller did not exist, and this broker created it first",
-    "already_elected": "this broker is not the controller, and watches /controller",
-    "other_elected": "this broker is not the controller: another broker created /controller first",
-    "elected_and_resigned": "this broker is not the controller: the broker that was elected has resigned",
-}
+REFUSED = rules_of("refused")
+"""By ZooKeeper's refusal."""
+FENCE = rules_of("fence")[""]
+"""The rule of a write by a controller that has been replaced."""
+FIRST = texts_of("race")
 """Messages of a controller about the race -> the outcome."""
-FENCE = (
-    "Every write of a controller is bound to the version of /controller_epoch that it was elected with (KAFKA-6082).",
-    "the write fails, because another controller has been elected since; so this controller resigns",
-    ("if this broker were still the controller", "the write would have succeeded"),
-)
-"""Rule, outcome and alternative of a write by a controller that has been replaced."""
+IGNORED, STALE = rules_of("ignored"), rules_of("stale")
 
 
 def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
@@ -302,13 +240,6 @@ def _refused(trace: Recorder, table: TransitionTable, record: Record, machine: t
     return found._replace(rule=rule, otherwise=otherwise, by=(TransitionTable.find,), executed=executed)
 
 
-STALE = {
-    "STALE_BROKER_EPOCH": "it was meant for an earlier registration of this broker",
-    "UNKNOWN_SERVER_ERROR": "the broker does not know its new registration yet (KAFKA-9839)",
-}
-"""The error of a request with another broker epoch -> why its epoch is another one."""
-
-
 def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
     """The request that a broker ignored, or its part about one partition."""
     if record.action != "ignored":
@@ -320,45 +251,22 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
 def _ignored(record: Record, fields: dict[str, str]) -> Finding:
     """The reason why a LeaderAndIsr is not applied to one partition."""
     if record.error == STORAGE_ERROR:
-        rule = "A broker ignores LeaderAndIsr for a partition whose log directory has failed."
-        inputs = (("Broker", str(record.broker)), ("Error", record.error))
-        instead = "with a working log directory"
+        why, inputs = "disk", (("Broker", str(record.broker)), ("Error", record.error))
     elif "current" not in fields:
-        rule = "A broker applies LeaderAndIsr to a partition only if the broker is one of the assigned replicas."
-        inputs = (("Assigned", format_ids(record.replicas)), ("Broker", str(record.broker)))
-        instead = "if it were an assigned replica"
+        why, inputs = "unassigned", (("Assigned", format_ids(record.replicas)), ("Broker", str(record.broker)))
     else:
-        rule = "A broker applies LeaderAndIsr to a partition only if its leader epoch is higher than the known one."
         known = f"leader epoch {fields['current']}"
-        inputs = (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", known))
-        instead = "with a higher leader epoch"
-    return Finding(
-        rule=rule,
-        inputs=inputs,
-        decided="this partition's part of the request is ignored",
-        otherwise=((instead, "it would have led or followed as requested"),),
-        by=(ReplicaManager.problem,),
-    )
+        why, inputs = "epoch", (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", known))
+    return finding(IGNORED[why], inputs, (ReplicaManager.problem,))
 
 
 def _stale(record: Record, fields: dict[str, str]) -> Finding:
     """The epoch by which a broker refused a whole request."""
-    latest = fields.get("latest", "?")
-    if record.error in STALE:
-        rule, known = "A broker refuses requests with another broker epoch than its own.", "Its own"
-        why, instead = STALE[record.error], f"with broker epoch {latest}"
-    else:
-        rule = "A broker refuses requests whose controller epoch is lower than the highest it has seen."
-        why, known = "it comes from a controller that has been replaced", "Highest seen"
-        instead = f"with controller epoch {latest} or more"
+    name, latest = record.error if record.error in STALE else "", fields.get("latest", "?")
     given = fields.get("broker_epoch", str(record.controller_epoch))
-    return Finding(
-        rule=rule,
-        inputs=(("Request", fields["request"]), ("Its epoch", given), (known, latest)),
-        decided=f"the whole request is refused: {why}",
-        otherwise=((instead, "the broker would have carried it out"),),
-        by=(ReplicaManager.stale,),
-    )
+    known = "Its own" if name else "Highest seen"
+    inputs = ("Request", fields["request"]), ("Its epoch", given), (known, latest)
+    return finding(STALE[name], inputs, (ReplicaManager.stale,), {"latest": latest})
 
 
 def controller(trace: Recorder, record: Record, generation: Generation) -> Found:
@@ -378,19 +286,13 @@ def refused_write(trace: Recorder, record: Record, generation: Generation) -> Fo
     """A write that ZooKeeper refused."""
     if record.error not in REFUSED or record.action in READS:
         return None
-    rule, decided, otherwise = REFUSED[record.error]
+    rule = REFUSED[record.error]
     if record.action == "multi" and record.path == ControllerEpochZNode.path() and record.error == "BADVERSION":
-        rule, decided, otherwise = FENCE
+        rule = FENCE
     inputs = [("Path", record.path or ""), ("Operation", record.action)]
     if record.zk_version is not None:
         inputs.append(("Version", str(record.zk_version)))
-    return Finding(
-        rule=rule,
-        inputs=tuple(inputs),
-        decided=f"{record.error}: {decided}",
-        otherwise=(otherwise,),
-        by=(Tree.problem,),
-    )
+    return finding(rule._replace(outcome=f"{record.error}: {rule.outcome}"), inputs, (Tree.problem,))
 
 
 def _election_of(trace: Recorder, record: Record) -> Record | None:
@@ -411,14 +313,7 @@ def act(trace: Recorder, record: Record, generation: Generation) -> Finding | No
     rule = reason_of(record, record.kind == "zk" and by_controller(record, trace.records))
     if rule is None:
         return None
-    values = _values(record)
-    return Finding(
-        rule=rule.rule,
-        inputs=_inputs(record),
-        decided=_filled(rule.outcome, values).replace(" ()", ""),
-        otherwise=tuple((_filled(what, values), _filled(then, values)) for what, then in rule.otherwise),
-        by=tuple(map(decider, rule.by)),
-    )
+    return finding(rule, _inputs(record), tuple(map(decider, rule.by)), _values(record))
 
 
 def _values(record: Record) -> dict[str, str]:
@@ -481,37 +376,7 @@ DECISIVE = ("brokers_changed", "ready", "error_moving_replicas", "error_moving_p
 """The messages of controllers that decide whether a broker is notified."""
 SHORT = 6
 """The most steps of a chain: its beginning and its end."""
-SHOULD = {
-    "I1": "a replica whose log differs below the high watermark should have left the ISR, or have dropped what differs",
-    "I2": "a dead or shrunk leader should have been replaced by a member of the ISR, or by no broker",
-    "I3": "the high watermark should have stopped where the shortest log of the ISR ends",
-    "I4": "a replica that has every acknowledged record should lead",
-    "I5": "the follower should have dropped its records from the point on where the leader epochs differ",
-    "I6": "what was once below the high watermark should have stayed in the leader's log",
-    "I7": "the second controller should have failed to raise the epoch",
-    "I8": "the write of the old controller should have been refused, and it should have resigned",
-    "I9": "the broker, or the controller, should have refused what belongs to an older epoch",
-    "I10": "the leader epoch should have risen with an election or a new assignment, and with nothing else",
-    "I11": "numbers should only have risen as long as the topic exists",
-    "I12": "the write should have kept one assigned replica in the ISR, and no other broker",
-    "I13": "a move that the table does not have should have been refused",
-    "I14": "a LeaderAndIsr with this leader and leader epoch should have reached the broker",
-    "I15": "the leader should have waited until the broker is registered and not leaving",
-    "I16": "the broker should have kept its copy",
-    "I17": "each event should have been begun and ended before the next one",
-    "I18": "an UpdateMetadata, or a new read of the znode, should have brought all to what ZooKeeper has",
-    "I19": "the request should have been carried out, and a broker should act as controller",
-    "I20": "the preferred replica should have been elected at one of the checks",
-    "I21": "another member of the ISR should have been elected, or none",
-    "I22": "the leader should have waited until the follower's log reaches the high watermark",
-    "I23": "the controller should have elected a first leader, and written the state",
-    "I24": "the leader should have waited for each member of its ISR before it raised its high watermark",
-    "I25": "one broker should have kept the record",
-    "I26": "the leader should have counted each member of the ISR that was written, confirmed or not",
-    "I27": "the follower should have fetched from the leader that the last LeaderAndIsr names, in that leader epoch",
-    "I28": "the broker should have answered, or the producer should have noticed that it cannot",
-    "I29": "the follower should have fetched what its leader has",
-}
+SHOULD = texts_of("should")
 """Invariant -> what should have happened instead."""
 
 

@@ -12,15 +12,18 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from kafka_ctl.errors import KafkaCtlError
+from kafka_ctl.paths import blocks
+from kafka_ctl.trace.catalogue import Rule, with_part
 from kafka_ctl.trace.record import Recorder
 
 T = TypeVar("T")
+Function = Callable[..., object]
 TraceFunction: TypeAlias = "Callable[[FrameType, str, object], TraceFunction | None]"
 """A function that Python calls for each line, as `sys.settrace` takes it."""
 _CITED = re.compile(r"Kafka \d+(\.\d+)+: \S")
@@ -44,6 +47,34 @@ class Finding(NamedTuple):
     """The place in Kafka's source, where the functions do not name it."""
     chain: tuple[str, ...] | None = None
     """The causes, where they are not the chain of causes."""
+
+
+def finding(
+    rule: Rule, inputs: Iterable[tuple[str, str]], by: tuple[Function, ...], values: Mapping[str, str] = {}
+) -> Finding:
+    """The finding of a rule whose texts have `{name}` in the place of a value."""
+
+    def filled(text: str) -> str:
+        for name, value in values.items():
+            text = text.replace("{" + name + "}", value)
+        return text
+
+    otherwise = tuple((filled(what), filled(then)) for what, then in rule.otherwise)
+    return Finding(rule.rule, tuple(inputs), filled(rule.outcome).replace(" ()", ""), otherwise, by)
+
+
+_TEXTS = {head: lines for head, *lines in blocks(__package__, "rules.txt")}
+
+
+def texts_of(name: str) -> dict[str, str]:
+    """The texts of a block of `rules.txt`, by name."""
+    return dict(line.split(" ", 1) for line in _TEXTS[name])
+
+
+def rules_of(kind: str) -> dict[str, Rule]:
+    """The rules of a kind in `rules.txt`, by name; that for all other names has the empty one."""
+    found = {head.removeprefix(kind).strip(): lines for head, lines in _TEXTS.items() if head.split()[0] == kind}
+    return {name: functools.reduce(with_part, lines, Rule("", "")) for name, lines in found.items()}
 
 
 class SourceLine(NamedTuple):
@@ -122,13 +153,9 @@ def citation(doc: str) -> str:
 
 def _docstring(text: list[str]) -> range:
     """The places of a function's docstring among its lines."""
-    first = next((n for n, line in enumerate(text) if line.lstrip().startswith('"""')), None)
-    if first is None:
-        return range(0)
-    if text[first].count('"""') > 1:
-        return range(first, first + 1)
-    last = next(n for n, line in enumerate(text[first + 1 :], first + 1) if '"""' in line)
-    return range(first, last + 1)
+    whole = "".join(text)
+    found = re.search(r'^ *""".*?"""', whole, re.DOTALL | re.MULTILINE)
+    return range(whole.count("\n", 0, found.start()), whole.count("\n", 0, found.end()) + 1) if found else range(0)
 
 
 UNSEEN = tuple(
@@ -158,7 +185,6 @@ class Run(NamedTuple):
         return [known[code] for code in map(code_of, functions) if code in known]
 
 
-Function = Callable[..., object]
 Lines = Callable[[Iterable[int], Iterable[Function]], dict[int, Run]]
 """A search for the calls behind the records with these numbers, and among them those of these functions."""
 

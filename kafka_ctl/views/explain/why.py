@@ -33,21 +33,9 @@ from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import SET, Record, Recorder, extent
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
+from kafka_ctl.views.explain import rules
 from kafka_ctl.views.explain.elections import RULES as ELECTIONS
 from kafka_ctl.views.explain.elections import election
-from kafka_ctl.views.explain.rules import (
-    FIRST,
-    NAMES,
-    act,
-    broker,
-    controller,
-    partition,
-    refused_command,
-    refused_write,
-    replica,
-    response,
-    violation,
-)
 from kafka_ctl.views.explain.source import Call, Finding, Lines, Run, Source, cited, code_of, source
 from kafka_ctl.views.status import difference_of, difference_text
 
@@ -103,16 +91,16 @@ class Why(NamedTuple):
 Finder = Callable[[Recorder, Record, Generation], Finding | None]
 RULES: dict[str, tuple[Finder, ...]] = {
     "election": (election,),
-    "partition": (partition,),
-    "replica": (replica,),
-    "broker": (broker, act),
-    "controller": (controller,),
-    "zk": (refused_write, act),
-    "watch": (act,),
-    "violation": (violation,),
-    "event": (refused_command, act),
-    "request": (act,),
-    "response": (response,),
+    "partition": (rules.partition,),
+    "replica": (rules.replica,),
+    "broker": (rules.broker, rules.act),
+    "controller": (rules.controller,),
+    "zk": (rules.refused_write, rules.act),
+    "watch": (rules.act,),
+    "violation": (rules.violation,),
+    "event": (rules.refused_command, rules.act),
+    "request": (rules.act,),
+    "response": (rules.response,),
 }
 """Kind of record -> the functions that look for its rule; the first rule that is found is taken."""
 
@@ -155,12 +143,12 @@ def _answers(
     trace: Recorder, seqs: Iterable[int], generation: Generation, lines: Lines | None, most: float
 ) -> dict[int, Why]:
     """The answers for these records; the story is replayed only once for all."""
-    rules = {seq: _rule(trace, seq, generation) for seq in seqs}
-    at = {seq: seq if rule.at is None else rule.at for seq, rule in rules.items()}
-    by = [one for rule in rules.values() for one in rule.by]
+    found = {seq: _rule(trace, seq, generation) for seq in seqs}
+    at = {seq: seq if rule.at is None else rule.at for seq, rule in found.items()}
+    by = [one for rule in found.values() for one in rule.by]
     runs = lines([number for number in at.values() if number <= most], by) if lines else {}
     late = {seq: LATE.format(number + 1, seq) for seq, number in at.items() if lines and number > most}
-    return {seq: _answer(trace, seq, rule, runs.get(at[seq]), late.get(seq, UNKNOWN)) for seq, rule in rules.items()}
+    return {seq: _answer(trace, seq, rule, runs.get(at[seq]), late.get(seq, UNKNOWN)) for seq, rule in found.items()}
 
 
 def _rule(trace: Recorder, seq: int, generation: Generation) -> Finding:
@@ -195,9 +183,9 @@ def is_explained(trace: Recorder, record: Record, generation: Generation) -> boo
         case "election":
             return record.action in ELECTIONS
         case "controller":
-            return record.action in FIRST or find(record.kind, record.action).rule is not None
+            return record.action in rules.FIRST or find(record.kind, record.action).rule is not None
         case "violation":
-            return record.action in NAMES
+            return record.action in rules.NAMES
     return _own(trace, record, generation) is not None
 
 

@@ -16,24 +16,12 @@ from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.recorded_run import RecordedRun
 from kafka_ctl.trace.record import Recorder
+from kafka_ctl.views import frames
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.source import lines_of
 from kafka_ctl.views.explain.why import Explainer, is_offered
 from kafka_ctl.views.export import checked, write
-from kafka_ctl.views.frames import (
-    DIFFERING,
-    Film,
-    FilmBuilder,
-    Frame,
-    Picture,
-    Token,
-    check_film,
-    check_player,
-    interpolate_positions,
-    place_of,
-    view_class,
-)
 from kafka_ctl.views.steps import Step, Supergraph, join, steps
 from kafka_ctl.views.widget.payload import all_answers, payload
 from kafka_ctl.views.widget.player import Player
@@ -52,7 +40,7 @@ class SideBySide(Player):
     """The player of two runs; made by `side_by_side`. `parted` is the step in which they differ first, or None."""
 
     def __init__(
-        self, films: Sequence[Film], parted: int | None, runs: Sequence[Explainer] = (), **options: Any
+        self, films: Sequence[frames.Film], parted: int | None, runs: Sequence[Explainer] = (), **options: Any
     ) -> None:
         self.parted = parted
         data = payload(films)
@@ -95,16 +83,16 @@ def side_by_side(
     another view.
     """
     traces = [_trace(one) for one in (left, right)]
-    kind = view_class(view)
+    kind = frames.view_class(view)
     _check(titles, start, limit, options)
-    first = [place_of(trace.records, at) for trace, at in zip(traces, start or (None, None), strict=True)]
+    first = [frames.place_of(trace.records, at) for trace, at in zip(traces, start or (None, None), strict=True)]
     found = [steps(trace.records, kind.is_relevant, limit, at) for trace, at in zip(traces, first, strict=True)]
     supergraph = join(*(Supergraph().add(trace.records).model() for trace in traces))
     names = titles or _titles(left, right)
     builders = []
     for side, trace, own, at, name in zip(SIDES, traces, found, first, names, strict=True):
-        more = {"generation": trace.generation} if view in DIFFERING else {}
-        builder = FilmBuilder(side, kind(supergraph, trace.records, own, **more), trace.records, at)
+        more = {"generation": trace.generation} if view in frames.DIFFERING else {}
+        builder = frames.FilmBuilder(side, kind(supergraph, trace.records, own, **more), trace.records, at)
         builder.film.title = name
         builders.append(builder)
     parted = _frames(builders, list(_aligned(found, traces)))
@@ -113,7 +101,7 @@ def side_by_side(
     return SideBySide([builder.film for builder in builders], parted, runs, **options)
 
 
-def _by_run(films: Sequence[Film], texts: Sequence[str]) -> str:
+def _by_run(films: Sequence[frames.Film], texts: Sequence[str]) -> str:
     """The words about each run, after its title."""
     return " ".join(f"{film.title}: {text}" for film, text in zip(films, texts, strict=True) if text)
 
@@ -125,11 +113,11 @@ def _check(titles: object, start: object, limit: object, options: dict[str, obje
         if value is not None and not is_pair:
             raise BadInput(f"{name} cannot be {short(value)}; it must be a pair of {what}")
     for at in start if isinstance(start, tuple) else (None,):
-        check_film(SideBySide, at, limit, None, {}, ())
+        frames.check_film(SideBySide, at, limit, None, {}, ())
     for name in options:
         if name not in OPTIONS:
             raise UnknownName("option", name, ["titles", "view", "start", "limit", *OPTIONS])
-    check_player(options)
+    frames.check_player(options)
 
 
 def _run(given: object, trace: Recorder, title: str) -> Explainer:
@@ -177,7 +165,7 @@ def _merged(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
     return merge(*runs, key=lambda pair: next(step for step in pair if step is not None).time_ms)
 
 
-def _frames(builders: Sequence[FilmBuilder], pairs: Sequence[Pair]) -> int | None:
+def _frames(builders: Sequence[frames.FilmBuilder], pairs: Sequence[Pair]) -> int | None:
     """Make the frames of both films, with the same captions; the number of the first in which they differ."""
     frame_of: tuple[list[int], list[int]] = [], []
     parted: int | None = None
@@ -196,14 +184,14 @@ def _frames(builders: Sequence[FilmBuilder], pairs: Sequence[Pair]) -> int | Non
             parted, text = number, f"{PARTED} {text}"
         for builder, own, picture in zip(builders, pair, pictures, strict=True):
             seqs = own.seqs if own is not None else ()
-            builder.film.frames.append(Frame(number, step.kind, step.time_ms, text, picture, seqs, cause))
+            builder.film.frames.append(frames.Frame(number, step.kind, step.time_ms, text, picture, seqs, cause))
     for builder in builders:
         vars(builder.film).pop("tracks", None)
-        interpolate_positions(builder.film.frames)
+        frames.interpolate_positions(builder.film.frames)
     return parted
 
 
-def _beside_looks(picture: Picture) -> tuple[frozenset[Token], str]:
+def _beside_looks(picture: frames.Picture) -> tuple[frozenset[frames.Token], str]:
     """The parts of a picture beside the looks: movers, in any order, and the differences.
 
     Where a pill stands to leave another one readable depends on the order of both, which is no difference.
@@ -211,7 +199,7 @@ def _beside_looks(picture: Picture) -> tuple[frozenset[Token], str]:
     return frozenset(token._replace(beside=None) for token in picture.tokens), picture.differs
 
 
-def _picture(builder: FilmBuilder, step: Step | None) -> Picture:
+def _picture(builder: frames.FilmBuilder, step: Step | None) -> frames.Picture:
     """The picture of one run after its step, or as it stands while the other one takes a step."""
     if step is not None:
         builder.move(step)
