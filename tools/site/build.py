@@ -25,7 +25,7 @@ from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT
 from kafka_ctl.setup.bootstrap import file_lock
 from kafka_ctl.views.widget.payload import LIVE, RECORDED, SHEET
-from tools.site import documents, fetch, layout, try_page, wheels
+from tools.site import bytecode, documents, fetch, layout, try_page, wheels
 from tools.site.lessons import Lesson, lessons, linked, prose
 
 WORK = ROOT / "build" / "site"
@@ -110,6 +110,8 @@ def _python(tools: Path, folder: Path) -> list[str]:
     modules = wheels.write_lock(folder, lock, copies)
     if lost := {canonicalize_name(name) for name in PRELOADED} - modules.keys():
         raise KafkaCtlError(f"no wheel was found of {', '.join(sorted(lost))}")
+    bytecode.add(folder, PRELOADED, fetch.node(WORK / "node"))
+    wheels.write_lock(folder, lock, copies)  # the hashes have changed
     return sorted({module for each in modules.values() for module in each})
 
 

