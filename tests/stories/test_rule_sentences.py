@@ -25,7 +25,7 @@ from labs import acting, play, process_of, until_quiet
 from prose import Prose
 
 from kafka_ctl import Generation, Lab, TopicPartition
-from kafka_ctl.errors import ControllerMoved, Unavailable
+from kafka_ctl.errors import BatchNotEmpty, Unavailable
 from kafka_ctl.museum import find as exhibit
 from kafka_ctl.requests import (
     ControlledShutdownRequest,
@@ -169,7 +169,7 @@ def by_hand() -> Iterator[tuple[str, Lab]]:
         controller = acting(lab)
         controller.batch.open()
         controller.batch.stop_replica(3, TopicPartition("orders", 0), False, None)
-        with pytest.raises(ControllerMoved):
+        with pytest.raises(BatchNotEmpty):
             world.run(controller.send_update_metadata())
         lab.settle()
         yield "a batch is left half sent", lab
