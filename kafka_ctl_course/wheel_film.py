@@ -549,7 +549,7 @@ class WheelDrawing:
                 self.slots[op] = free.pop(0)
 
     def text(self, now: WheelState) -> str:
-        """The picture for who cannot see it."""
+        """The picture in words, for a screen reader."""
         text = f"{_many(len(now.where), 'task', 'tasks')} in {_many(now.levels, 'level', 'levels')}; delay queue: "
         queued = [f"{where.expires:,} (level {where.level})" for where in sorted(now.queue, key=_soonest)]
         text += (", ".join(queued[:4]) or "empty") + (f" and {len(queued) - 4} more" if len(queued) > 4 else "") + "."

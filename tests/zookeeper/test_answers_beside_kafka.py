@@ -3,26 +3,21 @@
 The answers stand here as they came from real Kafka; they are compared with both. Needs Java, and Maven once.
 """
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from labs import until_quiet
+from real_broker import asking_kafka
 from tables import text
 from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
-from zookeepers import beside_kafka, fetched, needed
+from zookeepers import beside_kafka
 
-from kafka_ctl import Lab
 from kafka_ctl.wire.batches import Record, read_messages, write_batch, write_messages
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.schema import name_of
 from kafka_ctl.wire.versions import ANNOUNCED
-from tools.recorder.cluster import Cluster
-from tools.recorder.release import RELEASES
 
 GENERATIONS = ["0.10", "2.0", "2.4"]
-SMALL = {"offsets.topic.replication.factor": 1, "offsets.topic.num.partitions": 1}
-"""An internal topic that one broker can have."""
 SHOWN = (
     "base_offset log_append_time log_start_offset old_style_offsets last_stable_offset generation_id group_state "
     "authorized_operations error_message"
@@ -148,12 +143,5 @@ def test_a_lab_answers(generation: str) -> None:
 @beside_kafka
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_real_kafka_answers(generation: str) -> None:
-    needed()
-    with Cluster(fetched(RELEASES[generation]), [1], SMALL) as cluster:
-        cluster.start(1)
-        cluster.zk.create("/brokers/topics/orders", b'{"version":1,"partitions":{"0":[1]}}')
-        eventually(lambda: cluster.read("/brokers/topics/orders/partitions/0/state") is not None, "a leader")
-        servers = str(cluster.brokers[1].properties["listeners"]).rpartition("/")[2]
-        real = SimpleNamespace(bootstrap_servers=servers, brokers=[1])
-        with Asking(cast(Lab, real), 1) as broker:
-            assert play(generation, broker) == expected(generation)
+    with asking_kafka(generation) as broker:
+        assert play(generation, broker) == expected(generation)

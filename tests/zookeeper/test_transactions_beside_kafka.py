@@ -3,19 +3,14 @@
 The answers stand here as they came from real Kafka; they are compared with both. Needs Java, and Maven once.
 """
 
-from types import SimpleNamespace
-from typing import cast
-
 import pytest
 from labs import until_quiet
+from real_broker import asking_kafka
 from tables import text
-from wire_clients import Asking, closed_connections, eventually, listening
-from zookeepers import beside_kafka, fetched, needed
+from wire_clients import Asking, closed_connections, listening
+from zookeepers import beside_kafka
 
-from kafka_ctl import Lab
 from tests.conformance.transaction_stories import Producer
-from tools.recorder.cluster import Cluster
-from tools.recorder.release import RELEASES
 
 ANSWERS = text("transactions_beside_kafka_answers.txt")
 """What Kafka 2.0.1 answered: a request, and its error, or what it brought."""
@@ -23,14 +18,6 @@ NEWER = {"TxnOffsetCommit 'g' orders 10: None": "TxnOffsetCommit 'g' orders 10: 
 """What 2.4.1 answered otherwise (KAFKA-9144)."""
 LONGEST = 900_000
 """Milliseconds: Kafka's `transaction.max.timeout.ms`."""
-SMALL = {
-    "offsets.topic.replication.factor": 1,
-    "offsets.topic.num.partitions": 1,
-    "transaction.state.log.replication.factor": 1,
-    "transaction.state.log.min.isr": 1,
-    "transaction.state.log.num.partitions": 1,
-}
-"""Internal topics that one broker can have."""
 
 
 def play(broker: Asking) -> list[str]:
@@ -119,12 +106,5 @@ def test_a_lab_answers(generation: str) -> None:
 @beside_kafka
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_real_kafka_answers(generation: str) -> None:
-    needed()
-    with Cluster(fetched(RELEASES[generation]), [1], SMALL) as cluster:
-        cluster.start(1)
-        cluster.zk.create("/brokers/topics/orders", b'{"version":1,"partitions":{"0":[1]}}')
-        eventually(lambda: cluster.read("/brokers/topics/orders/partitions/0/state") is not None, "a leader")
-        servers = str(cluster.brokers[1].properties["listeners"]).rpartition("/")[2]
-        real = SimpleNamespace(bootstrap_servers=servers, brokers=[1])
-        with Asking(cast(Lab, real), 1) as broker:
-            assert play(broker) == expected(generation)
+    with asking_kafka(generation) as broker:
+        assert play(broker) == expected(generation)
