@@ -146,8 +146,8 @@ def _explain_one(
 
 
 def _shown(value: object) -> str:
-    """A value of an answer; a list has become a tuple on its way here."""
-    return "a sequence" if isinstance(value, tuple) else repr(value)
+    """A value of an answer; a list in a dictionary has become a tuple on its way here."""
+    return "a sequence" if isinstance(value, tuple | list) else repr(value)
 
 
 # 3: operate

@@ -107,7 +107,7 @@ def _begins_with(longer: str, shorter: str) -> bool:
 
 def _opened(name: str) -> pa.NativeFile:
     fs, path, _ = filesystem(name)
-    return fs.open_input_stream(path)
+    return fs.open_input_stream(path, compression=None)  # a packed copy beside its file does not count twice
 
 
 def listed(paths: Paths) -> list[str]:

@@ -416,6 +416,7 @@ def test_each_file_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.filterwarnings("error:.*count twice")
 def test_a_packed_copy_beside_its_file_counts_once(tmp_path: Path, suffix: str) -> None:
     """As long as the file begins with it; one that says something else is another log."""
     plain, pack = lay(tmp_path, "state-change.log", LONG), PACKERS[suffix]
