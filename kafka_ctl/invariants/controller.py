@@ -123,7 +123,7 @@ class OldRequestsAreRefused(Invariant):
 
 class EpochsTellWhoChanged(Invariant):
     """A controller that changes a partition's state raises its leader epoch; a leader that changes its ISR does not. A
-    state that an administrator wrote is not looked at.
+    state that an administrator wrote does not count.
     """
 
     id, name = "I10", "epochs-tell-who-changed"
@@ -144,7 +144,7 @@ class EpochsTellWhoChanged(Invariant):
 
 class EpochsNeverFall(Invariant):
     """A partition's leader epoch and the version of its znode never fall while its topic exists. A state that an
-    administrator wrote is not looked at.
+    administrator wrote does not count.
     """
 
     id, name = "I11", "epochs-never-fall"

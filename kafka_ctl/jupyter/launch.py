@@ -257,7 +257,7 @@ def check_notebook(notebook: str, root: Path) -> None:
 
 
 def check_port(port: int | None) -> None:
-    """Raise `BadInput` when `port` is none, or is taken."""
+    """Raise `BadInput` if `port` is no port, or is taken."""
     if port is not None and not 0 < port < 65536:
         raise BadInput(f"lab: --port cannot be {short(port)}; it must be 1 to 65535, or none to have a free one chosen")
     if port and free_port(port) != port:

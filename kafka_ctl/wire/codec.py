@@ -381,6 +381,6 @@ def answered(
     number: str = "partition_index",
     to: str = "partitions",
 ) -> list[Message]:
-    """By topic, the answer for each partition of a request: once, to the last that it says of a partition."""
+    """By topic, one answer for each partition of a request, to its last entry for that partition."""
     asked = dict(parts_of(topics, of=of, number=number))
     return grouped(((tp, answer(tp, part)) for tp, part in asked.items()), of=to, number=number)

@@ -28,33 +28,25 @@ from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.metadata import endpoint, topics_of
 from kafka_ctl.wire.schema import Refusal, number_of
 from kafka_ctl.wire.service import Handler, RefusedFrame, Service
-from kafka_ctl.wire.versions import announced
 
 DEAD = "Dead"
 """The state of an unknown group."""
 WAITING = "AwaitingSync"
-"""The state of 0.10 that is called CompletingRebalance since 1.1."""
+"""The state before 1.1 that is called CompletingRebalance since."""
 MOST_METADATA = 4096
 """Kafka's `offset.metadata.max.bytes`: characters that a commit may carry beside an offset.
 
 Kafka 2.4.1: coordinator/group/GroupMetadataManager.scala, validateOffsetMetadataLength
 """
-FIRST_STATES, FIRST_PARTITIONS, FIRST_GENERATION = 1, 3, 5
-"""Versions of DescribeGroups, OffsetCommit and JoinGroup: brokers that know none of them have 0.10's name of a state,
-take offsets of any partition of a known topic, and answer errors with generation 0."""
-
-
 GROUP, TRANSACTION = 0, 1
 """The kinds of coordinators (`FindCoordinatorRequest.CoordinatorType`)."""
-FIRST_GENERATED = 3
-"""The version of FindCoordinator; brokers that know it read any kind, and fail later."""
 
 
 async def find_coordinator(service: Service, version: int, request: Message) -> Message:
     """The broker that keeps a group, or a transactional id: the same for all."""
     found, error = coordinator_id(service.broker.live_brokers), "COORDINATOR_NOT_AVAILABLE"
     if request.get("key_type", GROUP) not in (GROUP, TRANSACTION):
-        if service.versions["FindCoordinator"][1] < FIRST_GENERATED:
+        if not service.broker.generation.requests.answers_unknown_kinds:
             raise RefusedFrame("INVALID_REQUEST", f"FindCoordinator of kind {request['key_type']}")
         error = "UNKNOWN_SERVER_ERROR"
     elif found is not None:
@@ -92,8 +84,8 @@ def _refusable(answer: Callable[[Service, int, Message], Awaitable[Message]]) ->
         try:
             return await answer(service, version, request)
         except Refusal as refused:
-            newest = announced(service.broker.generation)["JoinGroup"][1]
-            none = {"generation_id": -1 if newest >= FIRST_GENERATION else 0, "producer_id": -1, "producer_epoch": -1}
+            none = {"generation_id": -1 if service.broker.generation.requests.names_no_generation else 0}
+            none |= {"producer_id": -1, "producer_epoch": -1}
             return none | {"error_code": number_of(refused.error), "member_id": request.get("member_id", "")}
 
     return checked
@@ -178,7 +170,7 @@ async def describe_groups(service: Service, version: int, request: Message) -> M
     """State and members of groups; one that there is not is dead."""
     error, groups = _refusal(lambda: _check_coordinator(service)), service.shared.groups.groups
     none = {"error_code": number_of(error), "group_state": "", "members": []}
-    waiting = SYNCING if service.versions["DescribeGroups"][1] >= FIRST_STATES else WAITING
+    waiting = SYNCING if service.broker.generation.requests.completes_rebalances else WAITING
     described = {name: none if error else _described(groups.get(name), waiting) for name in request["groups"]}
     return {"groups": [{"group_id": name, "authorized_operations": 0} | one for name, one in described.items()]}
 
@@ -261,7 +253,8 @@ def _committed(service: Service, request: Message, commit: Callable[[Offsets], N
         for tp, part in parts_of(request["topics"])
     }
     unfit = {tp: "OFFSET_METADATA_TOO_LARGE" for tp, one in given.items() if len(one.metadata) > MOST_METADATA}
-    known = topics_of(service) if service.versions["OffsetCommit"][1] < FIRST_PARTITIONS else ()
+    checks = service.broker.generation.requests.checks_committed_partitions
+    known = () if checks else topics_of(service)
     unfit |= {tp: UNKNOWN_PARTITION for tp in given if tp not in service.broker.metadata and tp.topic not in known}
 
     def commit_fit() -> None:

@@ -33,11 +33,6 @@ FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 """The versions of Fetch from which on a reader knows these."""
 FIRST_WHOLE = 3
 """The version of Fetch from which on the first batch comes whole (KIP-74)."""
-NAMES_STABLE = 11
-"""Brokers that know this version of Fetch name the last stable offset to every reader, also in older versions.
-
-Kafka 2.4.1: server/ReplicaManager.scala, readFromLocalLog
-"""
 MOST = 8 << 20
 """Bytes of one answer to a fetch, whatever the client would take."""
 READ_COMMITTED = 1
@@ -159,7 +154,7 @@ class Reading:
         except BadInput:
             return nothing("UNSUPPORTED_COMPRESSION_TYPE")
         committed = self.read_committed and not self.is_follower
-        names_stable = committed or self.service.versions["Fetch"][1] >= NAMES_STABLE
+        names_stable = committed or self.service.broker.generation.requests.names_stable_offset
         aborted = None
         if committed:
             read_to = end_of(*batches[-1]) if batches else asked.offset

@@ -177,7 +177,7 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
         name = topic["name"]
         assignment = {one["partition_index"]: tuple(one["broker_ids"]) for one in topic["assignments"]} or None
         wanted, copies = topic["num_partitions"], topic["replication_factor"]
-        if assignment is None and service.versions["CreateTopics"][1] >= 4:  # KIP-464, for every version
+        if assignment is None and service.broker.generation.requests.has_default_counts:
             wanted = config["num.partitions"] if wanted == -1 else wanted
             copies = config["default.replication.factor"] if copies == -1 else copies
         outcome = _unfit(assignment, topic) if name not in twice else REPEATED

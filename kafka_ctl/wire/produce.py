@@ -163,8 +163,6 @@ REFUSALS = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, NOT_ENOUGH)
 """The errors after which a batch may be in no log."""
 MARKS = -1
 """The version of no request: what a coordinator writes."""
-KEEPS_PRODUCERS = 8
-"""Brokers that know this version of Produce remember a producer whose records have been deleted."""
 UNKNOWN_START = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, TOO_LARGE, CORRUPT)
 """The errors of an append that are answered without the log start offset.
 
@@ -334,11 +332,12 @@ def _is_here(service: Service, tp: TopicPartition, kept: Kept) -> bool:
 
 
 def _is_forgotten(service: Service, tp: TopicPartition, end: int) -> bool:
-    """True if the sequence numbers of what ends here went with deleted records, as before 2.4 (KAFKA-7190).
+    """True if the sequence numbers of what ends here went with deleted records.
 
     Kafka 2.0.1: log/ProducerStateManager.scala, truncateHead
     """
-    return end <= service.broker.disk.logs[tp].start and service.versions["Produce"][1] < KEEPS_PRODUCERS
+    forgets = not service.broker.generation.requests.keeps_deleted_producers
+    return forgets and end <= service.broker.disk.logs[tp].start
 
 
 def _is_in_a_log(service: Service, tp: TopicPartition, kept: Kept) -> bool:

@@ -72,7 +72,7 @@ def texts_of(name: str) -> dict[str, str]:
 
 
 def rules_of(kind: str) -> dict[str, Rule]:
-    """The rules of a kind in `rules.txt`, by name; that for all other names has the empty one."""
+    """The rules of a kind in `rules.txt`, by name; the rule for all other names has the empty name."""
     found = {head.removeprefix(kind).strip(): lines for head, lines in _TEXTS.items() if head.split()[0] == kind}
     return {name: functools.reduce(with_part, lines, Rule("", "")) for name, lines in found.items()}
 
