@@ -77,7 +77,9 @@ def echo(text: object, err: bool = False) -> None:
     click.echo("\n".join(map(visible, str(text).split("\n"))), err=err)
 
 
+_EXAMPLES = dict(re.findall(r"^(\S+)\n((?: .*\n)+)", text_in(__package__, "examples.txt"), re.MULTILINE))
+
+
 def examples(name: str) -> str:
     """The end of a help text: the block `name` of `examples.txt`, which click leaves as it is."""
-    (lines,) = re.findall(rf"^{name}\n((?: .*\n)+)", text_in(__package__, "examples.txt"), re.MULTILINE)
-    return f"\b\nExamples:\n{lines}"
+    return f"\b\nExamples:\n{_EXAMPLES[name]}"

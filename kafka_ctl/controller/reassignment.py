@@ -17,7 +17,7 @@ from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import failure, joined
 from kafka_ctl.controller.state_machine import newer_controller_wrote
 from kafka_ctl.election import Strategy
-from kafka_ctl.errors import BadInput, BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
+from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
@@ -92,7 +92,7 @@ async def trigger(env: Controller, partitions: Iterable[TopicPartition]) -> None
             try:
                 await start_move(env, tp, target)
                 continue
-            except (BatchNotEmpty, ControllerMoved):
+            except ControllerMoved:
                 raise
             except KafkaCtlError as error:
                 env.log("reassignment_failed", partition=str(tp), error=str(error))

@@ -14,7 +14,7 @@ from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.failures import UNKNOWN, failure, joined, text
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
+from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.requests import ApiError
@@ -105,9 +105,8 @@ async def _apply(env: Controller, targets: Targets) -> Refusals:
         else:
             try:
                 await on_reassignment(env, tp, _towards(env, current, current.origin if target is None else target))
-            except (BatchNotEmpty, ControllerMoved) as error:
-                if isinstance(error, ControllerMoved):
-                    env.log("reassignment_moved", partition=str(tp))
+            except ControllerMoved:
+                env.log("reassignment_moved", partition=str(tp))
                 raise
             except KafkaCtlError as error:
                 env.log("reassignment_failed", partition=str(tp), error=str(error))

@@ -116,16 +116,18 @@ class ListenerLines(ControllerLines):
 
     def _before_controller(self, r: Record) -> None:
         super()._before_controller(r)
-        fields = details.fields(r)
         match r.action:
             case "brokers_changed":
-                self.write(r, "broker_change_fired", children=",".join(sorted(map(str, fields["live"]))))
+                children = ",".join(sorted(map(str, details.fields(r)["live"])))
+                self.write(r, "broker_change_fired", children=children)
             case "assignment_updated":
-                self._fired(r, "path_updated", f"/brokers/topics/{fields['partition'].rpartition('-')[0]}")
+                topic, _, _ = details.fields(r)["partition"].rpartition("-")
+                self._fired(r, "path_updated", f"/brokers/topics/{topic}")
             case "retaining_last_isr":
+                fields = details.fields(r)
                 topic, _, number = fields["partition"].rpartition("-")
                 self._removes(r, (topic, int(number), fields["replica"]))
-            case "invoking_replicas" if fields["target"] == STARTED:
+            case "invoking_replicas" if details.fields(r)["target"] == STARTED:
                 self._deletion_begins(r)
             case "handling_deletion":
                 self._waits(r)

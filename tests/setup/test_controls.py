@@ -1,6 +1,7 @@
 """The settings that a lesson lets a learner turn: the ends of each control, in every combination."""
 
 import ast
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,6 @@ def values(control: Any) -> list[object]:
     return [control.min, control.max] if hasattr(control, "min") else [False, True]
 
 
-def combinations(several: list[list[object]]) -> list[tuple[object, ...]]:
-    """Every combination, in an order in which one value changes at a time: each change draws a picture."""
-    found: list[tuple[object, ...]] = [()]
-    for one in several:
-        found = [(*row, value) for n, value in enumerate(one) for row in (found[::-1] if n % 2 else found)]
-    return found
-
-
 TURNED = [path for path in notebooks.lessons() if "TurnWidget(" in path.read_text("utf-8")]
 
 
@@ -76,7 +69,7 @@ def test_every_setting_has_its_picture(path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Lab, "__init__", noted)
     lesson, broken, pictures = path.name[:2], set[str](), set[str]()
     widget = widget_of(path)
-    for settings in combinations([*map(values, widget.kwargs_widgets)]):
+    for settings in product(*map(values, widget.kwargs_widgets)):
         for control, value in zip(widget.kwargs_widgets, settings, strict=True):
             control.value = value
         pictures.add(widget.drawn["image/svg+xml"])

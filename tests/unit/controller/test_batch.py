@@ -1,6 +1,7 @@
 """The request batch and the channels: what leaves, in which order, to whom, and what becomes of it."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from labs import acting, play, settled, until_quiet
@@ -10,7 +11,7 @@ from prose import Prose
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.cluster import LeaderAndIsr
 from kafka_ctl.controller.batch import RequestBatch
-from kafka_ctl.errors import BatchNotEmpty
+from kafka_ctl.errors import ApiException, BatchNotEmpty
 from kafka_ctl.generation import Generation
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -141,6 +142,26 @@ def test_a_batch_left_behind_makes_the_controller_resign(prose: Prose) -> None:
         assert logged[-2:] == ["forcing_resignation", "resigned"]
         stage.lab.settle()
         assert stage.lab.controller.epoch == 2
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_a_move_that_meets_a_batch_left_behind_fails(generation: str) -> None:
+    """The controller resigns; the move has failed as after any other error, so its administrator has an answer.
+
+    Kafka 2.4.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment
+    """
+    with Lab(brokers=3, generation=generation, seed=1) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]})
+        lab.settle()
+        acting(lab).batch.stop_replica(3, ONE, False, None)
+        seen = len(lab.trace)
+        with pytest.raises(ApiException, match="UNKNOWN_SERVER_ERROR") if generation == "2.4" else nullcontext():
+            lab.reassign({"orders-0": [2, 3]})
+        lab.settle()
+        logged = [r.action for r in lab.trace[seen:] if r.kind == "controller"]
+        assert logged.index("forcing_resignation") < logged.index("reassignment_failed")
+        assert [r for r in lab.trace[seen:] if r.error == "BatchNotEmpty"] == []
+        assert lab.controller.epoch == 2
 
 
 def test_a_channel_delivers_in_order_one_at_a_time() -> None:
