@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from kafka_ctl.brokers.log import Log
@@ -83,9 +84,13 @@ class ProducerEpochs:
         self._producers: dict[int, int] = {}
         self._coordinators: dict[int, int] = {}
 
+    def newest(self, producer: int) -> int:
+        """The newest epoch of a producer, -1 where it has written nothing."""
+        return self._producers.get(producer, -1)
+
     def fences(self, producer: int, epoch: int, coordinator_epoch: int | None = None, sequence: int = 0) -> str | None:
         """The error of an append, None where it is taken; a marker has a coordinator epoch, records have a sequence."""
-        known = self._producers.get(producer, -1)
+        known = self.newest(producer)
         if epoch < known:
             return "INVALID_PRODUCER_EPOCH"
         if coordinator_epoch is not None and coordinator_epoch < self._coordinators.get(producer, -1):
@@ -164,42 +169,47 @@ class Kept(NamedTuple):
         return [len(self.batch.data)] + [0] * (self.batch.records - 1)
 
 
+def sent_before(batch: Batch, sent: Iterable[tuple[int, Kept]]) -> tuple[tuple[int, Kept] | None, str | None]:
+    """The batch as it was appended when its producer sent it before, or the error if the producer has left records out.
+
+    `sent`: the leader's batches of this producer and epoch, the last first; five are recognised. A batch that only a
+    former leader had is not among them, whatever came after it.
+    Kafka 2.0.1: log/ProducerStateManager.scala, ProducerStateEntry.findDuplicateBatch, checkSequence (KIP-98)
+    """
+    following = None
+    for offset, kept in islice(sent, REMEMBERED):
+        if following is None:
+            following = (kept.batch.sequences[1] + 1) % SEQUENCE_NUMBERS
+        if batch.sequence == following:
+            return None, None
+        if kept.batch.sequences == batch.sequences:
+            return (offset, kept), None
+    if following is None:
+        return None, "UNKNOWN_PRODUCER_ID" if batch.sequence > 0 else None
+    return None, "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+
 class Contents:
     """The batches of all partitions; `last_value` counts the records of each, those of the lab's own producer too."""
 
     def __init__(self, last_value: dict[TopicPartition, int]) -> None:
         self.last_value = last_value
         self._kept: dict[TopicPartition, list[Kept]] = {}
-        self._sent: dict[tuple[TopicPartition, int, int], deque[Kept]] = {}
         self._of_transactions: dict[TopicPartition, dict[int, Batch]] = {}
         """The batches of transactions by their first records."""
         self.producer_epochs: defaultdict[TopicPartition, ProducerEpochs] = defaultdict(ProducerEpochs)
 
-    def sent_before(self, tp: TopicPartition, batch: Batch) -> Kept | None:
-        """The batch as it was kept when its producer sent it before, None where it has not (KIP-98).
-
-        Kafka 2.0.1: log/ProducerStateManager.scala, ProducerStateEntry.findDuplicateBatch
-        """
-        sent = self._sent.get((tp, batch.producer, batch.producer_epoch), ()) if batch.is_numbered else ()
-        return next((kept for kept in reversed(sent) if kept.batch.sequences == batch.sequences), None)
-
-    def out_of_order(
-        self, tp: TopicPartition, batch: Batch, is_here: Callable[[Kept], bool] = lambda _: True
-    ) -> str | None:
-        """The error for a producer that has left records out, or of which the leader's log has none with this epoch.
-
-        `is_here`: the leader's log has a batch; what a former leader alone had does not count.
-
-        Kafka 2.0.1: log/ProducerStateManager.scala, checkSequence
-        """
-        if not batch.is_numbered:
-            return None
-        sent = self._sent.get((tp, batch.producer, batch.producer_epoch), ())
-        last = next(filter(is_here, reversed(sent)), None)
-        if last is None:
-            return "UNKNOWN_PRODUCER_ID" if batch.sequence > 0 else None
-        is_next = batch.sequence == (last.batch.sequences[1] + 1) % SEQUENCE_NUMBERS
-        return None if is_next else "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    def of_producer(self, tp: TopicPartition, log: Log, batch: Batch) -> Iterator[tuple[int, Kept]]:
+        """The numbered batches in a log that have a batch's producer and epoch, with their offsets, the last first."""
+        offset = log.end if self.producer_epochs[tp].newest(batch.producer) == batch.producer_epoch else 0
+        while offset > 0:
+            value = log.entries[offset - 1].value
+            kept = self.of(tp, value)
+            offset -= 1 if kept is None else value - kept.first + 1
+            if kept is not None and kept.batch.is_numbered and kept.batch.producer == batch.producer:
+                if kept.batch.producer_epoch < batch.producer_epoch:
+                    break
+                yield offset, kept
 
     def fences(self, tp: TopicPartition, batch: Batch) -> str | None:
         """The error for a batch whose producer, or whose coordinator, has been replaced by one with a newer epoch."""
@@ -217,9 +227,6 @@ class Contents:
         if batch.attributes & TRANSACTIONAL:
             self._of_transactions.setdefault(tp, {})[first] = batch
         self._note(tp, batch)
-        if batch.is_numbered:
-            key = (tp, batch.producer, batch.producer_epoch)
-            self._sent.setdefault(key, deque(maxlen=REMEMBERED)).append(kept)
         return kept
 
     def _note(self, tp: TopicPartition, batch: Batch) -> None:
@@ -231,24 +238,19 @@ class Contents:
         if kept not in self._kept.get(tp, ()):  # its topic has been deleted meanwhile
             return
         self._kept[tp].remove(kept)
-        producer, epoch = kept.batch.producer, kept.batch.producer_epoch
-        others = [other for other in self._kept[tp] if other.batch.producer == producer]
-        if producer >= 0:
+        if (producer := kept.batch.producer) >= 0:
             self.producer_epochs[tp].forget(producer)
-            for other in others:
-                self._note(tp, other.batch)
+            for other in self._kept[tp]:
+                if other.batch.producer == producer:
+                    self._note(tp, other.batch)
         if kept.batch.attributes & TRANSACTIONAL:
             del self._of_transactions[tp][kept.first]
-        if kept.batch.is_numbered:
-            sent = (other for other in others if other.batch.is_numbered and other.batch.producer_epoch == epoch)
-            self._sent[tp, producer, epoch] = deque(sent, maxlen=REMEMBERED)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         for tp in partitions:
             self._kept.pop(tp, None)
             self._of_transactions.pop(tp, None)
             self.producer_epochs.pop(tp, None)
-        self._sent = {key: sent for key, sent in self._sent.items() if key[0] not in partitions}
 
     def of(self, tp: TopicPartition, value: int) -> Kept | None:
         """The batch that a record came in, None for a record without bytes."""

@@ -9,7 +9,6 @@ log/LogValidator.scala, validateBatch; common/record/DefaultRecordBatch.java, Re
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.batches import MAGIC, Batch, TooLarge, magic_of
 from kafka_ctl.wire.codec import Malformed, Message, answered, errors_by_topic, named, parts_of
-from kafka_ctl.wire.contents import Kept, marker
+from kafka_ctl.wire.contents import Kept, marker, sent_before
 from kafka_ctl.wire.groups import coordinator_id
 from kafka_ctl.wire.schema import Refusal, number_of
 from kafka_ctl.wire.service import LOOK, RefusedFrame, Service
@@ -161,6 +160,8 @@ PRODUCER = "producer"
 """The actor that a client's records are recorded under."""
 REFUSALS = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, NOT_ENOUGH)
 """The errors after which a batch may be in no log."""
+APPENDING = -1
+"""The offset of a batch that is about to be appended."""
 MARKS = -1
 """The version of no request: what a coordinator writes."""
 UNKNOWN_START = (NOT_LEADER, UNKNOWN_PARTITION, STORAGE_ERROR, TOO_LARGE, CORRUPT)
@@ -255,15 +256,13 @@ async def _append(service: Service, tp: TopicPartition, data: bytes, acks: int, 
         return Answer(refused.error)
     if batch is None:
         return Answer()
-    again, offset = await _sent_before(service, tp, batch)
-    error = contents.fences(tp, batch)
-    if error is None and offset is None:
-        error = contents.out_of_order(tp, batch, functools.partial(_is_here, service, tp))
-    if (error or offset is not None) and acks == ALL and broker.as_leader.has_too_few(tp):
+    again, error = await _sent_before(service, tp, batch)
+    error = contents.fences(tp, batch) or error
+    if (error or again) and acks == ALL and broker.as_leader.has_too_few(tp):
         error = NOT_ENOUGH
     if error is not None:
         return Answer(error)
-    kept = again or contents.keep(tp, batch)
+    offset, kept = again or (None, contents.keep(tp, batch))
     detail = f"records={details.runs(kept.values)} acks={'all' if acks == ALL else acks}"
     CAUSE.set(broker.trace.add(PRODUCER, "request", "Produce", *tp, broker.id, detail=detail))
     answer = await _appended(service, tp, kept, acks, seconds, offset)
@@ -291,19 +290,36 @@ def _problem(service: Service, tp: TopicPartition, data: bytes, acks: int, versi
     return None if broker.leads(tp) else broker.refusal(tp)
 
 
-async def _sent_before(service: Service, tp: TopicPartition, batch: Batch) -> tuple[Kept | None, int | None]:
-    """The batch as it was kept when it was sent before, and its offset in this leader's log.
+async def _sent_before(
+    service: Service, tp: TopicPartition, batch: Batch
+) -> tuple[tuple[int, Kept] | None, str | None]:
+    """A batch that this leader has already, with its offset, or the error of one that is out of order.
 
     While another request is about to append it, this one waits.
     """
-    while (sent := service.shared.contents.sent_before(tp, batch)) is not None:
-        offset = _offset_of(service.broker.disk.logs.get(tp), sent.first)
-        if offset is not None and _is_forgotten(service, tp, offset + batch.records):
-            break
-        if offset is not None or (tp, sent.first) not in service.appending:
-            return sent, offset
+    if not batch.is_numbered:
+        return None, None
+    while True:
+        found, error = sent_before(batch, _here(service, tp, batch))
+        if found is None or found[0] != APPENDING:
+            return found, error
         await asyncio.sleep(LOOK)
-    return None, None
+
+
+def _here(service: Service, tp: TopicPartition, batch: Batch) -> Iterator[tuple[int, Kept]]:
+    """The batches of a producer and epoch on this leader, the last first; sequence numbers may go with deleted records.
+
+    Kafka 2.0.1: log/ProducerStateManager.scala, truncateHead
+    """
+    log, kept_long = service.broker.disk.logs.get(tp, Log()), service.broker.generation.requests.keeps_deleted_producers
+    for at, kept in reversed(service.appending):
+        is_same = (kept.batch.producer, kept.batch.producer_epoch) == (batch.producer, batch.producer_epoch)
+        if at == tp and is_same and _offset_of(log, kept.first) is None:
+            yield APPENDING, kept
+    for offset, kept in service.shared.contents.of_producer(tp, log, batch):
+        if not kept_long and offset + kept.batch.records <= log.start:
+            return
+        yield offset, kept
 
 
 async def _appended(
@@ -314,30 +330,13 @@ async def _appended(
         end = offset + kept.batch.records
         error = await service.broker.as_leader.replicated(tp, end, seconds) if acks == ALL else None
         return Answer(error, offset, kept.batch.max_timestamp)
-    service.appending.add((tp, kept.first))
+    service.appending.append((tp, kept))
     try:
         request = ProduceRequest(tp, kept.values, acks, kept.sizes, seconds)
         response, _ = await service.broker.receive(request, CAUSE.get())
         return Answer(response.error, -1 if response.offset is None else response.offset)
     finally:
-        service.appending.discard((tp, kept.first))
-
-
-def _is_here(service: Service, tp: TopicPartition, kept: Kept) -> bool:
-    """True if this broker's log has a batch, or is about to have it."""
-    if (tp, kept.first) in service.appending:
-        return True
-    last = _offset_of(service.broker.disk.logs.get(tp), kept.values[-1])
-    return last is not None and not _is_forgotten(service, tp, last + 1)
-
-
-def _is_forgotten(service: Service, tp: TopicPartition, end: int) -> bool:
-    """True if the sequence numbers of what ends here went with deleted records.
-
-    Kafka 2.0.1: log/ProducerStateManager.scala, truncateHead
-    """
-    forgets = not service.broker.generation.requests.keeps_deleted_producers
-    return forgets and end <= service.broker.disk.logs[tp].start
+        service.appending.remove((tp, kept))
 
 
 def _is_in_a_log(service: Service, tp: TopicPartition, kept: Kept) -> bool:

@@ -17,7 +17,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.client_faults import ClientFaults, error_response
 from kafka_ctl.wire.codec import Malformed, Message, decode_message, encode_message
-from kafka_ctl.wire.contents import Contents
+from kafka_ctl.wire.contents import Contents, Kept
 from kafka_ctl.wire.fetch_sessions import FetchSessions
 from kafka_ctl.wire.schema import REQUEST, RESPONSE, Refusal, api_key, apis, message_type, number_of
 from kafka_ctl.wire.transaction_coordinator import TransactionCoordinator, TransactionLog
@@ -143,8 +143,8 @@ class Service:
         self.fetch_sessions = FetchSessions(lambda: int(broker.clock.now() * 1000), broker.id)
         self.sent_high_watermarks: dict[tuple[TopicPartition, int], int] = {}
         """By partition and follower: the high watermark that was sent last."""
-        self.appending: set[tuple[TopicPartition, int]] = set()
-        """The batches that requests are appending, by partition and first record."""
+        self.appending: list[tuple[TopicPartition, Kept]] = []
+        """The batches that requests are appending."""
 
     async def answer(self, frame: bytes, holding: Holding) -> bytes | None:
         """The whole response to a request, None where none is wanted.

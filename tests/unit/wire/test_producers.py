@@ -14,9 +14,9 @@ from kafka_ctl.brokers.fetches import first_bytes
 from kafka_ctl.brokers.log import Entry, Log, entries_of
 from kafka_ctl.wire import batches
 from kafka_ctl.wire.attach import committed_records
-from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, write_batch
+from kafka_ctl.wire.batches import TRANSACTIONAL, Batch, Record, read_batch, write_batch
 from kafka_ctl.wire.client import ask
-from kafka_ctl.wire.contents import REMEMBERED, Aborted, Contents, Transactions, marker
+from kafka_ctl.wire.contents import REMEMBERED, Aborted, Contents, Kept, Transactions, marker, sent_before
 from kafka_ctl.wire.produce import produce
 from kafka_ctl.wire.schema import name_of
 from kafka_ctl.wire.service import Service
@@ -47,6 +47,12 @@ def sent(leader: Asking, data: bytes, acks: int = -1) -> tuple[str | None, int]:
     return name_of(part["error_code"]), part["base_offset"]
 
 
+def leads_with(contents: Contents, *kept: Kept) -> Callable[[Batch], tuple[tuple[int, Kept] | None, str | None]]:
+    """What a leader that has these batches in its log takes a batch for."""
+    log = Log(Entry(0, value) for one in kept for value in one.values)
+    return lambda batch: sent_before(batch, contents.of_producer(TP, log, batch))
+
+
 def test_a_batch_that_was_not_appended_fences_nobody() -> None:
     contents = Contents({})
     old, new = (read_batch(batch_of("a", 7, 0, epoch=epoch)) for epoch in (0, 1))
@@ -69,8 +75,25 @@ def test_a_batch_that_was_not_appended_can_be_sent_again(appended: int, next_one
     kept = [contents.keep(TP, batch) for batch in sent[:-1]]
     for one in kept[appended:]:
         contents.withdraw(TP, one)
-    assert contents.out_of_order(TP, sent[appended + 1]) == next_one
-    assert contents.out_of_order(TP, sent[appended]) is None
+    leader = leads_with(contents, *kept[:appended])
+    assert leader(sent[appended + 1]) == (None, next_one)
+    assert leader(sent[appended]) == (None, None)
+
+
+def test_batches_that_only_the_last_leader_had_do_not_count() -> None:
+    """The five that were in flight when it died; and one of two records in which the first two were sent again.
+
+    Kafka 2.0.1, 2.4.1: log/ProducerStateManager.scala, checkSequence: the state of a producer is that of the log
+    """
+    contents = Contents({})
+    first, *lost = [contents.keep(TP, read_batch(batch_of("a", 7, n, epoch=0))) for n in range(1 + REMEMBERED)]
+    leader = leads_with(contents, first)
+    assert leader(lost[0].batch) == (None, None)
+    assert leader(lost[1].batch) == (None, "OUT_OF_ORDER_SEQUENCE_NUMBER")
+    again = contents.keep(TP, read_batch(batch_of("b", 7, 1, records=2, epoch=0)))
+    leader = leads_with(contents, first, again, lost[2])
+    assert leader(lost[3].batch) == (None, None)
+    assert leader(again.batch) == ((1, again), None)
 
 
 def test_a_follower_gets_whole_batches() -> None:
@@ -125,26 +148,29 @@ def test_a_retry_comes_before_its_batch_is_appended(lab: Lab) -> None:
 
 @pytest.mark.parametrize("known", [False, True])
 def test_only_what_this_leader_has_comes_before_a_batch(known: bool) -> None:
-    """Two batches that the last leader alone had: without the first one the second is out of order.
+    """Five batches that the last leader alone had: without the first one the second is out of order.
 
     Kafka 2.0.1, 2.4.1: log/ProducerStateManager.scala, checkSequence: the state of a producer is that of the log
     """
     config = {"replica.lag.time.max.ms": 30_000}
     with listening("2.0", brokers=2, config=config) as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
-        first, second = (batch_of(text, 7, known + place, epoch=0) for place, text in enumerate("ab"))
+        first, *others = (batch_of(text, 7, known + place, epoch=0) for place, text in enumerate("abcde"))
+        second = others[0]
         with Asking(lab, 1) as leader:
             if known:
                 assert sent(leader, batch_of("x", 7, 0, epoch=0)) == (None, 0)
             lab.slow(2, 60)
-            assert [sent(leader, data, acks=1) for data in (first, second)] == [(None, known), (None, known + 1)]
+            assert [sent(leader, data, acks=1)[1] - known for data in (first, *others)] == [0, 1, 2, 3, 4]
         lab.kill(1)
         eventually(lambda: ("orders", 0) in lab.brokers[2].leads)
         with Asking(lab, 2) as leader:
             early = "OUT_OF_ORDER_SEQUENCE_NUMBER" if known else "UNKNOWN_PRODUCER_ID"
             assert sent(leader, second, acks=1) == (early, -1)
             assert at_once(lab, 2, first, 2) == {(None, known)}
-            assert sent(leader, second, acks=1) == (None, known + 1)
+            assert [sent(leader, data, acks=1) for data in others] == [
+                (None, n + known) for n in range(1, len(others) + 1)
+            ]
 
 
 def test_too_small_an_isr_is_noticed_before_the_order(lab: Lab) -> None:
@@ -174,28 +200,27 @@ def test_too_small_an_isr_is_noticed_before_the_order(lab: Lab) -> None:
 def test_behind_the_largest_sequence_number_comes_0(first: int, records: int, following: int) -> None:
     """Kafka 2.4.1: common/record/DefaultRecordBatch.java, incrementSequence; ProducerAppendInfo, inSequence"""
     contents = Contents({})
-    before = batches.read_batch(batch_of("a", 7, first, records, epoch=0))
+    before, after = (read_batch(batch_of("a", 7, *numbers, epoch=0)) for numbers in ((first, records), (following, 1)))
     kept = contents.keep(TP, before)
-    assert contents.sent_before(TP, before) == kept
+    leader = leads_with(contents, kept)
+    assert leader(before) == ((0, kept), None)
     for sequence in {0, 1, 2, LARGEST_SEQUENCE} - {following}:
-        assert contents.out_of_order(TP, batches.read_batch(batch_of("b", 7, sequence, epoch=0))), sequence
-    after = batches.read_batch(batch_of("b", 7, following, epoch=0))
-    assert not contents.out_of_order(TP, after)
-    assert contents.sent_before(TP, after) is None
-    assert contents.sent_before(TP, contents.keep(TP, after).batch) is not None
-    assert contents.sent_before(TP, before) == kept
+        assert leader(read_batch(batch_of("b", 7, sequence, epoch=0))) != (None, None), sequence
+    assert leader(after) == (None, None)
+    leader = leads_with(contents, kept, contents.keep(TP, after))
+    assert leader(after)[0] is not None
+    assert leader(before) == ((0, kept), None)
 
 
 def test_a_marker_takes_no_sequence_number() -> None:
     """The end of a transaction has the producer's id, and is neither a retry nor before what comes next."""
     contents = Contents({})
-    contents.keep(TP, batches.read_batch(batch_of("a", 7, 0, epoch=0)))
-    for _ in range(2 * REMEMBERED):
-        ended = batches.read_batch(marker(7, 0, True, 0))
-        assert contents.sent_before(TP, ended) is None
-        contents.keep(TP, ended)
-    assert not contents.out_of_order(TP, batches.read_batch(batch_of("b", 7, 1, epoch=0)))
-    assert contents.sent_before(TP, batches.read_batch(batch_of("a", 7, 0, epoch=0))) is not None
+    first = contents.keep(TP, read_batch(batch_of("a", 7, 0, epoch=0)))
+    ended = [contents.keep(TP, read_batch(marker(7, 0, True, 0))) for _ in range(2 * REMEMBERED)]
+    assert not ended[0].batch.is_numbered
+    leader = leads_with(contents, first, *ended)
+    assert leader(read_batch(batch_of("b", 7, 1, epoch=0))) == (None, None)
+    assert leader(first.batch) == ((0, first), None)
 
 
 @pytest.mark.parametrize("producer", [-1, 7])
