@@ -289,7 +289,22 @@ class Groups:
             self._rebalance(group)
         waiting = member.joined
         self._complete_if_all(group)
-        return await asyncio.shield(waiting)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            self._lose(group, member)
+            raise
+
+    def _lose(self, group: Group, member: Member) -> None:
+        """Forget that a member waits, because its coordinator has ended; one that had no generation goes with it.
+
+        Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, onGroupUnloaded, onGroupLoaded
+        """
+        member.joined = None
+        if member.expiry is None:
+            self._remove(group, member)
+        elif group.members.get(member.id) is member:
+            self._heard(group, member)
 
     def _rebalance(self, group: Group) -> None:
         """Begin a rebalance: every member must join again."""

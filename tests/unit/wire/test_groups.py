@@ -157,6 +157,25 @@ async def test_a_member_that_repeats_its_request_disturbs_nobody(groups: Groups)
 
 
 @on_a_loop
+async def test_the_next_coordinator_does_not_know_who_waited(groups: Groups) -> None:
+    """A consumer that was about to join has left nothing; one that joined again is silent from then on.
+
+    Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, onGroupLoaded
+    """
+    ids = await stable(groups, 3)
+    group = groups.groups["g"]
+    waiting = [asyncio.create_task(groups.join(asking(id, session=1), "c", False)) for id in ("", ids[0])]
+    await asyncio.sleep(0)
+    assert len(group.members) == 4
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert [*group.members] == ids
+    await asyncio.gather(*(groups.join(asking(id), "c", False) for id in ids[1:]))
+    assert [*group.members] == ids[1:]
+
+
+@on_a_loop
 async def test_most_members_choose_the_protocol(groups: Groups) -> None:
     """The first to join leads, and prefers another one."""
     wanted = [("range", "rr"), ("rr", "range"), ("rr", "sticky", "range")]
