@@ -45,7 +45,7 @@ def can_become_leader(broker: int, assigned: Sequence[int], isr: Sequence[int], 
 
 
 class EarlyBroker:
-    """One broker: its session, the partitions that it believes to lead, and its counts."""
+    """One broker: its session, the partitions that it believes it leads, and its counts."""
 
     def __init__(self, cluster: EarlyCluster, id: int) -> None:
         self.cluster, self.id = cluster, id

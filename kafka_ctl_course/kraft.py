@@ -52,7 +52,7 @@ KRAFT: dict[str, AfterZooKeeper] = {
     "KAFKA-6612": AfterZooKeeper(GONE, "a deletion is one record; it waits for no copies"),
     "KAFKA-6650": AfterZooKeeper(GONE, "a deletion is one record; it waits for no copies"),
     "KAFKA-6082": AfterZooKeeper(GONE, "what a replaced controller appends is not committed by the quorum"),
-    "KAFKA-7482": AfterZooKeeper(STAYS, "a broker believes to lead until it has read the record that says otherwise"),
+    "KAFKA-7482": AfterZooKeeper(STAYS, "a broker acts as the leader until it has read the record that says otherwise"),
     "KAFKA-7235a": AfterZooKeeper(GONE, "a registration carries the id of the process, so a restart is another one"),
     "KAFKA-7235b": AfterZooKeeper(
         KIND, "replicas of a former life must not join the ISR: their broker epoch is compared", "KIP-903"

@@ -200,7 +200,7 @@ def again(lab: Lab) -> str:
 
 
 def taken_out(reply: str) -> Callable[[Lab], str | None]:
-    """Praise where a new controller has read a request for a partition that there is not."""
+    """Praise where a new controller has read a request for a partition that does not exist."""
     return lambda lab: reply if lab.trace.slice(kind="controller", action="reassignment_unknown") else None
 
 

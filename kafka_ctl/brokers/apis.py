@@ -133,7 +133,7 @@ async def elect_leaders(process: BrokerProcess, request: ElectLeadersRequest) ->
 
 
 async def _late(process: BrokerProcess, leaders: dict[TopicPartition, int], until: float) -> set[TopicPartition]:
-    """Wait until this broker's metadata has these leaders; the partitions where it has not when the time is over."""
+    """Wait until this broker's metadata has these leaders. Returns the partitions that lack theirs at the deadline."""
 
     def unknown() -> set[TopicPartition]:
         led = {tp: state.leader for tp in leaders if (state := process.metadata.get(tp)) is not None}

@@ -230,7 +230,7 @@ class Broker(BrokerProcess):
         self.dynamic_configs.look()
 
     def pause(self, seconds: float) -> None:
-        """Run nothing for so many seconds, as in a garbage collection, then go on as if nothing had happened."""
+        """Pause the process for so many seconds, as a garbage collection does."""
         self.paused_since = self.clock.now()
         self.network.wake_leaders()
         self.clock.hold(self.id)

@@ -95,7 +95,7 @@ class DynamicConfigs:
         self._lock = asyncio.Lock()
 
     def begin(self) -> None:
-        """Watch from now on; what is set already counts, too. Harmless where it watches."""
+        """Start to watch, and read the current settings. Idempotent."""
         if not self.is_watching:
             self.is_watching = True
             self.process.zk.handle_children(CHANGES, lambda _: self.look())

@@ -339,7 +339,7 @@ class BrokerProcess:
         return ConnectionResetError(f"broker {self.id} closed the connection")
 
     def end(self) -> None:
-        """The process is over: no task of it goes on, but the one that asks for this."""
+        """Cancel all tasks of this process except the caller."""
         if self.state != SHUTTING_DOWN:
             self.down_since = self.clock.now()
         self.state = DOWN

@@ -356,9 +356,10 @@ def diagrams(check: bool) -> int:
 
 
 @app.command()
+@click.argument("lesson", default="")
 @click.option("--reset", is_flag=True, help="Clear the list of solved exercises.")
-def exercises(reset: bool) -> int:
-    """List the exercises of the lessons, and say which are solved.
+def exercises(lesson: str, reset: bool) -> int:
+    """List all exercises, or those of LESSON (such as 05), and say which are solved.
 
     The list is kept in the folder of the course, or in the folder that the environment variable KAFKA_CTL_DATA names.
     """
@@ -367,11 +368,13 @@ def exercises(reset: bool) -> int:
 
     if reset:
         progress_file.reset()
-    found, lesson = rows(), ""
+    found, title = [row for row in rows() if row.name.startswith(lesson)], ""
+    if not found:
+        raise UnknownName("lesson", lesson, (), f"known: 01 to {rows()[-1].name[:2]}")
     for row in found:
-        if row.lesson != lesson:
-            echo(f"\n{row.lesson}" if lesson else row.lesson)
-            lesson = row.lesson
+        if row.lesson != title:
+            echo(f"\n{row.lesson}" if title else row.lesson)
+            title = row.lesson
         echo(f"  {row.name}  {row.kind:<9}  {row.title:<60}  {row.state}")
     echo(f"\n{summary(found)}")
     return 0

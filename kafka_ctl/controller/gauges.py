@@ -28,9 +28,9 @@ from kafka_ctl.replica import INELIGIBLE, SUCCESSFUL, ReplicaState
 
 
 def _offline(context: Context, generation: Generation) -> int:
-    """Partitions whose leader is not registered, but for those of topics queued for deletion.
+    """Partitions whose leader is not registered, except topics queued for deletion.
 
-    Since KAFKA-6753: partitions in the state Offline, but for those of topics whose deletion has begun.
+    Since KAFKA-6753: partitions in the state Offline, except topics whose deletion has begun.
     """
     if generation.deletion.partitions_leave_first:
         begun = context.deletion_started
@@ -40,7 +40,7 @@ def _offline(context: Context, generation: Generation) -> int:
 
 
 def _imbalance(context: Context, generation: Generation) -> int:
-    """Partitions not led by their first replica, but for those of topics queued for deletion.
+    """Partitions not led by their first replica, except topics queued for deletion.
 
     A first replica that a reassignment is adding counts once it is in the ISR (KIP-455).
     """

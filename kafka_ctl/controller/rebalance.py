@@ -207,7 +207,7 @@ def _start_thread(env: Controller) -> None:
 
 
 async def auto_rebalance(env: Controller) -> None:
-    """Elect preferred replicas of brokers that should lead more; with a queue, look again when so much time is over."""
+    """Elect preferred replicas of brokers that should lead more; with a queue, schedule the next check."""
     try:
         await _check(env)
     finally:

@@ -162,8 +162,8 @@ def counterexample(name: str) -> Lab:
 def _find(name: str) -> Exercise | None:
     """The exercise; None, after saying where they are listed, for another name."""
     if not isinstance(name, str) or name not in EXERCISES:
-        near = ", ".join(nearest(name, EXERCISES, 3, 0))
-        print(f"There is no exercise {short(name)}; nearest: {near}; `kafka-ctl exercises` lists all of them.")
+        near = f"; nearest: {', '.join(nearest(name, EXERCISES, 3, 0))}" if EXERCISES else ""
+        print(f"There is no exercise {short(name)}{near}; `kafka-ctl exercises` lists all of them.")
         return None
     return EXERCISES[name]
 

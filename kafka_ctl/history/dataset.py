@@ -218,8 +218,8 @@ def noted_in(place: DatasetFolder, work: DatasetJob, overwrite: bool, resume: bo
     before = MANIFEST if place.has(MANIFEST) else UNFINISHED if place.has(UNFINISHED) else None
     if before and not overwrite and not resume:
         state = "a dataset" if before == MANIFEST else "an unfinished dataset"
-        hint = "" if before == MANIFEST else "resume=True finishes it, "
-        raise BadInput(f"{place.path} holds {state} already; {hint}overwrite=True replaces it")
+        hint = "" if before == MANIFEST else "`resume` finishes it, "
+        raise BadInput(f"{place.path} holds {state} already; {hint}`overwrite` replaces it")
     if before and resume:
         asked, noted = json.loads(json.dumps(work.described())), place.read_json(before)
         if different := [name for name in asked if asked[name] != noted.get(name)]:

@@ -75,7 +75,7 @@ class AllAgree(PartitionsAtRest):
             if believed != stored:
                 for tp in sorted(tp for tp in {*believed, *stored} if believed.get(tp) != stored.get(tp)):
                     has, should = _state_text(believed.get(tp)), _state_text(stored.get(tp))
-                    text = f"{who} believes {has} of {tp}; ZooKeeper has {should}"
+                    text = f"{who} has {has} for {tp}; ZooKeeper has {should}"
                     self.broken(None, text, about._replace(partition=tp, state=known.get(tp)))
 
 

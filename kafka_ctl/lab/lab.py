@@ -252,8 +252,10 @@ class Lab(Faults):
                     self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
                     self._stopped()
         if not reached:
-            why = f"{_named(holds)} did not hold within {self.world.clock.now() - start:.3g} s"
-            raise ConditionNotMet("; ".join(filter(None, (why, self.world.election_blocked_by()))))
+            stalled = self.world.stalled()
+            waited = f"{self.world.clock.now() - start:.3g}" if stalled or not self.world.is_memory else f"{limit:g}"
+            why = f"{_named(holds)} did not hold within {waited} s"
+            raise ConditionNotMet("; ".join(filter(None, (why, stalled))))
 
     # The order of events
 

@@ -40,6 +40,10 @@ class Produced(NamedTuple):
     def acknowledged(self) -> bool:
         return self.offset is not None
 
+    def __repr__(self) -> str:
+        values = f"{self.values}" if len(self.values) <= 20 else f"({self.values[0]}, ..., {self.values[-1]})"
+        return f"Produced(values={values}, leader={self.leader}, offset={self.offset}, error={self.error!r})"
+
     def __str__(self) -> str:
         outcome = f"at offset {self.offset}" if self.acknowledged else self.error or "not waited for"
         return f"records {details.runs(self.values)} by broker {self.leader}: {outcome}"

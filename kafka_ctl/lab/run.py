@@ -68,6 +68,9 @@ def open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool, fr
         return MemoryInRealTime(options)
     if zookeeper == MEMORY:
         return MemoryWorld(options)
+    if ":" not in zookeeper and zookeeper != EMBEDDED:
+        allowed = f"write host:port/chroot, {EMBEDDED!r} or {MEMORY!r}"
+        raise BadInput(f"ZooKeeper address {zookeeper!r} cannot be read; {allowed}")
     check_not_in_browser("a real ZooKeeper")
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.simulation.real_world import RealWorld

@@ -147,6 +147,10 @@ class World:
         _, why = max((controller.last_election for controller in up), default=(0, ""))
         return f"no broker can become controller: {why}" if why else ""
 
+    def stalled(self) -> str:
+        """The reason why waiting longer is of no use; empty when there is none."""
+        return self.election_blocked_by()
+
     def busy(self) -> list[str]:
         """The busy actors and their work, and what the controller does not know yet; called in the clock's thread."""
         up = [broker for broker in self.brokers.values() if broker.state != DOWN]
@@ -352,6 +356,9 @@ class MemoryWorld(World):
         if self.acting() is None and len(believed) == 1:
             return f"brokers take broker {believed.pop()} for the controller, and it does not act{until}"
         return ("; ".join(self.busy()) or "requests or waits are under way") + until
+
+    def stalled(self) -> str:
+        return super().stalled() or ("no event is pending" if self.clock.loop.next_time is None else "")
 
     def drive(self, until: Callable[[], bool], limit: float) -> None:
         """Run until `until()` holds, for at most so many seconds, and not forever where every election is blocked."""

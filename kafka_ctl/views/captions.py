@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 
 from kafka_ctl.cluster import NO_LEADER
@@ -339,7 +340,9 @@ def _request(records: Sequence[Record]) -> str:
     first = records[0]
     about = find(first.kind, first.action).sentence
     about = f": {about}" if about else ""
-    return f"{who(first.actor)} sends {brief(first.action)} to {brokers(r.broker for r in records)}{about}."
+    listed_in = (details.numbers(details.named(r.detail).get("brokers")) for r in records if r.broker is None)
+    receivers = brokers(chain((r.broker for r in records), *listed_in))
+    return f"{who(first.actor)} sends {brief(first.action)} to {receivers}{about}."
 
 
 def _response(records: Sequence[Record]) -> str:

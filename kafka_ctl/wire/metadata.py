@@ -224,7 +224,7 @@ async def _all_awaited(
 
 
 async def _awaited(service: Service, topic: str, partitions: int, seconds: float) -> Outcome:
-    """Wait until so many partitions have leaders; who does not want to wait is answered with a timeout, too."""
+    """Wait until so many partitions have leaders; without time to wait, too, the error is REQUEST_TIMED_OUT."""
     cache = service.broker
 
     def have_leaders() -> bool:

@@ -225,9 +225,13 @@ def test_a_sentence_about_no_value_begins_in_upper_case(
     assert begins in flat(printed(capsys))
 
 
-def test_an_exercise_that_there_is_not_is_no_error(prose: Prose, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exercise_that_there_is_not_is_no_error(
+    prose: Prose, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     check("99.1", 1)
     hint("99.1")
+    monkeypatch.setattr("kafka_ctl.exercises.checking.EXERCISES", {})
+    check("01.1", 1)
     prose(printed(capsys))
 
 
@@ -381,7 +385,7 @@ def test_progress_belongs_to_the_course(tmp_path: Path, monkeypatch: pytest.Monk
     assert kept.place() == tmp_path / kept.NAME
 
 
-def test_the_command_tells_progress(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_tells_progress(prose: Prose, capsys: pytest.CaptureFixture[str]) -> None:
     check("05.1", (1, (2, 1)))
     hint("05.2")
     printed(capsys)
@@ -389,6 +393,10 @@ def test_the_command_tells_progress(capsys: pytest.CaptureFixture[str]) -> None:
     reported = printed(capsys)
     assert f"1 of {len(EXERCISES)} exercises solved" in reported
     assert "solved (1 check)" in reported and "open (0 checks, 1 hint)" in reported and "not tried yet" in reported
+    assert status(["exercises", "05"]) == 0
+    assert "1 of 5 exercises solved" in printed(capsys)
+    assert status(["exercises", "99"]) == 2
+    prose(capsys.readouterr().err)
     assert status(["exercises", "--reset"]) == 0
     assert f"0 of {len(EXERCISES)} exercises solved" in printed(capsys)
 

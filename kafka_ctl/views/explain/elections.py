@@ -9,7 +9,7 @@ from kafka_ctl.election import Election
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record, Recorder
-from kafka_ctl.views.captions import format_ids
+from kafka_ctl.views.captions import caption, format_ids
 from kafka_ctl.views.explain.source import Finding, texts_of, watched
 
 Rule = partial[Election | None]
@@ -18,6 +18,8 @@ HEAD_OF_ISR = (
     "The first member of the ISR that is not shutting down leads (KAFKA-3670); brokers shutting down leave it."
 )
 """The rule of a controlled shutdown before Kafka 0.10."""
+SETS_ISR = ("elect", "LeaderAndIsr", "shrink-isr", "expand-isr")
+"""Actions of records with an ISR that is new, or as it was when it was new."""
 
 
 class Inputs:
@@ -70,7 +72,7 @@ def election(trace: Recorder, record: Record, generation: Generation) -> Finding
     decided, executed = watched(rule.func, *rule.args)
     return Finding(
         rule=HEAD_OF_ISR if rule.func is rules.head_of_isr else RULES[inputs.strategy],
-        inputs=_rows(inputs),
+        inputs=(*_rows(inputs), *([] if decided else _isr_since(trace, record, inputs))),
         decided=election_text(decided),
         otherwise=tuple(_otherwise(inputs, decided)),
         by=(rule.func, rules.first_of),
@@ -103,6 +105,19 @@ def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
             asked = "would not help: no assigned replica is live"
         rows.append(("Unclean election", asked))
     return tuple(rows)
+
+
+def _isr_since(trace: Recorder, record: Record, inputs: Inputs) -> list[tuple[str, str]]:
+    """The command that the members of an ISR go back to, if replicas are missing there."""
+    since = None
+    for r in reversed(trace.records[: record.seq]):
+        if (r.topic, r.partition) == (record.topic, record.partition) and r.action in SETS_ISR and r.isr is not None:
+            if {*r.isr} != {*inputs.isr}:
+                break
+            since = r
+    if since is None or not {*inputs.isr} < {*inputs.assigned}:
+        return []
+    return [("ISR since", f"{since.time_ms / 1000:.1f} s: {caption([trace.causes(since.seq)[0]], trace.records)}")]
 
 
 def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]]:

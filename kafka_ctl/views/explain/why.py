@@ -71,7 +71,7 @@ class Why(NamedTuple):
     causes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"  {name:<13} {what}{': ' if what else ''}{text}" for name, what, text in self._rows()]
+        lines = [f"  {name + ':':<14} {what}{': ' if what else ''}{text}" for name, what, text in self._rows()]
         return "\n".join([self.title, *lines, *(f"\n{source}" for source in self.sources)])
 
     def _rows(self) -> list[tuple[str, str, str]]:

@@ -202,7 +202,7 @@ class MemorySession(Session):
         self.server.clock.later(0.1, self.reconnect)
 
     def disconnect(self) -> None:
-        """There is no connection any more: what is under way has no answer, and the server begins to count."""
+        """Lose the connection: pending requests fail, and the server starts its expiry timer."""
         if self.connected and self.listening:
             self.connected = False
             self.server.trace.add(self.actor, "zk", "disconnected", detail=f"session={self.id:#x}")

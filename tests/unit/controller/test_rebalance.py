@@ -1,4 +1,4 @@
-"""Leadership brought back to the preferred replicas: on request, and by itself when too much has drifted.
+"""Leadership brought back to the preferred replicas: on request, and automatically above the imbalance threshold.
 
 Elections that an administrator asks the controller of 2.4 for, with an answer for each partition (KIP-460).
 Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection; its tests in

@@ -217,6 +217,9 @@ def test_running_until_something_holds(prose: Prose, lab: Lab) -> None:
     assert lab.trace[-1].kind in ("partition", "request")
     with prose.refused(ConditionNotMet):
         lab.run_until(lambda lab: lab.brokers[1].state == "running", limit=5)
+    with Lab(brokers=1, settle=False) as silent, prose.refused(ConditionNotMet):
+        silent.kill(1)
+        silent.run_until(lambda lab: lab.controller is not None)
 
 
 def test_stepping(lab: Lab) -> None:

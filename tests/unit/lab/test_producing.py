@@ -36,6 +36,11 @@ def values(lab: Lab) -> dict[int, list[int]]:
     return {log.broker: [entry.value for entry in log.entries] for log in lab.log("orders", 0)}
 
 
+def test_many_records_are_shown_by_the_first_and_the_last(lab: Lab) -> None:
+    assert repr(lab.produce("orders", 0, 2)) == "Produced(values=(1, 2), leader=1, offset=0, error=None)"
+    assert repr(lab.produce("orders", 0, 5000)) == "Produced(values=(3, ..., 5002), leader=1, offset=2, error=None)"
+
+
 def reported(lab: Lab, action: str) -> list[tuple[int | None, str | None]]:
     return [(r.broker, r.detail) for r in lab.trace if r.kind == "broker" and r.action == action]
 

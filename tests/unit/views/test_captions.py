@@ -64,6 +64,7 @@ CASES = [
     one(kind="election", action="offline", topic="orders", partition=0, leader=3, isr=(3,), target="unclean"),
     one(kind="election", action="offline", topic="orders", partition=0, error="NoReplicaOnline"),
     one(kind="request", action="StopReplica", broker=3, target="sent"),
+    one(kind="request", action="UpdateMetadata", topic="orders", partition=0, leader=2, detail="brokers=2,3"),
     one(kind="broker", action="controlled-shutdown", broker=1, detail="attempt=1 remaining=orders-0,orders-2"),
     one(kind="broker", action="controlled-shutdown", broker=1, error="NOT_CONTROLLER", detail="attempt=1 remaining="),
     one(kind="broker", action="controlled-shutdown", broker=1, detail="attempt=2 remaining="),

@@ -55,6 +55,17 @@ def test_a_replica_whose_log_directory_has_failed_is_not_elected_again(generatio
         assert dict(lab.why(lost.seq).inputs)["Log directory failed"] == "[2]"
 
 
+def test_a_partition_that_gets_no_leader_names_what_made_its_isr_small(prose: Prose) -> None:
+    """The chain of causes has the last broker that died; an ISR of one is the other half of the story."""
+    with Lab(brokers=3, seed=7) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [3, 1], 1: [2, 3]})
+        play(lab, "kill 1; settle; kill 3; settle")
+        refused = next(r for r in lab.trace if r.action == "refuse")
+        prose(str(lab.why(refused.seq)).partition("\n\n")[0])
+        elected = [r.seq for r in lab.trace if r.kind == "election" and r.leader is not None]
+        assert all("ISR since" not in dict(lab.why(seq).inputs) for seq in elected)
+
+
 def test_the_elections_of_a_museum_are_decided_as_there() -> None:
     """Before KAFKA-3670 a controlled shutdown went by the ISR."""
     with find("KAFKA-3670").show() as run:
