@@ -272,6 +272,14 @@ class Requests(Area):
         doc="the sequence numbers of a producer are known after its records were deleted; before, they are forgotten")
     has_default_counts: bool = _field("KIP-464", False, False, True,
         doc="in CreateTopics, -1 is the default number of partitions or replicas; before, -1 is refused")
+    writes_sentences: bool = _field("KAFKA-5856", False, True, True,
+        doc="a topic with a wrong number of partitions or replicas is refused in a sentence; before, in a clause")
+    names_topic_configs: bool = _field("KAFKA-3267", False, True, True,
+        doc="a new topic's unknown setting is an unknown topic config name; before, an unknown Log configuration")
+    answers_invalid_configs: bool = _field("KAFKA-7409", False, False, True,
+        doc="a new topic's wrong setting is answered with INVALID_CONFIG; before, with an unknown error")
+    checks_existence_first: bool = _field("KAFKA-8875", False, False, True,
+        doc="a new topic that exists is refused as such; before, wrong settings and numbers are found first")
     answers_unknown_kinds: bool = _field("KAFKA-8056", False, False, True,
         doc="FindCoordinator of an unknown kind is answered with an error; before, its connection is closed")
     completes_rebalances: bool = _field("KAFKA-5565", False, True, True,

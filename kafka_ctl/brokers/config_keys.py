@@ -141,7 +141,7 @@ def _check_replicas(key: str, value: str, generation: str) -> None:
     """A list of throttled replicas. Kafka 2.0.1: server/ConfigHandler.scala, ThrottledReplicaListValidator"""
     parts = [part.strip() for part in value.split(",")]
     if parts[0] != "*" and not all(REPLICAS_FORM.fullmatch(part) for part in parts):
-        raise Invalid(value, REPLICA_LISTS[generation].format(key=key))
+        raise Invalid(f"[{', '.join(parts)}]", REPLICA_LISTS[generation].format(key=key))
 
 
 @cache

@@ -62,6 +62,7 @@ class LeaderRole:
     def __init__(self, process: BrokerProcess, configs: TopicConfigs) -> None:
         self.process, self.configs, self.started = process, configs, process.clock.now()
         self.follower_ends: dict[TopicPartition, dict[int, int]] = {}
+        self._led_since: dict[TopicPartition, float] = {}
         """The log end offset of each follower, as of its last fetch."""
         self.epoch_start: dict[TopicPartition, int] = {}
         """The end of our log when our leader epoch began, if there was a log."""
@@ -94,6 +95,7 @@ class LeaderRole:
         Where fetches name no leader epoch, a follower that never stopped fetching goes on, also outside of the ISR.
         """
         process = self.process
+        self._led_since.setdefault(tp, process.clock.now())
         log = process.disk.logs.get(tp)
         if log is not None:
             self.epoch_start[tp] = log.end
@@ -106,8 +108,8 @@ class LeaderRole:
 
     def release(self, tp: TopicPartition, answers: bool = True) -> None:
         """Stop leading it: answer the fetches that wait here, and the producers, unless these have to time out."""
-        self.follower_ends.pop(tp, None)
-        self.epoch_start.pop(tp, None)
+        for about in (self.follower_ends, self.epoch_start, self._led_since):
+            about.pop(tp, None)
         if answers:
             self.produce_purgatory.check_and_complete(tp)
         self.fetch_purgatory.check_and_complete(tp)
@@ -348,9 +350,15 @@ class LeaderRole:
         return max(lag.silent_since if is_silent else lag.late_since, state_since), is_silent
 
     def _log_ends(self, tp: TopicPartition, id: int) -> tuple[int, int]:
-        """The ends of the logs of a follower and of the leader, in the leader's memory; both 0 without a log."""
-        log = self.process.disk.logs.get(tp)
-        return (0, 0) if log is None else (self.follower_ends.get(tp, {}).get(id, -1), log.end)
+        """The ends of the logs of a follower and of the leader, in the leader's memory.
+
+        That of a follower which has not fetched from this leader is -1.
+        Kafka 2.4.1: cluster/Partition.scala, makeLeader (UnknownOffsetMetadata)
+        """
+        if (log := self.process.disk.logs.get(tp)) is None:
+            silent_since = self.process.network.lag(id, self.process.id, tp).silent_since
+            return (-1 if silent_since <= self._led_since.get(tp, -math.inf) else 0), 0
+        return self.follower_ends.get(tp, {}).get(id, -1), log.end
 
     # The ISR
 

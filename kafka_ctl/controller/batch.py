@@ -152,10 +152,10 @@ class Channels:
 class RequestBatch:
     """The requests that one round of state changes makes necessary."""
 
-    def __init__(self, process: ControllerProcess, channels: Channels, leader_and_isr_answered: Callback) -> None:
+    def __init__(self, process: ControllerProcess, channels: Channels, heard: Callback, deleted: Callback) -> None:
         self.process, self.context, self.channels = process, process.context, channels
         self._orders = process.context.orders
-        self._leader_and_isr_answered = leader_and_isr_answered
+        self._leader_and_isr_answered, self._deleted = heard, deleted
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._metadata: dict[TopicPartition, PartitionState] = self._orders.empty_map()
         self._metadata_to: dict[int, None] = {}
@@ -293,18 +293,15 @@ class RequestBatch:
 
         Before 2.3 only replicas without a callback are grouped. Their request leaves even when it is empty. In 0.10 it
         has the replicas that are not deleted. In 1.1 to 2.2 it is empty: every replica has a callback.
+        Since then every deletion has one, also that of a reassignment (stopReplicaPartitionDeleteResponseCallback).
         """
         rules = self.process.generation.requests
         if not rules.groups_stop_replica:
             plain = tuple(tp for tp, delete, _ in replicas if rules.groups_plain_stops and not delete)
             alone = [((tp,), delete, call) for tp, delete, call in replicas if delete or not rules.groups_plain_stops]
             return [(plain, False, None), *alone]
-        groups = []
-        for wanted in (True, False):
-            if members := {tp: callback for tp, delete, callback in replicas if delete is wanted}:
-                callback = next((c for _, delete, c in replicas if delete is wanted and c is not None), None)
-                groups.append((tuple(members), wanted, callback))
-        return groups
+        deleted, kept = (tuple(dict.fromkeys(tp for tp, delete, _ in replicas if delete is d)) for d in (True, False))
+        return [(tps, tps is deleted, self._deleted if tps is deleted else None) for tps in (deleted, kept) if tps]
 
     # Requests that a plug-in packs
 

@@ -72,7 +72,7 @@ class Context:
     topics_ineligible: set[str] = field(default_factory=set)
     """Topics to be deleted whose deletion must wait: a replica is dead or failed, or a reassignment runs."""
     deletion_started: set[str] = field(default_factory=set)
-    """Topics to be deleted whose partitions have left the brokers' metadata."""
+    """Topics to be deleted whose deletion has begun: their partitions leave the brokers' metadata."""
     partitions_to_be_deleted: set[TopicPartition] = field(default_factory=set)
     """Partitions of topics to be deleted; LeaderAndIsr for them is not sent."""
     offline_dirs: dict[int, set[TopicPartition]] = field(default_factory=dict)

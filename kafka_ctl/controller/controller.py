@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events
-from kafka_ctl.controller.batch import Callback, Channels, RequestBatch
+from kafka_ctl.controller.batch import Channels, RequestBatch
 from kafka_ctl.controller.gauges import Gauges
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.process import ControllerProcess, Lock, Thread
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
+from kafka_ctl.requests import Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
@@ -57,11 +58,10 @@ class Controller(ControllerProcess):
         self.threads: list[Thread] = []
         """Background threads of the active controller."""
         self.channels = Channels(self)
-        self.leader_and_isr_answered = self.answered(events.LeaderAndIsrResponseReceived)
-        batches = [RequestBatch(self, self.channels, self.leader_and_isr_answered) for _ in range(3)]
-        self.batch = batches[0]
-        self.partition_machine = PartitionStateMachine(self, batches[1])
-        self.replica_machine = ReplicaStateMachine(self, batches[2])
+        answered = self.leader_and_isr_answered, self.deletion_answered
+        self.batch, *batches = [RequestBatch(self, self.channels, *answered) for _ in range(3)]
+        self.partition_machine = PartitionStateMachine(self, batches[0])
+        self.replica_machine = ReplicaStateMachine(self, batches[1])
         self.gauges = Gauges(self.context, self.generation, lambda: self.is_active)
 
     # Life
@@ -145,9 +145,15 @@ class Controller(ControllerProcess):
         else:
             self.spawn(self.work(event, self.queue.record(event)))
 
-    def answered(self, kind: Callable[[int, str | None, dict[TopicPartition, str | None]], events.Event]) -> Callback:
-        """The callback that makes an event of a broker's answer."""
-        return lambda broker, answer: self.hand_over(kind(broker, answer.error, dict(answer.errors)))
+    def leader_and_isr_answered(self, broker: int, answer: Response) -> None:
+        self.hand_over(events.LeaderAndIsrResponseReceived(broker, answer.error, dict(answer.errors)))
+
+    def deletion_answered(self, broker: int, answer: Response) -> None:
+        """Make an event of an answer to StopReplica; since KAFKA-8294, of the topics in it that are being deleted."""
+        every, started = not self.generation.requests.groups_stop_replica, self.context.deletion_started
+        errors = {tp: error for tp, error in answer.errors.items() if every or tp.topic in started}
+        if errors or every:
+            self.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, errors))
 
     async def send_update_metadata(
         self, partitions: Iterable[TopicPartition] | None = None, brokers: Iterable[int] | None = None

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 from kafka_ctl.cluster import Replica, TopicPartition
-from kafka_ctl.controller import events, listeners
+from kafka_ctl.controller import listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.process import Thread
 from kafka_ctl.errors import StateChangeFailed
@@ -204,7 +204,7 @@ async def _begin(env: Controller, topic: str) -> None:
     env.log("topic_deletion", topics=[topic])
     if env.generation.deletion.partitions_leave_first and topic not in context.deletion_started:
         await _partitions_leave(env, partitions)
-        context.deletion_started.add(topic)
+    context.deletion_started.add(topic)
     await env.send_update_metadata(partitions)
     env.log("partition_deletion", partitions=[str(tp) for tp in partitions])
     alive = dict.fromkeys(context.online_replicas(topic))
@@ -212,8 +212,7 @@ async def _begin(env: Controller, topic: str) -> None:
     retry = [r for r in alive if context.replicas.get(r) is not SUCCESSFUL]
     await env.replica_machine.handle(dead, INELIGIBLE)
     await env.replica_machine.handle(retry, OFFLINE_REPLICA)
-    answered = env.answered(events.TopicDeletionStopReplicaResponseReceived)
-    await env.replica_machine.handle(retry, STARTED, answered)
+    await env.replica_machine.handle(retry, STARTED, env.deletion_answered)
     if dead:
         halt(env, [topic], DEAD)
 
@@ -228,8 +227,6 @@ async def stop_replica_response(
 ) -> None:
     """A broker has deleted its copies, or could not."""
     async with env.locked():
-        if env.generation.deletion.partitions_leave_first:
-            errors = {tp: e for tp, e in errors.items() if tp.topic in env.context.deletion_started}
         failed = [tp for tp, e in errors.items() if error is not None or e is not None]
         await fail(env, [Replica(*tp, broker) for tp in failed])
         if done := [Replica(*tp, broker) for tp in errors if tp not in failed]:

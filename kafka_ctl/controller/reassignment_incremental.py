@@ -21,6 +21,7 @@ from kafka_ctl.requests import ApiError
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 NONE_RUNS = ApiError("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
+FAILED = ApiError("UNKNOWN_SERVER_ERROR", "The server experienced an unexpected error when processing the request.")
 Refusals = dict[TopicPartition, ApiError]
 Targets = Mapping[TopicPartition, Sequence[int] | None]
 """The requested replicas by partition; None cancels."""
@@ -110,7 +111,7 @@ async def _apply(env: Controller, targets: Targets) -> Refusals:
                 raise
             except KafkaCtlError as error:
                 env.log("reassignment_failed", partition=str(tp), error=str(error))
-                refused[tp] = ApiError("UNKNOWN_SERVER_ERROR", str(error))
+                refused[tp] = FAILED
     return refused
 
 

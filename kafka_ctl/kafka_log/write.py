@@ -26,6 +26,7 @@ from kafka_ctl.replica import OFFLINE, REPLICA
 from kafka_ctl.table import Tables
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET, Record
+from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 
 EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
 """The beginning of virtual time: the day Kafka 2.0.1 was tagged."""
@@ -253,7 +254,11 @@ class KafkaLogs:
         if (text := self.book.texts.get(kind)) is not None:
             table = tables[self.book.generation]
             allowed = sorted(table.previous(r.target or ""), key=table.states.index) if kind == illegal else ()
-            fields: dict[str, object] = {"replica": r.broker, "allowed": allowed, "text": r.detail, "code": r.error}
+            created = tables is PARTITION and r.source == NEW  # Kafka makes that error without its path
+            path = f" for {TopicPartitionStateZNode.path((r.topic or '', r.partition or 0))}" if not created else ""
+            code = "Session expired" if r.error == "SessionExpired" else r.error
+            fields: dict[str, object] = {"replica": r.broker, "allowed": allowed, "text": r.detail}
+            fields |= {"kind": r.error, "code": code, "path": path}
             above.append((self.seq, WrittenLine(text, r, fields)))
 
     def _election(self, r: Record) -> None:

@@ -58,6 +58,10 @@ class Admin:
     async def topics(self) -> list[str]:
         return sorted(await (await self.zk()).read_children(znodes.TopicsZNode.path()))
 
+    def check_name(self, topic: str) -> None:
+        """Raise ApiException for what no topic can be called."""
+        topic_names.check_name(topic, self.generation)
+
     async def create_topic(
         self,
         topic: str,
@@ -72,7 +76,7 @@ class Admin:
 
         With `validate_only`, only what is wrong with them is found.
         """
-        topic_names.check_name(topic, self.generation)
+        self.check_name(topic)
         values = checked_topic(config or {}, self.generation)
         zk = await self.zk()
         topic_names.check_new(topic, await self.topics())
@@ -215,7 +219,7 @@ def check_assignment(assignment: Mapping[int, Iterable[int]]) -> dict[int, tuple
         if len(set(replicas)) != len(replicas):
             raise BadInput(f"Duplicate replica assignment found: partition {number} has replicas {list(replicas)}")
         if len(replicas) != len(chosen[0]):
-            raise BadInput("All partitions should have the same number of replicas.")
+            raise BadInput("All partitions should have the same number of replicas")
     return chosen
 
 

@@ -24,13 +24,13 @@ from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.metadata import topics_of
 from kafka_ctl.wire.schema import number_of
-from kafka_ctl.wire.service import Service
+from kafka_ctl.wire.service import RefusedFrame, Service
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
 from kafka_ctl.zookeeper.znodes import BROKERS, TOPICS
 
 T = TypeVar("T")
 UNKNOWN, TOPIC, BROKER, LOGGER = 0, 2, 4, 8
-KINDS = {UNKNOWN: "UNKNOWN", 1: "ANY", TOPIC: "TOPIC", 3: "GROUP", BROKER: "BROKER", LOGGER: "BROKER_LOGGER"}
+KINDS = {UNKNOWN: "UNKNOWN", TOPIC: "TOPIC", BROKER: "BROKER", LOGGER: "BROKER_LOGGER"}
 """The kinds of resources with settings (`ConfigResource.Type`)."""
 OF_TOPIC, OF_BROKER, OF_ALL_BROKERS, STATIC, DEFAULT, OF_LOGGER = 1, 2, 3, 4, 5, 6
 """The source of a setting (`DescribeConfigsResponse.ConfigSource`)."""
@@ -115,6 +115,7 @@ async def describe_configs(service: Service, version: int, request: Message) -> 
 async def _described(service: Service, kind: int, name: str) -> list[Message]:
     settings = await BrokerSettings.read(service)
     if kind == TOPIC:
+        service.shared.admin.check_name(name)
         if name not in topics_of(service):
             _refuse("", UNKNOWN_PARTITION)
         own = await read_config(KafkaZkClient(service.broker.zk), TOPICS, name)
@@ -122,13 +123,13 @@ async def _described(service: Service, kind: int, name: str) -> list[Message]:
     if kind == BROKER and not name:
         return [_of_broker(settings, key, True) for key in settings.all_brokers]
     if kind == BROKER:
-        _check_broker(service, name, " or empty string")
+        _check_broker(service, name, " or empty string,")
         known = keys(config_keys.BROKER, settings.generation)
         return [_of_broker(settings, key) for key in dict.fromkeys((*known, *settings.static, *settings.own))]
     if kind == LOGGER:
         if not name:
             _refuse("Broker id must not be empty")
-        _check_broker(service, name)
+        _check_broker(service, name, "")
         return [_entry(Setting(one, level, OF_LOGGER), []) for one, level in service.loggers.items()]
     raise ApiException("INVALID_REQUEST", f"Unexpected resource type {KINDS.get(kind, 'UNKNOWN')} for resource {name}")
 
@@ -139,12 +140,12 @@ def _kind(service: Service, number: int) -> int:
     return number if number in KINDS and (number != LOGGER or has_loggers) else UNKNOWN
 
 
-def _check_broker(service: Service, name: str, alternative: str = "") -> None:
+def _check_broker(service: Service, name: str, alternative: str = ",") -> None:
     """Settings of a broker are asked of itself."""
     if not NUMBER.fullmatch(name):
         _refuse(f"Broker id must be an integer, but it is: {name}")
     if int(name) != service.broker.id:
-        _refuse(f"Unexpected broker id, expected {service.broker.id}{alternative}, but received {name}")
+        _refuse(f"Unexpected broker id, expected {service.broker.id}{alternative} but received {name}")
 
 
 def _refuse(text: str, error: str = "INVALID_REQUEST") -> NoReturn:
@@ -207,14 +208,17 @@ def _entry(shown: Setting, sources: Sequence[Setting], read_only: bool = False, 
 
 
 async def alter_configs(service: Service, version: int, request: Message) -> Message:
-    """Give topics or this broker other settings, instead of all that they had."""
+    """Give topics or this broker other settings, instead of all that they had.
+
+    Kafka 2.4.1: common/requests/AlterConfigsRequest.java, ConfigEntry (requireNonNull)
+    """
+    if any(one["value"] is None for resource in request["resources"] for one in resource["configs"]):
+        raise RefusedFrame("INVALID_REQUEST", "AlterConfigs: a setting without a value")
 
     async def alter(kind: int, name: str, configs: Sequence[Message]) -> None:
         wanted = {one["name"]: one["value"] for one in configs}
         if kind == LOGGER:
             _refuse("AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER")
-        if None in wanted.values():
-            _refuse("", "UNKNOWN_SERVER_ERROR")  # a NullPointerException of java.util.Properties
         await _altered(service, kind, name, wanted, request["validate_only"])
 
     return {"responses": await _each(service, request, "configs", alter)}
@@ -283,6 +287,7 @@ async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
     Kafka 2.4.1: zk/AdminZkClient.scala, validateTopicConfig; server/AdminManager.scala, getBrokerId
     """
     if kind == TOPIC:
+        service.shared.admin.check_name(name)
         if name not in await KafkaZkClient(service.broker.zk).read_children("/brokers/topics"):
             _refuse(f'Topic "{name}" does not exist.', "UNKNOWN_SERVER_ERROR")
         return TOPICS, name
@@ -327,6 +332,8 @@ def _changed(own: Mapping[str, str], changes: Sequence[Message], known: Mapping[
     wanted = dict(own)
     for one in changes:
         key, operation, value = one["name"], one["config_operation"], one["value"] or ""
+        if operation == SET and one["value"] is None:
+            _refuse("", "UNKNOWN_SERVER_ERROR")  # a NullPointerException of java.util.Properties
         if operation == DELETE:
             wanted.pop(key, None)
         elif operation == SET:
@@ -343,7 +350,7 @@ def _changed(own: Mapping[str, str], changes: Sequence[Message], known: Mapping[
             rest = [part for part in listed if part not in given]
             wanted[key] = ",".join([*listed, *given] if operation == APPEND else rest)
         else:
-            _refuse(f"Unknown operation {operation} for config key: {key}")
+            raise BadInput("null")  # a MatchError
     return wanted
 
 

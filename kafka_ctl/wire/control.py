@@ -230,7 +230,9 @@ async def elect_leaders(service: Service, version: int, request: Message) -> Mes
     partitions = None if asked is None else named(asked, "topic")
     number = request.get("election_type", 0)
     if number not in range(len(KINDS)):
-        return {"error_code": number_of("INVALID_REQUEST")}
+        wrong = _error_fields(ApiError("UNKNOWN_SERVER_ERROR", f"Value {number} must be one of [PREFERRED, UNCLEAN]"))
+        refused = grouped([(tp, wrong) for tp in partitions or ()], "topic", "partition_result", "partition_id")
+        return {"error_code": wrong["error_code"], "replica_election_results": refused}
     response = await _received(service, ElectLeadersRequest(KINDS[number], partitions, request["timeout"] / 1000))
     results = [(tp, _error_fields(error)) for tp, error in response.elections.items()]
     return {

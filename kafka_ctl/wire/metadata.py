@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
 from kafka_ctl.cluster import INTERNAL, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.requests import NOT_CONTROLLER, UNKNOWN_PARTITION
@@ -139,6 +140,7 @@ async def describe_acls(service: Service, version: int, request: Message) -> Mes
 
 # Changing topics
 
+Assignment = Mapping[int, Sequence[int]]
 Outcome = tuple[str | None, str | None]
 """The error of one topic, and its text."""
 DONE: Outcome = (None, None)
@@ -158,7 +160,7 @@ async def _attempt(work: Callable[[], Awaitable[None]], otherwise: str) -> Outco
     try:
         await work()
     except ApiException as refused:
-        return refused.code, str(refused)
+        return refused.code, str(refused) or None
     except UnknownName as unknown:
         missing = unknown.what == "topic"
         return (UNKNOWN_PARTITION if missing else "INVALID_CONFIG"), str(unknown)
@@ -180,18 +182,23 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
         if assignment is None and service.broker.generation.requests.has_default_counts:
             wanted = config["num.partitions"] if wanted == -1 else wanted
             copies = config["default.replication.factor"] if copies == -1 else copies
-        outcome = _unfit(assignment, topic) if name not in twice else REPEATED
-        if outcome == DONE:
-            settings = {one["name"]: one["value"] for one in topic["configs"]}
-            numbers, copies_each = (None, None) if assignment else (wanted, copies)
-            create = functools.partial(_create, service, name, numbers, copies_each, assignment, settings, only)
-            outcome = await _as_controller(
-                service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST"
-            )
+        create = functools.partial(_create_checked, service, topic, wanted, copies, assignment, only)
+        otherwise = "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST"
+        outcome = REPEATED if name in twice else await _as_controller(service, create, otherwise)
         answers[name] = outcome, len(assignment or ()) or wanted
     outcomes = await _all_awaited(service, answers, seconds, only)
     more = {"num_partitions": -1, "replication_factor": -1, "configs": None}
     return {"topics": [_answer(name, outcome) | more for name, outcome in outcomes.items()]}
+
+
+async def _create_checked(
+    service: Service, topic: Message, partitions: int, copies: int, assignment: Assignment | None, only: bool
+) -> None:
+    """Create a topic of a request, or with `only` find out whether it could be."""
+    settings = {one["name"]: one["value"] for one in topic["configs"]}
+    _check_new(service, topic, settings, partitions, copies)
+    wanted, each = (None, None) if assignment else (partitions, copies)
+    await _create(service, topic["name"], wanted, each, assignment, settings, only)
 
 
 async def _create(
@@ -199,7 +206,7 @@ async def _create(
     name: str,
     partitions: int | None,
     replication_factor: int | None,
-    assignment: Mapping[int, Sequence[int]] | None,
+    assignment: Assignment | None,
     settings: Mapping[str, str] | None,
     only: bool = False,
 ) -> None:
@@ -235,11 +242,46 @@ async def _awaited(service: Service, topic: str, partitions: int, seconds: float
     return DONE if in_time else ("REQUEST_TIMED_OUT", None)
 
 
-def _unfit(assignment: dict[int, tuple[int, ...]] | None, topic: Message) -> Outcome:
-    if assignment is not None and (topic["num_partitions"] != -1 or topic["replication_factor"] != -1):
+def _check_new(service: Service, topic: Message, settings: Mapping[str, str | None], wanted: int, copies: int) -> None:
+    """Raise ApiException for what a broker refuses before all else, in its order.
+
+    Kafka 2.4.1: server/AdminManager.scala, createTopics; admin/AdminUtils.scala, assignReplicasToBrokers
+    """
+    generation, brokers = service.broker.generation, len(service.broker.live_brokers)
+    rules, known = generation.requests, keys(TOPIC, generation.name)
+    if rules.checks_existence_first and topic["name"] in topics_of(service):
+        raise ApiException("TOPIC_ALREADY_EXISTS", f"Topic '{topic['name']}' already exists.")
+    given = {key: value for key, value in settings.items() if value is not None}
+    if given != settings:
+        raise ApiException("UNKNOWN_SERVER_ERROR", "")  # a NullPointerException of java.util.Properties
+    if unknown := next((key for key in settings if key not in known), None):
+        named = f"topic config name: {unknown}" if rules.names_topic_configs else f"Log configuration {unknown}."
+        raise ApiException("INVALID_CONFIG", f"Unknown {named}")
+    try:
+        check_values(given, known, generation)
+    except ApiException as refused:
+        code = refused.code if rules.answers_invalid_configs else "UNKNOWN_SERVER_ERROR"
+        raise ApiException(code, str(refused)) from None
+    if not topic["assignments"]:
+        _check_numbers(wanted, copies, brokers, rules.writes_sentences)
+    elif topic["num_partitions"] != -1 or topic["replication_factor"] != -1:
         text = "Both numPartitions or replicationFactor and replicasAssignments were set. "
-        return "INVALID_REQUEST", text + "Both cannot be used at the same time."
-    return DONE if topic["num_partitions"] <= MOST_PARTITIONS else TOO_MANY
+        raise ApiException("INVALID_REQUEST", text + "Both cannot be used at the same time.")
+
+
+def _check_numbers(partitions: int, copies: int, brokers: int, sentence: bool) -> None:
+    for wrong, code, text in (
+        (partitions <= 0, "INVALID_PARTITIONS", "number of partitions must be larger than 0"),
+        (partitions > MOST_PARTITIONS, *TOO_MANY),
+        (copies <= 0, "INVALID_REPLICATION_FACTOR", "replication factor must be larger than 0"),
+        (
+            copies > brokers,
+            "INVALID_REPLICATION_FACTOR",
+            f"replication factor: {copies} larger than available brokers: {brokers}",
+        ),
+    ):
+        if wrong:
+            raise ApiException(code, f"{text[0].upper()}{text[1:]}." if sentence and text[0].islower() else text)
 
 
 def _twice(topics: Sequence[Message]) -> set[str]:

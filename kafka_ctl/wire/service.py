@@ -77,6 +77,9 @@ class Holding:
 class Administrator(Protocol):
     """The changes of topics that brokers make on request."""
 
+    def check_name(self, topic: str) -> None:
+        """Raise ApiException for what no topic can be called."""
+
     async def create_topic(
         self,
         topic: str,

@@ -69,11 +69,14 @@ class Fields:
         self.path, self._raw = path, raw
 
     @classmethod
-    def read(cls, path: str, data: bytes, versions: tuple[object, ...] = (1,)) -> Fields:
-        """Parse the object that a znode holds. One without a version counts as the first of `versions`."""
+    def read(cls, path: str, data: bytes, versions: tuple[object, ...] = ()) -> Fields:
+        """Parse the object that a znode holds.
+
+        One without a version counts as the first of `versions`; without `versions` any version is read, as in Kafka.
+        """
         raw = _parse(path, data)
-        version = raw.get("version", versions[0])
-        if version not in versions or type(version) is bool:
+        version = raw.get("version", *versions[:1])
+        if versions and (version not in versions or type(version) is bool):
             known = ", ".join(map(str, versions))
             raise BadInput(f"{path}: version {_short(version)}; known: {known}")
         return cls(path, raw)

@@ -372,6 +372,8 @@ class ReassignPartitionsZNode(FixedZNode):
         fields = Fields.read(ReassignPartitionsZNode.path(), data)
         if by_class:
             fields.check_known("version", "partitions")
+            if fields.get("version") is not None:
+                fields.integer("version")
             if fields.get("partitions") is None:
                 raise KafkaCtlError("java.lang.NullPointerException")
             for _, entry in fields.partitions():
@@ -413,7 +415,7 @@ class ConfigEntityZNode:
 
     @staticmethod
     def decode(data: bytes, kind: str = "topics", name: str = "T") -> dict[str, str]:
-        return Fields.read(ConfigEntityZNode.path(kind, name), data).text_map("config")
+        return Fields.read(ConfigEntityZNode.path(kind, name), data, versions=(1,)).text_map("config")
 
 
 class ConfigChangeNotificationSequenceZNode(SequentialZNode):

@@ -238,6 +238,24 @@ def test_a_silent_follower_that_has_everything_stays_in_sync() -> None:
         assert set(lab.partition("orders", 0).isr) == {1}
 
 
+@pytest.mark.parametrize("records", [0, 3])
+def test_a_follower_that_never_reached_a_new_leader_is_late(records: int) -> None:
+    """The new leader of 2.4 knows no end of its log, also where nothing was ever written.
+
+    Kafka 2.4.1: cluster/Partition.scala, makeLeader (UnknownOffsetMetadata), isFollowerOutOfSync
+    """
+    with settled("2.4", {"orders": {0: [2, 3, 4]}}, 4, CONFIG) as lab:
+        for _ in range(records):
+            until_quiet(lab.produce, "orders", 0)
+        lab.disconnect(3, 4)
+        lab.run_for(30)
+        assert set(lab.partition("orders", 0).isr) == {2, 3, 4}
+        lab.kill(2)
+        lab.run_for(30)
+        led = lab.partition("orders", 0)
+        assert (led.leader, led.isr) == (3, (3,))
+
+
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_who_was_counted_in_has_the_whole_time_again(generation: str) -> None:
     """A follower that is too slow is not taken out sooner than `replica.lag.time.max.ms` after it came back."""

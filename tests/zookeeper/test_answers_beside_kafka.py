@@ -117,6 +117,51 @@ def topics(answers: Answers) -> None:
         answers.note("ListPartitionReassignments", answers.ask("ListPartitionReassignments", 0, timeout=1000))
 
 
+WRONG = [{"name": "retention.ms", "value": "x"}]
+REFUSED: dict[str, Message] = {
+    "no partitions": {"num_partitions": 0},
+    "no copies": {"replication_factor": 0},
+    "five copies": {"replication_factor": 5},
+    "an unknown setting": {"configs": [{"name": "nope", "value": "1"}]},
+    "a wrong setting": {"configs": WRONG},
+    "a wrong setting and no partitions": {"configs": WRONG, "num_partitions": 0},
+    "a name that is taken and a wrong setting": {"name": "orders", "configs": WRONG},
+    "a name that is taken and no partitions": {"name": "orders", "num_partitions": 0},
+}
+"""Topics that cannot be created, and their differences from one that can."""
+
+
+def refusals(answers: Answers) -> None:
+    """Requests of administrators, refused in the order and the words of the release."""
+
+    def settings(name: str, kind: int, resource: str, /, **given: object) -> None:
+        one: Message = {"resource_type": kind, "resource_name": resource}
+        described = name == "DescribeConfigs"
+        one |= {"configuration_keys": None} if described else {"configs": [given]}
+        more = {"include_synonyms": False} if described else {"validate_only": True}
+        answer = answers.ask(name, 1, resources=[one], **more)
+        answers.note(f"{name} {kind} {resource} {given}", (answer.get("results") or answer["responses"])[0])
+
+    for what, fields in REFUSED.items():
+        topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
+        answer = answers.ask("CreateTopics", 4, topics=[topic], timeout=1000, validate_only=True)
+        answers.note(f"CreateTopics with {what}", answer["topics"][0])
+    if answers.generation == "0.10":
+        return
+    settings("AlterConfigs", 2, "a b", name="retention.ms", value="1")
+    settings("AlterConfigs", 3, "orders", name="retention.ms", value="1")
+    settings("AlterConfigs", 2, "orders", name="leader.replication.throttled.replicas", value="x")
+    settings("DescribeConfigs", 2, "")
+    if answers.generation == "2.4":
+        settings("DescribeConfigs", 8, "2")
+        settings("IncrementalAlterConfigs", 2, "orders", name="retention.ms", value=None, config_operation=0)
+        settings("IncrementalAlterConfigs", 2, "orders", name="retention.ms", value="1", config_operation=9)
+        asked = [{"topic": "orders", "partitions": [0]}]
+        answer = answers.ask("ElectLeaders", 1, election_type=7, topic_partitions=asked, timeout=1000)
+        answers.note("ElectLeaders 7", answer)
+        answers.note("ElectLeaders 7 of orders-0", answer["replica_election_results"][0]["partition_result"][0])
+
+
 def play(generation: str, broker: Asking) -> list[str]:
     """What a broker answers; it leads `orders-0` and is alone."""
     answers, topic = Answers(broker, generation), [{"name": "orders"}]
@@ -124,6 +169,7 @@ def play(generation: str, broker: Asking) -> list[str]:
     records(answers)
     groups(answers)
     topics(answers)
+    refusals(answers)
     return answers.lines
 
 

@@ -12,6 +12,7 @@ from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.errors import ApiException, BadInput, UnknownName
 from kafka_ctl.kafka_log.write import kafka_log
+from kafka_ctl.replica import NON_EXISTENT
 from kafka_ctl.requests import Response, StopReplicaRequest
 from kafka_ctl.zookeeper.store import Create
 
@@ -29,7 +30,7 @@ def is_gone(lab: Lab) -> bool:
     """Whether nothing is left of the topic: in ZooKeeper, in the controller, on the brokers."""
     controller = acting(lab)
     known = set(controller.context.topics) | {tp.topic for tp in controller.context.leadership}
-    known |= {r.topic for r in controller.context.replicas}
+    known |= {r.topic for r, state in controller.context.replicas.items() if state is not NON_EXISTENT}
     known |= controller.context.topics_to_be_deleted.keys() | controller.context.topics_ineligible
     known |= {tp.topic for tp in controller.context.partitions_to_be_deleted}
     for broker in lab.world.brokers.values():
@@ -439,3 +440,34 @@ def test_a_replica_without_a_state_ends_the_deletions_behind_it_too(generation: 
         until_quiet(lab.delete_controller)
         assert "/brokers/topics/other" not in lab.znodes()
         assert ("/brokers/topics/never" in lab.znodes()) is (generation == "0.10")  # before KAFKA-6650 it stays Online
+
+
+@pytest.mark.parametrize(("generation", "answers"), [("2.0", []), ("2.4", [3])])
+def test_an_answer_to_a_reassignment_that_finds_a_deletion_under_way(generation: str, answers: list[int]) -> None:
+    """Since KAFKA-8294 a late answer about a copy that a move deleted counts, and its replica cannot go on.
+
+    Kafka 2.4.1: controller/ControllerChannelManager.scala, stopReplicaPartitionDeleteResponseCallback
+    """
+    waits = Generation(generation).but(deletion_waits_for_reassignment=True)
+    with opened(waits, brokers=5) as lab:
+        lab.slow(5, 8)
+        lab.reassign({ORDERS: [2, 5]}, through="zookeeper")
+        lab.run_for(0.1)
+        lab.delete_topic("orders")
+        lab.settle()
+        refused = lab.trace.slice(kind="replica", action="refuse", topic="orders", partition=0)
+        assert [r.broker for r in refused if r.target == "ReplicaDeletionSuccessful"] == answers
+        assert is_gone(lab)
+
+
+def test_an_answer_that_names_no_topic_being_deleted_is_no_event() -> None:
+    """In 2.4 a broker's refusal has no partitions, and nothing is queued; in 2.0 every answer is an event.
+
+    Kafka 2.4.1: controller/ControllerChannelManager.scala, stopReplicaPartitionDeleteResponseCallback
+    """
+    for generation, queued in (("2.0", 1), ("2.4", 0)):
+        with opened(generation) as lab:
+            acting(lab).deletion_answered(2, Response("STALE_BROKER_EPOCH"))
+            lab.settle()
+            arrived = lab.trace.slice(action="TopicDeletionStopReplicaResponseReceived")
+            assert len([r for r in arrived if r.target == "queued"]) == queued

@@ -400,16 +400,20 @@ def test_what_is_refused_in_part_is_returned() -> None:
 
 
 def test_a_move_of_a_partition_that_never_had_a_leader_fails_and_so_does_its_end() -> None:
-    """Its replica has been dead since before it was made: Kafka finds no leader of it in its cache."""
+    """Its replica has been dead since before it was made: Kafka finds no leader of it in its cache.
+
+    Kafka 2.4.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment (ApiError without a message)
+    """
+    general = "late-0: UNKNOWN_SERVER_ERROR: The server experienced an unexpected error when processing the request."
     with opened("2.4") as lab:
         until_quiet(lab.kill, 3)
         until_quiet(lab.create_topic, "late", assignment={0: [3]})
-        with pytest.raises(ApiException, match="reassign a partition that doesn't exist") as refusal:
-            lab.reassign({("late", 0): [4]})
-        assert refusal.value.code == "UNKNOWN_SERVER_ERROR"
-        with pytest.raises(ApiException, match="key not found: late-0") as refusal:
-            lab.cancel_reassignment([("late", 0)])
-        assert refusal.value.code == "UNKNOWN_SERVER_ERROR"
+        for work in (lambda: lab.reassign({("late", 0): [4]}), lambda: lab.cancel_reassignment([("late", 0)])):
+            with pytest.raises(ApiException) as refusal:
+                work()
+            assert (refusal.value.code, str(refusal.value)) == ("UNKNOWN_SERVER_ERROR", general)
+        logged = [r.detail or "" for r in lab.trace.slice(kind="controller", action="reassignment_failed")]
+        assert "reassign a partition that doesn't exist" in logged[0] and "key not found: late-0" in logged[1]
         with pytest.raises(ApiException, match="late-0: NO_REASSIGNMENT_IN_PROGRESS"):
             lab.cancel_reassignment([("late", 0), ("late", 0)])  # named twice, it is one
         until_quiet(lab.start, 3)
@@ -525,3 +529,13 @@ def test_the_assignment_of_a_topic_whose_znode_has_just_gone(generation: str) ->
             with pytest.raises(StateChangeFailed, match="for orders-0 since the topic"):
                 lab.world.run(reassignment_incremental.on_reassignment(env, tp, moved))
             assert 4 not in env.context.assigned(tp)
+
+
+@generations
+def test_the_version_of_a_request_is_not_looked_at(generation: str) -> None:
+    """Kafka 2.0.1: zk/ZkData.scala, ReassignPartitionsZNode.decode; 0.10.2.2: utils/ZkUtils.scala,
+    parsePartitionReassignmentData."""
+    with settled(generation, {"orders": {0: [2, 3]}}, 4, QUIET) as lab:
+        plan = {"version": 2, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 4]}]}
+        until_quiet(lab.write_znode, "/admin/reassign_partitions", plan)
+        assert lab.partition("orders", 0).replicas == (2, 4)

@@ -405,3 +405,21 @@ def test_a_broker_that_does_not_know_its_id_yet_writes_nothing(generation: str) 
             apart = [kafka_log(lab.trace, name, generation, broker) for broker in (1, 1001)]
             assert all(apart)
             assert sorted(lab.trace.kafka_log(name).splitlines()) == sorted("".join(apart).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "printed"),
+    [
+        ("NewPartition", "NodeExists", "NodeExistsException: KeeperErrorCode = NodeExists"),
+        ("OfflinePartition", "NoNode", "NoNodeException: KeeperErrorCode = NoNode for PATH"),
+        ("OfflinePartition", "SessionExpired", "SessionExpiredException: KeeperErrorCode = Session expired for PATH"),
+    ],
+)
+def test_an_error_of_zookeeper_names_its_path_but_for_a_first_leader(source: str, error: str, printed: str) -> None:
+    """Kafka 2.0.1: zookeeper/ZooKeeperClient.scala, AsyncResponse.resultException; PartitionStateMachine.scala,
+    logFailedStateChange (KeeperException.create(code))."""
+    place = {"topic": "orders", "partition": 0, "source": source, "target": "OnlinePartition", "controller_epoch": 1}
+    failed = Record(seq=1, time_ms=0, actor="controller-1", kind="partition", action="refuse", error=error, **place)
+    path = "/brokers/topics/orders/partitions/0/state"
+    expected = f"org.apache.zookeeper.KeeperException${printed.replace('PATH', path)}"
+    assert kafka_log([failed]).splitlines()[1] == expected

@@ -245,7 +245,7 @@ def state(**changes: object) -> bytes:
     [
         (STATE_PATH, BYTES[2][0][:30]), (STATE_PATH, b"\xff"), (STATE_PATH, state(leader="1")),
         (STATE_PATH, state(leader=True)), (STATE_PATH, state(leader_epoch=2**31)),
-        (STATE_PATH, state(isr=[1, "2"])), (STATE_PATH, state(isr="12")), (STATE_PATH, state(version=2)),
+        (STATE_PATH, state(isr=[1, "2"])), (STATE_PATH, state(isr="12")),
         (STATE_PATH, b'{"version":1,"leader":1}'), ("/controller", b'{"version":1}'), ("/controller", b"one"),
         ("/controller_epoch", b"first"), ("/brokers/topics/orders", b'{"partitions":{"zero":[1]}}'),
         ("/brokers/topics/orders", b'{"partitions":{"0":"1,2"}}'), ("/brokers/topics/orders", b'{"version":4}'),
