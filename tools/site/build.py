@@ -30,7 +30,7 @@ from tools.site.lessons import Lesson, lessons, linked, prose
 
 WORK = ROOT / "build" / "site"
 TITLES = {
-    "index.html": "The Kafka controller, taught",
+    "index.html": layout.SITE,
     "try.html": "A Kafka cluster to break",
     "search.html": "Search",
     "404.html": "No such page",
@@ -47,7 +47,7 @@ PROGRESS = "/drive/progress"
 """The folder of `progress.json` as Python sees it: a file of the page, which is kept in the browser's storage."""
 EXTENSION = "@jupyterlite/pyodide-kernel-extension"
 LITE = {
-    "appName": "The Kafka controller, taught",
+    "appName": layout.SITE,
     "exposeAppInBrowser": True,
     "disabledExtensions": ["@jupyterlab/apputils-extension:announcements"],
     "litePluginSettings": {

@@ -72,6 +72,15 @@ class Document:
         """The first heading, or the file's name."""
         return next((plain(words) for _, words in headings(self.tokens)), self.name)
 
+    @cached_property
+    def about(self) -> str:
+        """Of code the docstring, of a story what it says of itself; of a document nothing."""
+        if self.tokens:
+            return ""
+        lines = [line.removeprefix("# ") for line in self.text.splitlines() if line.startswith("# ")]
+        docstring = ast.get_docstring(ast.parse(self.text)) if self.path.suffix == ".py" else "\n".join(lines)
+        return " ".join((docstring or "").split())
+
     def target(self, link: str) -> Path | None:
         """The file that a link leads to; None for an address elsewhere. Raises BadInput where there is no file."""
         if re.match(r"[a-z]+:|#", link):
@@ -156,7 +165,7 @@ def _page(document: Document, known: Collection[Path], out: Path) -> str:
         beside = contents((f"#{name}", plain(words)) for name, words in parts)
         made = str(MARKDOWN.renderer.render([*_blocks(document, known, out)], MARKDOWN.options, {}))
         main = WORDS.sub(lambda words: _named(document, known, words[0]), made)
-    return framed(document.title, f"<main>{main}</main>", document.root, beside)
+    return framed(document.title, f'<main id="content">{main}</main>', document.root, beside, document.about)
 
 
 def _lead(document: Document) -> None:
@@ -233,9 +242,7 @@ def _sections(document: Document) -> Iterator[Section]:
     """The parts that a search finds; of code the docstring, of a story what it says of itself."""
     tokens = document.tokens
     if not tokens:
-        lines = [line.removeprefix("# ") for line in document.text.splitlines() if line.startswith("# ")]
-        docstring = ast.get_docstring(ast.parse(document.text)) if document.path.suffix == ".py" else "\n".join(lines)
-        yield Section(document.address, document.title, document.name, " ".join((docstring or "").split()))
+        yield Section(document.address, document.title, document.name, document.about)
     for section, name in zip(sections(tokens, document.title, document.address), anchors(tokens), strict=True):
         yield section._replace(address=f"{section.address}#{name}")
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from string import Template
+from textwrap import shorten
 
 from pygments.formatters import HtmlFormatter
 
 PAGE = Path(__file__).with_name("page")
+SITE = "The Kafka controller, taught"
+ABOUT = 160
+"""The most characters of a description."""
 PREFIX = "code-"
 """Of the classes of coloured code: `kc`, of Pygments, is a player here."""
 FRAME = Template((PAGE / "frame.html").read_text(encoding="utf-8"))
@@ -21,9 +26,16 @@ def write_file(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def framed(title: str, main: str, root: str = "", beside: str = "") -> str:
-    """A page as HTML; `root` leads from it to the site's folder, `beside` is what stands left of `main`."""
-    return FRAME.substitute(title=escape(title), main=main, root=root, beside=beside)
+def framed(title: str, main: str, root: str = "", beside: str = "", about: str = "") -> str:
+    """A page as HTML; `root` leads from it to the site's folder, `beside` is what stands left of `main`.
+
+    `about` describes the page where its link is shown; without it the first paragraph of `main` does.
+    """
+    first = re.search("<p>(.+?)</p>", main, re.DOTALL)
+    about = about or unescape(re.sub("<[^>]+>", "", first[1] if first else title))
+    title = title if title == SITE else f"{title} - {SITE}"
+    about = escape(shorten(about, ABOUT, placeholder=" …"))
+    return FRAME.substitute(title=escape(title), about=about, main=main, root=root, beside=beside)
 
 
 def contents(headings: Iterable[tuple[str, str]]) -> str:

@@ -56,5 +56,10 @@ Object.defineProperty(window, "jupyterapp", {
     const { kernels } = app.serviceManager, connect = kernels.connectTo.bind(kernels);
     kernels.connectTo = (options) => answering(connect(options));
     if (seed) openIncident();
+    // JupyterLab shows the file browser beside each lesson that an address opens; a phone has no room for both.
+    app.commands.commandExecuted.connect(async (_, { id, result }) => {
+      await result;
+      if (id === "filebrowser:activate" && innerWidth < 700 && app.shell.currentWidget) app.shell.collapseLeft();
+    });
   },
 });

@@ -7,7 +7,7 @@ const copy = document.getElementById("copy"), copied = document.getElementById("
 const models = new Map(), awaited = new Map(), waiting = [];
 const linked = location.hash.includes("story=");   // the address names a run; else the page shows the run that was recorded for it
 const LOADED = "Python is loaded. Commands are done at once.";
-let worker, commands = 0;   // those that were given so far
+let worker, started = false, commands = 0;   // those that were given so far
 
 // What the widget's script asks of Jupyter's models.
 class Model {
@@ -36,7 +36,7 @@ const tell = (content) => worker.postMessage(JSON.stringify(content));
 function begin() {
   worker = new Worker("try-worker.mjs", { type: "module" });
   worker.onmessage = ({ data }) => answer(JSON.parse(data));
-  worker.onerror = (error) => answers.failed({ text: "Python did not start: " + (error.message || "a file of this site is missing") });
+  worker.onerror = (error) => answers.failed({ text: (started ? "Python failed: " : "Python did not start: ") + (error.message || "a file of this site is missing") });
   [{ do: "start", fragment: location.hash.slice(1) }, ...waiting].forEach(tell);
   answers.progress({ loaded: 0 });
 }
@@ -48,7 +48,7 @@ function say(text, wrong = false) { state.textContent = text; state.classList.to
 
 const answers = {
   show({ model }) {
-    if (worker) { say(LOADED); bar.hidden = true; }
+    if (worker) { say(LOADED); bar.hidden = started = true; }
     if (place.querySelector(".kc")) return;   // Python has opened the run that is shown already
     place.replaceChildren();
     live.render({ model: models.get(model), el: place });
