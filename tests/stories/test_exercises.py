@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exercise_answers import RIGHT, WRONG
+from exercise_answers import RIGHT, WRONG, made
 from exercise_answers.lesson_14 import forgets_the_dead
 from prose import Prose
 
@@ -71,8 +71,9 @@ AGAIN = {exercise.kind: name for name, exercise in EXERCISES.items()}.values()
 def test_right_answers(name: str, answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """They are explained, with the ticket of a bug; of one exercise of each kind the first one again and again."""
     exercise, times = EXERCISES[name], 2 if answer is RIGHT[name][0] and name in AGAIN else 1
+    given = made(answer)
     for _ in range(times):
-        check(name, answer)
+        check(name, given)
         reported = printed(capsys)
         assert reported.startswith("Right. ") and len(reported) > 40
         assert not isinstance(exercise, Repair) or find(exercise.ticket).link in flat(reported)
@@ -85,7 +86,7 @@ def test_wrong_answers(
 ) -> None:
     """Each has an answer of its own, and a story to play or a hint to ask for; the story is hardly shortened here."""
     monkeypatch.setattr(implement, "ATTEMPTS", 2)
-    check(name, answer)
+    check(name, made(answer))
     reported = printed(capsys)
     assert reported.startswith("Not yet. ") and text in flat(reported)
     assert "counterexample(" in reported or "hint(" in reported
