@@ -15,6 +15,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 
@@ -134,6 +135,11 @@ def source(value: object) -> str:
         return value.__name__
     if not isinstance(value, FunctionType) or value.__name__ != "<lambda>":
         return str(value)[:60]
-    tree, line = ast.parse(Path(value.__code__.co_filename).read_text("utf-8")), value.__code__.co_firstlineno
-    (found,) = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == line]
+    code = value.__code__
+    (found,) = [node for node in _lambdas(Path(code.co_filename)) if node.lineno == code.co_firstlineno]
     return ast.unparse(found.body)
+
+
+@cache
+def _lambdas(file: Path) -> list[ast.Lambda]:
+    return [node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Lambda)]

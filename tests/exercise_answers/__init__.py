@@ -12,14 +12,27 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 RIGHT: dict[str, list[Any]] = {}
 """By exercise: right answers, written in ways of their own."""
 WRONG: dict[str, list[tuple[Any, str]]] = {}
 """By exercise: wrong answers, and a part of what is said to each."""
+
+
+class Later(NamedTuple):
+    """An answer that takes long to make: only the test that gives it makes it."""
+
+    make: Callable[[], Any]
+
+
+def made(answer: Any) -> Any:
+    """The answer itself."""
+    return answer.make() if isinstance(answer, Later) else answer
+
 
 for file in sorted(Path(__file__).parent.glob("lesson_*.py")):
     lesson = import_module(f"exercise_answers.{file.stem}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from exercise_answers import Later
 from kafka_ctl import on_call
 from kafka_ctl.incidents.incident import Incident
 from tests.on_call import Operator, repair
@@ -16,7 +18,11 @@ def night(incident: Incident) -> tuple[str, object]:
     return cause, component
 
 
-def answered(seed: int, cause: str = "", component: object = None, logs_only: bool = True) -> Incident:
+def answered(seed: int, cause: str = "", component: object = None, logs_only: bool = True) -> Later:
+    return Later(partial(_answered, seed, cause, component, logs_only))
+
+
+def _answered(seed: int, cause: str, component: object, logs_only: bool) -> Incident:
     incident = on_call(seed, logs_only=logs_only)
     found = Operator(incident).diagnose()
     incident.answer(cause or found[0], found[1] if component is None else component)
@@ -59,7 +65,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda incident: ("cut-connection", incident.lab), "unknown component 'an object of the type Console'"),
     ],
     "27.3": [
-        (on_call(7), "has no answer yet"),
+        (Later(partial(on_call, 7)), "has no answer yet"),
         (answered(7, "acks-1"), "It is another cause"),
         (answered(10, logs_only=False), "the symptom is still there"),
         (answered(3, component=105), "the component is not"),

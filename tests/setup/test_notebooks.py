@@ -5,7 +5,9 @@ import re
 import statistics
 import sys
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -58,6 +60,12 @@ every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.st
 every_file = pytest.mark.parametrize("path", notebooks.notebooks(), ids=lambda path: path.stem)
 
 
+@cache
+def read(path: Path) -> NotebookNode:
+    """A notebook, which the tests share: they change copies only."""
+    return nbformat.read(path, as_version=4)
+
+
 def code(book: NotebookNode) -> list[NotebookNode]:
     return [cell for cell in book.cells if cell.cell_type == "code"]
 
@@ -89,7 +97,7 @@ def test_there_is_one() -> None:
 
 def measure(path: Path) -> tuple[int, int]:
     """The cells of a lesson and the words of its prose, without the notes for instructors."""
-    book = nbformat.read(path, as_version=4)
+    book = read(path)
     return sum(notebooks.INSTRUCTOR not in notebooks.tags(cell) for cell in book.cells), minutes.words(book)
 
 
@@ -98,13 +106,13 @@ def test_a_lesson_is_short(path: Path) -> None:
     """At most 35 cells, 1,000 words and 30 minutes of story."""
     cells, words = measure(path)
     assert cells <= CELLS and words <= WORDS
-    assert 20 <= nbformat.read(path, as_version=4).metadata.lesson.minutes <= MINUTES
+    assert 20 <= read(path).metadata.lesson.minutes <= MINUTES
 
 
 @every_notebook
 def test_the_minutes_are_those_of_the_formula(path: Path) -> None:
     """In the first cell, the headings, the exercises' heads and the metadata: `python -m tools.notebooks minutes`."""
-    book = nbformat.read(path, as_version=4)
+    book = read(path)
     assert minutes.write(deepcopy(book), path.name[:2]) == book
 
 
@@ -130,7 +138,7 @@ def test_minutes_grow_with_what_is_read_and_done() -> None:
 def test_two_exercises_are_the_core(path: Path) -> None:
     """As the heads of the exercises say."""
     found = [each for name, each in EXERCISES.items() if name.startswith(path.name[:2])]
-    text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
+    text = "\n".join(cell.source for cell in read(path).cells)
     kinds = re.findall(r"^\*\*\d\. .+?\*\* \*(Core|Stretch), \d+ min\.\*", text, re.MULTILINE)
     assert kinds == ["Core" if each.core else "Stretch" for each in found] and kinds.count("Core") == 2
 
@@ -138,7 +146,7 @@ def test_two_exercises_are_the_core(path: Path) -> None:
 @every_notebook
 def test_code_comes_in_small_portions(path: Path) -> None:
     """At most 15 lines where they are not folded, and half of all cells prose."""
-    book = nbformat.read(path, as_version=4)
+    book = deepcopy(read(path))
     book.cells = [cell for cell in book.cells if notebooks.INSTRUCTOR not in notebooks.tags(cell)]
     sizes = lengths(book)
     assert 0.4 <= 1 - len(sizes) / len(book.cells) <= 0.6
@@ -154,7 +162,7 @@ def is_import(node: ast.stmt) -> bool:
 @every_notebook
 def test_imports_are_in_one_cell_and_functions_in_the_package(path: Path) -> None:
     """One cell imports, nothing else, and in lesson 01 only the kit; one function that no learner writes or turns."""
-    book = nbformat.read(path, as_version=4)
+    book = read(path)
     trees = {cell.id: ast.parse(cell.source) for cell in code(book)}
     importing = [
         name for name, tree in trees.items() if any(isinstance(n, ast.Import | ast.ImportFrom) for n in tree.body)
@@ -171,7 +179,7 @@ def test_imports_are_in_one_cell_and_functions_in_the_package(path: Path) -> Non
 @every_notebook
 def test_a_fact_is_asserted_now_and_then(path: Path) -> None:
     """What the prose says is checked where it is said."""
-    cells = code(nbformat.read(path, as_version=4))
+    cells = code(read(path))
     checked = [cell for cell in cells if "assert " in cell.source or "check(" in cell.source]
     assert len(checked) >= len(cells) / 5
 
@@ -179,7 +187,7 @@ def test_a_fact_is_asserted_now_and_then(path: Path) -> None:
 @every_file
 def test_set_up_and_assertions_are_folded(path: Path) -> None:
     """A cell of imports, or of nothing but assertions, is hidden by its tag and by what JupyterLab reads; no other."""
-    for cell in code(nbformat.read(path, as_version=4)):
+    for cell in code(read(path)):
         body = ast.parse(cell.source).body
         is_set_up = all(is_import(node) or isinstance(node, ast.Assert) for node in body)
         hidden = "hide-input" in notebooks.tags(cell), bool(cell.metadata.get("jupyter", {}).get("source_hidden"))
@@ -206,7 +214,7 @@ def is_among(value: str, known: set[float]) -> bool:
 @every_notebook
 def test_a_quantity_in_prose_is_what_its_section_computes(path: Path) -> None:
     """So a number in the text cannot become stale: nbval compares the outputs, and this the text with them."""
-    book = nbformat.read(path, as_version=4)
+    book = read(path)
     sections: list[list[NotebookNode]] = []
     for cell in book.cells:
         if cell.source.startswith(("# ", "## ")) or not sections:
@@ -231,7 +239,7 @@ def test_a_quantity_in_prose_is_what_its_section_computes(path: Path) -> None:
 @every_notebook
 def test_a_lesson_has_what_every_lesson_has(path: Path) -> None:
     """Goal, guesses, times of its sections, sources, exercises, a summary, what to read next."""
-    book = nbformat.read(path, as_version=4)
+    book = read(path)
     prose = [cell.source for cell in book.cells if cell.cell_type == "markdown"]
     sources = "\n".join(cell.source for cell in code(book))
     headings = re.findall(r"^## (.+)$", "\n".join(prose), re.MULTILINE)
@@ -263,7 +271,7 @@ def test_what_an_operator_types_stands_where_it_is_shown(path: Path) -> None:
 
 
 def read_by_learners(path: Path) -> list[NotebookNode]:
-    return [c for c in nbformat.read(path, as_version=4).cells if notebooks.INSTRUCTOR not in notebooks.tags(c)]
+    return [c for c in read(path).cells if notebooks.INSTRUCTOR not in notebooks.tags(c)]
 
 
 def test_lessons_begin_with_a_night_and_a_cluster_and_have_a_control() -> None:
@@ -295,7 +303,7 @@ def test_lessons_begin_with_a_night_and_a_cluster_and_have_a_control() -> None:
 @every_notebook
 def test_a_lesson_depends_on_no_other(path: Path) -> None:
     """It imports packages only, runs no other notebook, and reads no file but what it has written."""
-    book = nbformat.read(path, as_version=4)
+    book = read(path)
     sources = "\n".join(cell.source for cell in code(book))
     assert not re.search(r"^[%!]|\.ipynb|open\(", sources, re.MULTILINE)
     named = re.findall(r"^(?:from|import) (\w+)", sources, re.MULTILINE)
@@ -312,7 +320,7 @@ def test_a_lesson_depends_on_no_other(path: Path) -> None:
 @every_file
 def test_what_is_saved_is_a_run_from_top_to_bottom(path: Path) -> None:
     """All cells have run in order, without an error; what shows something has shown it."""
-    cells = code(nbformat.read(path, as_version=4))
+    cells = code(read(path))
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell.outputs]
     assert len(outputs) >= len(cells) / 4
@@ -323,27 +331,33 @@ def test_what_is_saved_is_a_run_from_top_to_bottom(path: Path) -> None:
 @every_file
 def test_what_is_saved_has_nothing_that_changes(path: Path) -> None:
     """Cleaning it again changes nothing."""
-    book = nbformat.read(path, as_version=4)
-    assert nbformat.writes(notebooks.clean(book)) + "\n" == path.read_text("utf-8")
+    book = read(path)
+    assert nbformat.writes(notebooks.clean(deepcopy(book))) + "\n" == path.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def exporter() -> Any:
+    """One for all notebooks: each reads its templates anew."""
+    from nbconvert import HTMLExporter
+
+    return HTMLExporter()
 
 
 @every_notebook
-def test_every_picture_is_there_without_javascript(path: Path) -> None:
+def test_every_picture_is_there_without_javascript(path: Path, exporter: Any) -> None:
     """As an image in the file, and as an image in a page that is made from it without the widgets' state."""
-    from nbconvert import HTMLExporter
-
-    book = nbformat.read(path, as_version=4)
+    book = read(path)
     drawn = [cell for cell in code(book) if DRAWN.search(cell.source)]
     assert len(drawn) >= 4
     assert [cell.source for cell in drawn if not has_picture(cell)] == []
-    body, _ = HTMLExporter().from_notebook_node(book)
+    body, _ = exporter.from_notebook_node(book)
     assert body.count('src="data:image/') + body.count("<svg aria-label=") >= len(drawn)
     assert "widget-view+json" not in body
 
 
 @every_notebook
 def test_a_player_tells_its_steps_as_text_too(path: Path) -> None:
-    players = [cell for cell in code(nbformat.read(path, as_version=4)) if ".player(" in cell.source]
+    players = [cell for cell in code(read(path)) if ".player(" in cell.source]
     assert players
     for cell in players:
         (output,) = cell.outputs
@@ -355,7 +369,7 @@ def test_a_player_opens_at_a_step_that_the_lesson_names(path: Path) -> None:
     """It gives an index; an incident of lesson 27 is drawn from a seed, so its text names no step."""
     calls = [
         node
-        for cell in code(nbformat.read(path, as_version=4))
+        for cell in code(read(path))
         for node in ast.walk(ast.parse(cell.source))
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".player")
     ]
@@ -367,7 +381,7 @@ def test_a_player_opens_at_a_step_that_the_lesson_names(path: Path) -> None:
 @every_notebook
 def test_every_exercise_is_answered_rightly(path: Path) -> None:
     """Three to five of them; in the source nothing is left open or wrong."""
-    book = nbformat.read(path, as_version=4)
+    book = read(path)
     assert 3 <= len(notebooks.tagged(book, notebooks.EXERCISE)) <= 5
     checked = [cell for cell in code(book) if "check(" in cell.source]
     assert len(checked) >= 3
@@ -380,7 +394,7 @@ def test_every_exercise_is_answered_rightly(path: Path) -> None:
 def test_a_repair_is_no_look_up(path: Path) -> None:
     """Before its answer neither its ticket is named nor the museum linked, which says how it was fixed."""
     before = ""
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in read(path).cells:
         asked = EXERCISES.get("".join(re.findall(r'check\("([\d.]+)", \w+\)\Z', cell.source)))
         if isinstance(asked, Repair):
             assert asked.ticket not in before and "museum.md" not in before, asked.name

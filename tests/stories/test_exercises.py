@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exercise_answers import RIGHT, WRONG
+from exercise_answers import RIGHT, WRONG, made
 from exercise_answers.lesson_14 import forgets_the_dead
 from prose import Prose
 
@@ -52,15 +52,15 @@ MALFORMED = re.compile(
 """Messages for answers that cannot be understood: of another type, or a name that does not exist."""
 
 
-@pytest.mark.parametrize("name", EXERCISES)
-def test_every_exercise_has_answers_that_are_tried(name: str) -> None:
+def test_every_exercise_has_answers_that_are_tried() -> None:
     """The solution and another right one; wrong ones, each with a reply of its own, of which four at least are mistakes
     about Kafka and not slips of the hand; three hints or two; a known kind."""
-    exercise, replies = EXERCISES[name], [text for _, text in WRONG[name]]
-    assert len(RIGHT[name]) >= 2
-    assert len([text for text in replies if not MALFORMED.search(text)]) >= 4
-    assert len({*replies}) == len(replies)
-    assert exercise.kind in KINDS and len(exercise.hints) >= 2
+    for name, exercise in EXERCISES.items():
+        replies = [text for _, text in WRONG[name]]
+        assert len(RIGHT[name]) >= 2, name
+        assert len([text for text in replies if not MALFORMED.search(text)]) >= 4, name
+        assert len({*replies}) == len(replies), name
+        assert exercise.kind in KINDS and len(exercise.hints) >= 2, name
 
 
 AGAIN = {exercise.kind: name for name, exercise in EXERCISES.items()}.values()
@@ -71,8 +71,9 @@ AGAIN = {exercise.kind: name for name, exercise in EXERCISES.items()}.values()
 def test_right_answers(name: str, answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """They are explained, with the ticket of a bug; of one exercise of each kind the first one again and again."""
     exercise, times = EXERCISES[name], 2 if answer is RIGHT[name][0] and name in AGAIN else 1
+    given = made(answer)
     for _ in range(times):
-        check(name, answer)
+        check(name, given)
         reported = printed(capsys)
         assert reported.startswith("Right. ") and len(reported) > 40
         assert not isinstance(exercise, Repair) or find(exercise.ticket).link in flat(reported)
@@ -85,7 +86,7 @@ def test_wrong_answers(
 ) -> None:
     """Each has an answer of its own, and a story to play or a hint to ask for; the story is hardly shortened here."""
     monkeypatch.setattr(implement, "ATTEMPTS", 2)
-    check(name, answer)
+    check(name, made(answer))
     reported = printed(capsys)
     assert reported.startswith("Not yet. ") and text in flat(reported)
     assert "counterexample(" in reported or "hint(" in reported
@@ -285,6 +286,14 @@ def test_a_counterexample_has_the_answer_in_it(capsys: pytest.CaptureFixture[str
     for name in ("99.1", [1]):
         with pytest.raises(UnknownName, match=r"unknown exercise ('99\.1'|\[1\])"):
             counterexample(name)  # type: ignore[arg-type]
+
+
+def test_an_answer_that_empties_its_arguments_spoils_no_later_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        check("24.2", lambda found: [each.clear() for each in found] and 0)
+        assert printed(capsys).startswith("Not yet. ")
+        check("24.2", RIGHT["24.2"][0])
+        assert printed(capsys).startswith("Right. ")
 
 
 def test_ends_of_a_story_are_those_of_the_story_that_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

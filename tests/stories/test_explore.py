@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,7 @@ print(digest.hexdigest())
 """
 
 
+@cache
 def digest(python: str, seed: str) -> str:
     """Of everything that happens in some walks, and as one request moves partitions of several topics."""
     environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}

@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from exercise_answers import RIGHT
+from exercise_answers import RIGHT, made
 from tables import tabled
 
 from kafka_ctl.exercises import EXERCISES, answers, check, implement
@@ -129,8 +129,9 @@ def mutations(value: Any) -> Iterator[Any]:
 def test_mutated_values(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A prediction is accepted only if it means a right answer."""
     exercise = EXERCISES[name]
-    right = [meaning(each) for each in VALUES[name]]
-    for mutated in mutations(VALUES[name][0]):
+    values = [*map(made, VALUES[name])]
+    right = [*map(meaning, values)]
+    for mutated in mutations(values[0]):
         out = printed(name, mutated, capsys)
         if not out.startswith("Right. "):
             continue

@@ -42,18 +42,13 @@ def put(stage: Bench, name: str, number: int, state: PartitionState) -> TopicPar
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("move", MOVES, ids=named)
-def test_the_table(move: tuple[PartitionState, PartitionState], generation: str) -> None:
+def test_the_table_and_the_machine(move: tuple[PartitionState, PartitionState], generation: str) -> None:
+    """A legal move is made; an illegal one is refused and recorded, and does not keep others from moving."""
+    source, target = move
     table = PARTITION[generation]
     assert table.allows(*move) == (move in LEGAL)
     if move in LEGAL:
         assert table.find("orders-0", *move).action == LEGAL[move]
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-@pytest.mark.parametrize("move", MOVES, ids=named)
-def test_the_machine(move: tuple[PartitionState, PartitionState], generation: str) -> None:
-    """A legal move is made; an illegal one is refused and recorded, and does not keep others from moving."""
-    source, target = move
     with bench(generation) as stage:
         tp = put(stage, "parcels", 0, source)
         companion = put(stage, "letters", 1, next(s for s, t in LEGAL if t is target))

@@ -51,18 +51,13 @@ def put(stage: Bench, partition: int, state: ReplicaState, broker: int = 3) -> R
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("move", MOVES, ids=named)
-def test_the_table(move: tuple[ReplicaState, ReplicaState], generation: str) -> None:
+def test_the_table_and_the_machine(move: tuple[ReplicaState, ReplicaState], generation: str) -> None:
+    """A legal move is made; an illegal one is refused and recorded, and does not keep others from moving."""
+    source, target = move
     table = REPLICA[generation]
     assert table.allows(*move) == (move in legal(generation))
     if move in legal(generation):
         assert table.find("orders-0@3", *move).action == legal(generation)[move]
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-@pytest.mark.parametrize("move", MOVES, ids=named)
-def test_the_machine(move: tuple[ReplicaState, ReplicaState], generation: str) -> None:
-    """A legal move is made; an illegal one is refused and recorded, and does not keep others from moving."""
-    source, target = move
     with bench(generation) as stage:
         replica = put(stage, 0, source)
         companion = put(stage, 1, next(s for s, t in LEGAL if t is target))
@@ -77,7 +72,7 @@ def test_the_machine(move: tuple[ReplicaState, ReplicaState], generation: str) -
             assert (record.action, record.error) == (legal(generation)[move], None)
             assert states.get(replica, NON_EXISTENT) is target
         else:
-            refused = InvalidTransition("orders-0@3", source, target, REPLICA[generation].previous(target))
+            refused = InvalidTransition("orders-0@3", source, target, table.previous(target))
             assert (record.action, record.error) == ("refuse", "InvalidTransition")
             assert record.detail == str(refused)
             assert states.get(replica, NON_EXISTENT) is source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import date
+from functools import cache
 
 import pytest
 
@@ -21,9 +22,16 @@ def incident() -> Incident:
     return opened(DOWN)
 
 
-def right(incident: Incident) -> tuple[str, str]:
+@cache
+def untouched() -> Incident:
+    """An incident that is shared by the tests in which all is refused: it stays as it was."""
+    return opened(DOWN)
+
+
+@cache
+def right(seed: int) -> tuple[str, str]:
     """The answer, as the construction has it."""
-    solved = on_call(incident.seed, logs_only=True)
+    solved = on_call(seed, logs_only=True)
     solved.answer("acks-1", "zookeeper")
     return solved.solution().cause, solved.solution().components[0]
 
@@ -55,7 +63,8 @@ def test_commands_count_and_end_with_the_budget(incident: Incident, prose: Prose
         incident.lab.heal()
 
 
-def test_a_refused_command_costs_nothing(incident: Incident, prose: Prose):
+def test_a_refused_command_costs_nothing(prose: Prose):
+    incident = untouched()
     with prose.refused(BadInput):
         incident.lab.start(10**6)
     with prose.refused(BadInput):
@@ -66,7 +75,7 @@ def test_a_refused_command_costs_nothing(incident: Incident, prose: Prose):
 @pytest.mark.parametrize("closed", ["trace", "story", "live", "why", "violations", "world", "disconnect", "fork"])
 def test_what_would_tell_the_cause_is_closed(closed: str, prose: Prose):
     with prose.refused(BadInput):
-        getattr(opened(DOWN).lab, closed)
+        getattr(untouched().lab, closed)
 
 
 def test_what_would_tell_the_cause_is_open_after_the_answer():
@@ -123,7 +132,8 @@ def test_a_day_is_a_date(prose: Prose):
         on_call("today", today="2026-03-02")  # type: ignore[arg-type]
 
 
-def test_a_look_that_is_refused_takes_no_time(incident: Incident, prose: Prose):
+def test_a_look_that_is_refused_takes_no_time(prose: Prose):
+    incident = untouched()
     for look, *given in [("partitions", 5), ("log",), ("partition", "no", 0), ("metrics", 10**6), ("metrics",)]:
         with prose.refused(BadInput):
             getattr(incident.lab, look)(*given)
@@ -144,7 +154,8 @@ def test_lines_in_the_terminal(
     prose(err)
 
 
-def test_an_answer_names_known_things(incident: Incident, prose: Prose):
+def test_an_answer_names_known_things(prose: Prose):
+    incident = untouched()
     with prose.refused(UnknownName):
         incident.answer("gremlins", 1)
     with prose.refused(UnknownName):
@@ -160,7 +171,7 @@ def test_an_answer_names_known_things(incident: Incident, prose: Prose):
 
 
 def test_one_answer_closes_the_incident(incident: Incident, prose: Prose):
-    cause, component = right(incident)
+    cause, component = right(incident.seed)
     score = incident.answer(cause, f"broker {component}")
     assert [part.points for part in score[:2]] == [40, 20] and incident.score is score
     with prose.refused(BadInput):
@@ -199,11 +210,11 @@ def test_a_process_that_stands_still_is_named_after_the_answer():
 
 def test_late_answers_have_fewer_points(incident: Incident):
     incident.lab.run_for(3600)
-    assert {part.part: part.points for part in incident.answer(*right(incident))}["time"] == 0
+    assert {part.part: part.points for part in incident.answer(*right(incident.seed))}["time"] == 0
 
 
 def test_leaderless_partitions_since_the_page_cost_points():
     incident = opened("offline broker-down")
     incident.lab.run_for(3000)
-    lost = {part.part: part for part in incident.answer(*right(incident))}["lost since the page"]
+    lost = {part.part: part for part in incident.answer(*right(incident.seed))}["lost since the page"]
     assert lost.points == 0 and "partition-seconds" in lost.reason

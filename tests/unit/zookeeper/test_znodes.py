@@ -199,23 +199,22 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
 STATE_PATH = "/brokers/topics/orders/partitions/1/state"
 
 
-@pytest.mark.parametrize("path", DECODERS)
-@pytest.mark.parametrize(
-    "data",
-    [
-        *b'|{|{}|[]|null|true|1.5|"1"|NaN|99999999999|1_0|\xef\xbb\xbf1|\xff{}'.split(b"|"),
-        *("\uff11".encode(), b"[" * 100_000, b"9" * 5000, b" " * 2_000_000),
-        *(b'{"version":9}', b'{"version":true}', b'{"version":[1]}'),
-        b'{"version":1,"partitions":null,"config":3,"broker":"1","brokerid":1.0,"id":2}',
-    ],
-    ids=lambda data: repr(data[:24]),
+NONSENSE = (
+    *b'|{|{}|[]|null|true|1.5|"1"|NaN|99999999999|1_0|\xef\xbb\xbf1|\xff{}'.split(b"|"),
+    *("\uff11".encode(), b"[" * 100_000, b"9" * 5000, b" " * 2_000_000),
+    *(b'{"version":9}', b'{"version":true}', b'{"version":[1]}'),
+    b'{"version":1,"partitions":null,"config":3,"broker":"1","brokerid":1.0,"id":2}',
 )
-def test_nonsense_is_refused_everywhere(path: str, data: bytes) -> None:
+
+
+@pytest.mark.parametrize("path", DECODERS)
+def test_nonsense_is_refused_everywhere(path: str) -> None:
     """Each decoder answers with BadInput that begins with the path and stays short."""
-    with pytest.raises(BadInput) as refusal:
-        DECODERS[path](data)
-    assert str(refusal.value).startswith(path)
-    assert len(str(refusal.value)) < 300
+    for data in NONSENSE:
+        with pytest.raises(BadInput) as refusal:
+            DECODERS[path](data)
+        assert str(refusal.value).startswith(path), data[:24]
+        assert len(str(refusal.value)) < 300, data[:24]
 
 
 plain = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.floats()
