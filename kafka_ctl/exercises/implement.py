@@ -40,6 +40,8 @@ WALKS, STEPS = 10, 15
 """Random walks that an answer is taken for, and their commands."""
 _ends: dict[tuple[str, str], tuple[object, bool]] = {}
 """By exercise and story: how it ends with the kit's own function, and whether that is asked in it."""
+PLAIN, SHOWN = (str, bytes, int, tuple, frozenset, type(None)), 60
+"""Arguments of these types, up to so many characters each, are shown when a function fails."""
 OF_ANOTHER_SHAPE = ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError
 """Errors of an explanation of an answer whose shape is not that of the right one."""
 Given = TypeVarTuple("Given")
@@ -282,7 +284,9 @@ class Compute(Exercise, Generic[*Given, Truth]):
             made = answer(*copies(given))
             got = fitted(plain(made), expected)
         except Exception as error:  # whatever a learner's code can do
-            return f"your function {failed(error)}."
+            asked = [typed(value) for value in given if isinstance(value, PLAIN)]
+            asked = [words for words in asked if len(words) <= SHOWN]
+            return f"your function {failed(error)}{'; it was asked with ' * bool(asked)}{', '.join(asked)}."
         if got is None and expected is not None and not self.none:
             return f"y{returned_none(answer)[1:]}"
         if same(got, expected):
