@@ -68,7 +68,8 @@ def raised(error: BaseException) -> str:
     frames = reversed(traceback.extract_tb(error.__traceback__))
     own = (f.line for f in frames if not f.filename.startswith(kit) and not any(p in f.filename for p in libraries))
     line = next(own, "")
-    return f"raised {type(error).__name__}: {error}" + (f" (in `{line}`)" if line and len(line) <= 100 else "")
+    where = f" (in `{line}`)" if line and len(line) <= 100 else ""
+    return f"raised {type(error).__name__}: {error}".removesuffix(": ") + where
 
 
 def no_command(asked: str, known: Iterable[str], lister: str) -> str:

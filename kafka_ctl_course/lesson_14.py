@@ -313,6 +313,7 @@ def waits(asked, queued, moving):
             "a topic waits, another is deleted": MOVING
             + "delete_topic orders; run_for 0.5; delete_topic audit; settle; heal; settle",
         },
+        telling=lambda asked, queued, moving, answer: {*asked} & {*answer} != {*asked} & moving,
         why="So orders waits, the move ends, and no request is left that makes the start of broker 4 fail.",
     ),
 )

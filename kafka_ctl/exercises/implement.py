@@ -44,6 +44,8 @@ _ends: dict[tuple[str, str], tuple[object, bool]] = {}
 """By exercise and story: how it ends with the kit's own function, and whether that is asked in it."""
 _given: dict[tuple[Callable[..., object], str], Sequence[object]] = {}
 """By exercise and story: the arguments of its calls, where all of them are plain values."""
+PLAIN, SHOWN = (str, bytes, int, tuple, frozenset, type(None)), 60
+"""Arguments of these types, up to so many characters each, are shown when a function fails."""
 OF_ANOTHER_SHAPE = ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError
 """Errors of an explanation of an answer whose shape is not that of the right one."""
 Given = TypeVarTuple("Given")
@@ -298,7 +300,9 @@ class Compute(Exercise, Generic[*Given, Truth]):
             made = answer(*copies(given))
             got = fitted(plain(made), expected)
         except Exception as error:  # whatever a learner's code can do
-            return f"your function {failed(error)}."
+            words = [typed(value) for value in given if isinstance(value, PLAIN)]
+            asked = ", ".join(each for each in words if len(each) <= SHOWN)
+            return f"your function {failed(error)}{asked and f'; it was asked with {asked}'}."
         if got is None and expected is not None and not self.none:
             return f"y{returned_none(answer)[1:]}"
         if same(got, expected):

@@ -1,4 +1,4 @@
-"""A message as a picture: its bytes in rows of sixteen, coloured by field, and the fields beside them.
+"""A message as a picture: its bytes in rows of eight, coloured by field, and the fields beside them.
 
 Separate from `widgets.py` because a figure is drawn from bytes, without a widget.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from kafka_ctl.wire.annotated import Annotated, Part, annotate
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, svg
 
-COLUMNS, CELL, ROW, LIST = 16, 30, 24, 18
+COLUMNS, CELL, ROW, LIST = 8, 30, 24, 18
 FILLS = ("insync", "lag", "good_fill", "zoo", "off", "faint")
 """Neighbours among the fields have different ones of these."""
 

@@ -86,6 +86,12 @@ def first_replica(answer: dict[str, Any], topic: str, partition: int) -> str | N
     return of(answer, one["replica_nodes"][0]) if one and one["leader_id"] >= 0 else None
 
 
+def of_a_topic_with_partitions(answer: dict[str, Any], topic: str, partition: int) -> str | None:
+    (found,) = (each["partitions"] for each in answer["topics"] if each["name"] == topic)
+    next(each for each in found if each["partition_index"] == partition)
+    return leader_address(answer, topic, partition)
+
+
 RIGHT: dict[str, list[Any]] = {
     "19.2": [registered, with_regex],
     "19.3": [leader_address, by_loops],
@@ -120,5 +126,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (first_replica, 'In the story "a leader that is not the first replica": for orders-0'),
         (in_two, "An address is one text, such as 127.0.0.1:9091"),
         (localhost, "No broker listens there"),
+        (of_a_topic_with_partitions, "partition)`); it was asked with 'nothing', 0."),
+        (of_a_topic_with_partitions, "raised StopIteration (in `next(each for each in found if"),
     ],
 }

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -130,6 +131,12 @@ def test_a_picture_frames_what_a_version_has_added() -> None:
     assert "new:" not in message_bytes(messages[3]).text
     with pytest.raises(BadInput, match="'GET ' as text"):
         message_bytes(b"GET / HTTP/1.1")
+
+
+def test_the_picture_of_a_message_fits_beside_the_list_of_files_in_a_window_of_1024_pixels() -> None:
+    messages = [request_bytes(SENT, version, PLACES) for version in range(5)]
+    pictures = [message_bytes(new, old).svg for old, new in pairwise(messages)]
+    assert all(int(picture.partition('width="')[2].partition('"')[0]) <= 570 for picture in pictures)
 
 
 def test_a_message_in_versions_follows_its_slider() -> None:
