@@ -19,8 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, zip_longest
 from random import Random
 
-from kafka_ctl.cluster import broker_ids
+from kafka_ctl.cluster import broker_ids, whole
 from kafka_ctl.errors import ApiException, BadInput, short
+
+MOST = 200_000
+"""The most partitions a topic can be asked to have: as many as Kafka's developers advised for a whole cluster."""
 
 
 def assign(
@@ -40,7 +43,8 @@ def assign(
     first distance of followers, `start` again if not given. Kafka draws both; here `rng` draws them if it is
     given, and without it they are 0, so that equal calls have equal results. `racks` gives the rack of every
     broker, or of none. Raises BadInput, in Kafka's words, for counts below 1, too few brokers, and racks that
-    only some brokers have; in ours for an id that is given twice, and for counts, brokers or racks of another form.
+    only some brokers have; in ours for an id that is given twice, more partitions than `MOST`, and what has another
+    form.
     """
     ids = _ids(brokers)
     _whole(partitions=partitions, replication_factor=replication_factor, first_partition=first_partition)
@@ -92,8 +96,11 @@ def add_partitions(
 
 
 def _ids(brokers: Iterable[int]) -> list[int]:
-    """The brokers by id. Raises BadInput where one is given twice."""
-    ids = sorted(broker_ids("brokers", brokers))
+    """The brokers by id. Raises BadInput where one is given twice, or is no whole number."""
+    ids = list(broker_ids("brokers", brokers))
+    if odd := [id for id in ids if whole(id) is None]:
+        raise BadInput(f"a broker id cannot be {short(odd[0])}; it must be a whole number")
+    ids = sorted(map(int, ids))
     if len(set(ids)) < len(ids):
         raise BadInput(f"brokers={short(ids)}: an id is given twice")
     return ids
@@ -101,13 +108,15 @@ def _ids(brokers: Iterable[int]) -> list[int]:
 
 def _whole(**given: object) -> None:
     for what, value in given.items():
-        if not isinstance(value, int):
+        if whole(value) is None:
             raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number")
 
 
 def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
     if partitions <= 0:
         raise ApiException("INVALID_PARTITIONS", f"number of partitions must be larger than 0; {partitions} asked")
+    if partitions > MOST:
+        raise BadInput(f"the number of partitions cannot be {short(partitions)}; it must be {MOST} or less")
     if replication_factor <= 0:
         text = f"replication factor must be larger than 0; {replication_factor} asked"
         raise ApiException("INVALID_REPLICATION_FACTOR", text)

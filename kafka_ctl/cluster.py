@@ -8,6 +8,7 @@ Kafka 2.0.1: api/LeaderAndIsr.scala, LeaderAndIsr; cluster/Broker.scala, Broker
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, short
@@ -128,9 +129,16 @@ class ReplicaAssignment(NamedTuple):
 
 def broker_ids(what: str, value: object) -> tuple[int, ...]:
     """The given broker ids; BadInput for what is not several, such as one id."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
         raise BadInput(f"{what} cannot be {short(value)}; they must be broker ids, such as [1, 2, 3]")
     return tuple(value)
+
+
+def whole(value: object) -> int | None:
+    """The value as an int if it is a whole number, also one of numpy; None for True, False and all else."""
+    if isinstance(value, bool):
+        return None
+    return int(value) if isinstance(value, Integral) else None
 
 
 def parse_int(text: str) -> int | None:

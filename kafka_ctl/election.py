@@ -67,7 +67,8 @@ def offline_leader(
     Receivers: the live assigned replicas.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, offlinePartitionLeaderElection
     """
-    assigned, in_sync, alive = tuple(assignment), tuple(isr), frozenset(live)
+    assigned, in_sync = broker_ids("assignment", assignment), broker_ids("isr", isr)
+    alive = frozenset(broker_ids("live", live))
     leader = first_of(assigned, in_sync, alive)
     if leader is not None:
         return Election(leader, tuple(replica for replica in in_sync if replica in alive))
@@ -85,8 +86,8 @@ def reassigned_leader(target: Iterable[int], isr: Iterable[int], live: Iterable[
     Receivers: all target replicas, dead ones too.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, reassignPartitionLeaderElection
     """
-    in_sync = tuple(isr)
-    leader = first_of(target, in_sync, live)
+    in_sync = broker_ids("isr", isr)
+    leader = first_of(broker_ids("target", target), in_sync, broker_ids("live", live))
     return None if leader is None else Election(leader, in_sync)
 
 
@@ -97,8 +98,8 @@ def preferred_leader(assignment: Iterable[int], isr: Iterable[int], live: Iterab
     Receivers: all assigned replicas, dead ones too.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, preferredReplicaPartitionLeaderElection
     """
-    in_sync = tuple(isr)
-    leader = first_of(tuple(assignment)[:1], in_sync, live)
+    in_sync = broker_ids("isr", isr)
+    leader = first_of(broker_ids("assignment", assignment)[:1], in_sync, broker_ids("live", live))
     return None if leader is None else Election(leader, in_sync)
 
 
@@ -113,8 +114,8 @@ def controlled_shutdown_leader(
     Kafka 2.0.1: controller/PartitionStateMachine.scala, controlledShutdownPartitionLeaderElection
     """
     leaving = frozenset(broker_ids("shutting_down", shutting_down))
-    staying = tuple(replica for replica in isr if replica not in leaving)
-    leader = first_of(assignment, staying, live)
+    staying = tuple(replica for replica in broker_ids("isr", isr) if replica not in leaving)
+    leader = first_of(broker_ids("assignment", assignment), staying, broker_ids("live", live))
     return None if leader is None else Election(leader, staying)
 
 
@@ -122,7 +123,7 @@ def head_of_isr(
     assignment: Iterable[int], isr: Iterable[int], live: Iterable[int], shutting_down: Iterable[int]
 ) -> Election | None:
     """The leader after a controlled shutdown, before KAFKA-3670: the first member of the ISR that stays."""
-    in_sync = tuple(isr)
+    in_sync = broker_ids("isr", isr)
     return controlled_shutdown_leader(in_sync, in_sync, in_sync, shutting_down)
 
 

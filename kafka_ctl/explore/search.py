@@ -243,7 +243,7 @@ def search(
     Raises UnknownName for a generation or mutant that does not exist, BadInput where a story cannot be read.
     """
     Generation(generation)
-    validate.integer("a seed", seed)
+    seed = validate.integer("a seed", seed)
     for what, number in (("steps", steps), ("jobs", jobs)):
         if number is not None:
             validate.integer(what, number, 1)

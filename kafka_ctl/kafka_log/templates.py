@@ -449,6 +449,6 @@ def sections() -> dict[str, str]:
 @functools.cache
 def templates_of(generation: str) -> LogTemplates:
     """The lines of a generation. Raises UnknownName for one that has none."""
-    if generation not in GENERATIONS:
+    if not isinstance(generation, str) or generation not in GENERATIONS:
         raise UnknownName("generation", generation, GENERATIONS)
     return LogTemplates(generation)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from kafka_ctl.assignment import MOST
 from kafka_ctl.brokers.states import DOWN, RUNNING
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.election import ElectionType
@@ -54,8 +55,6 @@ RETRIED = ("NOT_CONTROLLER", "DISCONNECTED", "CONTROLLER_NOT_AVAILABLE")
 DELETION_OFF = """Topic {} is marked for deletion.
 Note: This will have no impact if delete.topic.enable is not set to true."""
 """The tool's note."""
-MOST = 200_000
-"""The most partitions a topic can be asked to have: as many as Kafka's developers advised for a whole cluster."""
 Elections = dict[TopicPartition, ApiError | None]
 """By partition: None where a leader was elected, else Kafka's error."""
 Operation = Callable[[], Coroutine[object, None, None]]

@@ -327,10 +327,10 @@ class Faults(Commands):
     def write_znode(self, path: str, data: object) -> None:
         """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not.
 
-        `data` is its text; a mapping or a list is written as JSON.
+        `data` is its text; anything else is written as JSON.
         """
         validate.name("a path", path)
-        text = json.dumps(data, separators=(",", ":")) if isinstance(data, (dict, list)) else str(data)
+        text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
         content = validate.utf8("the content of a znode", text).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 

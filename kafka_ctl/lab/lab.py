@@ -106,7 +106,7 @@ class Lab(Faults):
         flags = validate.flag("join", join), wire is not False, validate.flag("fresh", fresh)
         from kafka_ctl.lab import run  # here: until a lab is opened, no broker is loaded
 
-        options = run.WorldOptions(self.generation, settings, seed, table, history, Trace)
+        options = run.WorldOptions(self.generation, settings, self.seed, table, history, Trace)
         world = run.open_world(zookeeper, options, *flags)
         world.plug(plugins)
         self._run = run.begin(world)
@@ -228,8 +228,10 @@ class Lab(Faults):
     def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
         """Let time pass until `holds(lab)`, or `holds()`, is true.
 
-        Raises ConditionNotMet if not within `limit` seconds, BadInput where `holds` calls a command.
+        Raises ConditionNotMet if not within `limit` seconds, BadInput where `holds` calls a command, or the lab is
+        closed.
         """
+        self._require_open("run_until")
         self._require_idle("run_until")
         asked = _asked(holds, self)
         validate.seconds("a limit", limit)

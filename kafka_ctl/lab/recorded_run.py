@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
 from kafka_ctl.balance import BrokerBalance
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -97,6 +97,9 @@ class RecordedRun:
             if not self.closed:
                 self.closed = True
                 self.world.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise BadInput("a lab cannot be copied or pickled; fork() makes another one, and its story is a text")
 
     def __enter__(self) -> Self:
         return self
@@ -476,7 +479,8 @@ class RecordedRun:
         error says so every two seconds. Raises BadInput, with the line of `story`, for a command that is refused there.
         """
         self._require_memory_world("fork")
-        if at is not None and not validate.integer("at", at) < len(self.trace):
+        at = None if at is None else validate.integer("at", at)
+        if at is not None and at >= len(self.trace):
             raise BadInput(f"fork(at={at}): {extent(self.trace)}")
         given = None if config is None else validate.mapping("a config", config)
         size = len(self.trace) if at is None else at + 1
@@ -502,7 +506,7 @@ class RecordedRun:
         self._require_open("back")
         self._require_idle("back")
         world = self._require_memory_world("back")
-        validate.integer("a number of moments", n, 1)
+        n = validate.integer("a number of moments", n, 1)
         begun = {command.seq for command in self.commands}
         size = max(1, moment(world, n, self._run.opened, begun))
         note = Progress("back", size, validate.function("progress", progress, 0, 0))

@@ -24,7 +24,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote_plus
 
-from kafka_ctl.cluster import parse_int
+from kafka_ctl.cluster import parse_int, whole
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.lab.validate import bind, form, signature
 from kafka_ctl.plugins import Plugins, wanted
@@ -88,6 +88,8 @@ def command(method: Callable[..., object], args: tuple[object, ...], kwargs: Map
         if name not in given:
             continue
         try:
+            if isinstance(given[name], tuple) and str(parameter.annotation).startswith("str"):
+                raise TypeError  # a partition would become its name
             value = plain(given[name])
             if parameter.default is inspect.Parameter.empty:
                 bare.append(value)
@@ -150,7 +152,9 @@ def plain(value: object) -> object:
 
 
 def _names_partition(value: tuple[object, ...]) -> bool:
-    return len(value) == 2 and isinstance(value[0], str) and type(value[1]) is int
+    """True for a topic and a number; a negative one would make it the name of another topic's partition."""
+    number = whole(value[1]) if len(value) == 2 and isinstance(value[0], str) else None
+    return number is not None and number >= 0
 
 
 def _key(key: object) -> str:

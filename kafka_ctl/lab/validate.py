@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
 from typing import Any, TypeVar, cast
 
-from kafka_ctl.cluster import TopicPartition, broker_ids, parse_int
+from kafka_ctl.cluster import TopicPartition, broker_ids, parse_int, whole
 from kafka_ctl.errors import ApiException, BadInput, UnknownName, short
 from kafka_ctl.generation import Config, Generation
 
@@ -33,15 +33,16 @@ MOST_BITS = 1000
 
 
 def integer(what: str, value: object, least: int = 0, most: int | None = None) -> int:
-    """`value` if it is an int (not a bool) from `least` to `most`. Raises BadInput otherwise."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    """`value` as an int, also one of numpy, if it is from `least` to `most` and no bool. Raises BadInput otherwise."""
+    number = whole(value)
+    if number is None or number < least:
         wanted = f", {least} or more"
-    elif value.bit_length() > MOST_BITS:
+    elif number.bit_length() > MOST_BITS:
         wanted = f" of at most {MOST_BITS} bits"
-    elif most is not None and value > most:
+    elif most is not None and number > most:
         wanted = f", {most} or less"
     else:
-        return value
+        return number
     raise BadInput(f"{what} cannot be {short(value)}; it must be a whole number{wanted}")
 
 
@@ -124,8 +125,8 @@ def topic_partition(given: object) -> TopicPartition:
     """A topic-partition given as a pair or as text, `orders-0`."""
     pair = tuple(given.rpartition("-")[::2]) if isinstance(given, str) else given
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and pair[0]:
-        if isinstance(pair[1], int) and not isinstance(pair[1], bool) and pair[1] >= 0:
-            return TopicPartition(*pair)
+        if (number := whole(pair[1])) is not None and number >= 0:
+            return TopicPartition(pair[0], number)
         if isinstance(given, str) and (plain := parse_int(str(pair[1]))) is not None:
             return TopicPartition(pair[0], plain)
     raise BadInput(
@@ -175,11 +176,11 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
 
     In a list, None is a broker that gets its id from ZooKeeper; a number below 0 keeps its place here.
     """
-    if isinstance(brokers, int) and not isinstance(brokers, bool):
-        if not 1 <= brokers <= 1000:
+    if (number := whole(brokers)) is not None:
+        if not 1 <= number <= 1000:
             raise BadInput(f"brokers={short(brokers)}: a lab has 1 to 1000 brokers; give their number or a list of ids")
-        return dict.fromkeys(range(1, brokers + 1))
-    if isinstance(brokers, (str, bytes)) or not isinstance(brokers, Iterable):
+        return dict.fromkeys(range(1, number + 1))
+    if isinstance(brokers, (str, bytes, bytearray)) or not isinstance(brokers, Iterable):
         raise BadInput(f"brokers={short(brokers)}: give a number, a list of ids, or a mapping of ids to racks")
     listed = brokers if isinstance(brokers, Mapping) else list(brokers)
     unnamed: dict[int, str | None] = {}
@@ -187,9 +188,9 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
         known = [broker for broker in listed if broker is not None]
         unnamed, listed = dict.fromkeys(range(len(known) - len(listed), 0)), known
     for broker in listed:
-        if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
+        if (id := whole(broker)) is None or id < 0:
             raise BadInput(f"broker id {short(broker)}: an id is a whole number, 0 or more, or None in a list")
-        if broker > MAX_ID:
+        if id > MAX_ID:
             raise BadInput(f"broker id {short(broker)}: an id is {MAX_ID} or less")
     racks = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
     if not racks and not unnamed:
@@ -200,7 +201,7 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
         utf8("a rack", rack or "")
     if len(racks) != len(listed):
         raise BadInput(f"brokers={short(listed)}: an id is given twice")
-    return dict(sorted(racks.items())) | unnamed
+    return {int(broker): rack for broker, rack in sorted(racks.items())} | unnamed
 
 
 # Calls

@@ -46,7 +46,7 @@ class Trace(Recorder):
         """`state-change.log` or `controller.log` as Kafka of a generation (the lab's own) would have written it."""
         from kafka_ctl.kafka_log.write import kafka_log
 
-        return kafka_log(self.records, name, generation or self.generation)
+        return kafka_log(self.records, name, self.generation if generation is None else generation)
 
     def player(self, view: str | Sequence[str] = "cluster", **options: object) -> Player:
         """A player of these records, as `Lab.player` makes it of all of a lab's."""

@@ -7,12 +7,14 @@ nothing else. The columns are the same in memory, in Parquet and in Spark (see `
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
+from numbers import Number
 from operator import attrgetter
 from typing import NamedTuple, Self, TypedDict, overload
 
-from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition, whole
 from kafka_ctl.display import table
 from kafka_ctl.errors import BadInput, UnknownName, short
 
@@ -23,6 +25,9 @@ KINDS = tuple("zk watch event controller partition replica election request resp
 
 NUMBERS = ("seq", "time_ms", "partition", "broker", "leader", "leader_epoch", "zk_version", "controller_epoch", "cause")
 """The columns of one number."""
+
+TUPLES = ("isr", "replicas")
+"""The columns of several numbers."""
 
 SET = "set"
 """The action of a `partition` or `replica` record without a move: a new controller's machine begins with this state."""
@@ -83,19 +88,23 @@ def numbered(records: Sequence[Record], seq: int) -> Record | None:
     return records[place] if place < len(records) and records[place].seq == seq else None
 
 
-def _values(column: str, given: object) -> set[object] | frozenset[object]:
+def _values(column: str, given: object) -> Collection[object]:
     """The wanted values of a column; UnknownName or BadInput for what no record has there."""
     if column not in Record._fields:
         raise UnknownName("trace column", column, Record._fields)
-    if isinstance(given, (list, dict)):
-        raise BadInput(f"{column} cannot be {short(given)}; it must be a value, or a set of values")
-    values = given if isinstance(given, (set, frozenset)) else {given}
-    if column == "kind" and (unknown := values - set(KINDS)):
+    values = given if isinstance(given, (set, frozenset)) else (given,)
+    kind, name = (Number, "number") if column in NUMBERS else (tuple, "tuple") if column in TUPLES else (str, "text")
+    if odd := [value for value in values if value is not None and not isinstance(value, kind)]:
+        raise BadInput(f"{column} cannot be {short(min(odd, key=str))}; it must be a {name}, or a set of {name}s")
+    if column == "kind" and (unknown := set(values) - set(KINDS)):
         raise UnknownName("trace kind", min(unknown, key=str), KINDS)
-    texts = [value for value in values if isinstance(value, str)]
-    if column in NUMBERS and texts:
-        raise BadInput(f"{column} cannot be {short(min(texts))}; it must be a number")
     return values
+
+
+def _number(what: str, value: object) -> int:
+    if (number := whole(value)) is None or number < 0:
+        raise BadInput(f"{what} cannot be {short(value)}; it must be the number of a record, 0 or more")
+    return number
 
 
 def extent(records: Sequence[Record]) -> str:
@@ -202,6 +211,16 @@ class Recorder(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)
 
+    def __eq__(self, other: object) -> bool:
+        """True for the same records, as of two runs of a story."""
+        return self.records == other.records if isinstance(other, Recorder) else NotImplemented
+
+    __hash__ = object.__hash__  # a trace grows: as a key it is itself
+
+    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
+        """A copy has the records there are now, and none to come."""
+        return partial(type(self), records=self.records, history=self.history, generation=self.generation), ()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {len(self)} records"
 
@@ -212,9 +231,10 @@ class Recorder(Sequence[Record]):
         Raises UnknownName for another column or kind, BadInput for a value that no record can have.
         """
         wanted = {name: _values(name, value) for name, value in columns.items()}
-        picked = self.records
-        if start > 0 or stop is not None:
-            picked = [r for r in picked if r.seq >= start and (stop is None or r.seq < stop)]
+        picked, start = self.records, _number("start", start)
+        end = None if stop is None else _number("stop", stop)
+        if start > 0 or end is not None:
+            picked = [r for r in picked if r.seq >= start and (end is None or r.seq < end)]
         for name, values in wanted.items():
             column = Record._fields.index(name)
             picked = [r for r in picked if r[column] in values]
@@ -223,7 +243,7 @@ class Recorder(Sequence[Record]):
     def causes(self, seq: int) -> Self:
         """The chain of causes that ends in the record `seq`, first cause first."""
         chain: list[Record] = []
-        record = self.numbered(seq)
+        record = self.numbered(_number("seq", seq))
         while record is not None:
             chain.append(record)
             record = self.numbered(record.cause) if record.cause is not None else None

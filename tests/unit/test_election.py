@@ -116,11 +116,20 @@ def test_any_iterable_will_do(assignment: list, isr: list, live: list) -> None:
     )
 
 
-def test_the_brokers_shutting_down_are_ids(prose: Prose) -> None:
-    """Not a single id."""
-    for elect in (election.controlled_shutdown_leader, election.head_of_isr):
+def test_the_brokers_are_several(prose: Prose) -> None:
+    """Not a single id, and no text."""
+    several = [1, 2, 3]
+    for elect, *asked in (
+        (election.offline_leader, 1, several, several),
+        (election.offline_leader, several, "1", several),
+        (election.reassigned_leader, several, None, several),
+        (election.preferred_leader, several, several, 1),
+        (election.controlled_shutdown_leader, 1, several, several, []),
+        (election.controlled_shutdown_leader, several, several, several, 1),
+        (election.head_of_isr, several, several, several, 1),
+    ):
         with prose.refused(BadInput):
-            elect([1, 2, 3], [1, 2, 3], {1, 2, 3}, 1)
+            elect(*asked)
 
 
 @given(brokers, brokers, brokers)

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.process import BrokerProcess
+from kafka_ctl.cluster import whole
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.events import EventQueue
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
@@ -134,9 +135,10 @@ def why(
     `lines` finds out which lines ran, see `lines_of` in `views/explain/source.py`; without it, and of what
     happened after the record `most`, none is marked but an election's.
     """
-    if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < len(trace):
+    number = whole(seq)
+    if number is None or not 0 <= number < len(trace):
         raise BadInput(f"why({short(seq)}): {extent(trace)}")
-    return _answers(trace, [seq], Generation(generation), lines, most)[seq]
+    return _answers(trace, [number], Generation(generation), lines, most)[number]
 
 
 def _answers(

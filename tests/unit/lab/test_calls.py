@@ -1,7 +1,9 @@
 """Every public call of a lab, given anything: an error of the package's own that names it, and nothing half done."""
 
+import copy
 import inspect
 import math
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -317,6 +319,54 @@ def test_an_id_is_no_larger_than_kafkas(prose: Prose) -> None:
         assert len(lab.partitions()) == 1
     with Lab(brokers=[1, 2**31 - 1], generation="2.4") as lab:
         assert lab.controller is not None and not lab.violations
+
+
+def test_numbers_of_a_data_frame() -> None:
+    """A whole number of numpy is one, also in the name of a partition."""
+    one = pytest.importorskip("numpy").int64(1)
+    with Lab(brokers=[one, 2], seed=one, generation="2.4") as lab:
+        until_quiet(lab.create_topic, "o", 2, 2)
+        until_quiet(lab.reassign, {("o", one): [2, one]})
+        assert lab.partition("o", one).replicas == (2, 1) and lab.why(one) == lab.why(1)
+        story = lab.fork(at=one * 150).story
+        assert story == Lab.replay(lab.story, until=one * 150).story == lab.fork(at=150).story
+        lab.back(one)
+        assert "int64" not in lab.story and Lab.replay(lab.story).trace == lab.trace
+
+
+def test_a_negative_partition_is_none(prose: Prose) -> None:
+    """It is not the name of another topic, `o-`; a pair is not the name of a topic."""
+    with Lab(generation="2.4") as lab:
+        before = lab.story
+        for call in (
+            lambda: lab.reassign({("o", -1): [2]}),
+            lambda: lab.elect_leaders("preferred", [("o", -1)]),
+            lambda: lab.cancel_reassignment([("o", -1)]),
+            lambda: lab.create_topic(("o", 1)),  # type: ignore[arg-type]
+            lambda: Lab(brokers=bytearray(b"x")),
+        ):
+            with prose.refused(BadInput):
+                call()
+        assert lab.story == before
+
+
+def test_a_closed_lab_stays_as_it_is(prose: Prose) -> None:
+    """No time passes for a condition. A copy would share its world: it is refused, open or closed."""
+    with Lab(brokers=1) as lab:
+        before = lab.story
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with prose.refused(BadInput):
+                copied(lab)
+    with prose.refused(BadInput):
+        lab.run_until(lambda: True)
+    assert lab.story == before
+
+
+@pytest.mark.parametrize(("data", "written"), [(True, b"true"), (None, b"null"), ("True", b"True"), ((1, 2), b"[1,2]")])
+def test_what_is_no_text_is_written_as_json(data: object, written: bytes) -> None:
+    with Lab(brokers=1) as lab:
+        lab.write_znode("/n", data)
+        assert lab.znodes()["/n"][0] == written
 
 
 def test_one_unreadable_znode_hides_nothing_else() -> None:

@@ -1,5 +1,7 @@
 """The trace: a sequence of records in which everything has a cause, and every chain of causes a beginning."""
 
+import copy
+import pickle
 from collections.abc import Iterator
 
 import pytest
@@ -154,13 +156,28 @@ def test_slices_by_column() -> None:
 
 @pytest.mark.parametrize(
     "columns",
-    [{"colour": "red"}, {"kind": "zookeeper"}, {"kind": {"Request"}}, {"kind": ["zk"]}, {"broker": "1"}],
+    [
+        *({"colour": "red"}, {"kind": "zookeeper"}, {"kind": {"Request"}}, {"kind": ["zk"]}, {"broker": "1"}),
+        *({"isr": [1, 2]}, {"action": ("get", "set")}, {"topic": 1}, {"start": -1}, {"start": "2"}, {"stop": 1.5}),
+    ],
     ids=str,
 )
 def test_a_slice_that_cannot_be(prose: Prose, columns: dict[str, object]) -> None:
     """An unknown column or kind, a list instead of a set, a broker that is no number: never an empty slice."""
     with prose.refused(BadInput):
         some().slice(**columns)
+
+
+def test_a_trace_is_its_records(prose: Prose) -> None:
+    """Two with the same records are equal; a copy has those there were, and records of a lab that still runs."""
+    with Lab(brokers=1) as lab:
+        copied = [copy.copy(lab.trace), copy.deepcopy(lab.trace), pickle.loads(pickle.dumps(lab.trace))]
+        assert all(each == lab.trace == Lab.replay(lab.story).trace for each in copied)
+        assert {type(each) for each in copied} == {Trace} and lab.trace != list(lab.trace)
+        lab.kill(1)
+        assert all(each == lab.trace[: len(each)] != lab.trace for each in copied)
+        with prose.refused(BadInput):
+            lab.trace.causes(None)  # type: ignore[arg-type]
 
 
 def test_a_slice_of_a_slice_keeps_its_numbers() -> None:
