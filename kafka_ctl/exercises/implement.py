@@ -23,6 +23,7 @@ from kafka_ctl.exercises.exercise import (
     Verdict,
     asked_for,
     failed,
+    first,
     fitted,
     not_callable,
     plain,
@@ -267,8 +268,7 @@ class Compute(Exercise, Generic[*Given, Truth]):
             return not_callable(answer)
         for title, text in self.stories.items():
             with Lab.replay(text) as lab:
-                problems = (self._wrong(answer, given, lab) for given in self.give(lab))
-                problem = next((each for each in problems if each is not None), None)
+                problem = first(self._wrong(answer, given, lab) for given in self.give(lab))
             if problem is not None and not self.shows_story:
                 return Verdict(False, problem[:1].upper() + problem[1:])
             if problem is not None:
