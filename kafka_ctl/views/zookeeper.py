@@ -7,6 +7,7 @@ states of its partitions are left out; many states of one topic become one node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -41,11 +42,8 @@ class ZooKeeperView(View):
 
     def __init__(self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.supergraph = supergraph
-        self.many = {
-            topic
-            for topic in {t for t, _ in supergraph.partitions}
-            if sum(t == topic for t, _ in supergraph.partitions) > STATES
-        }
+        partitions = Counter(topic for topic, _ in supergraph.partitions)
+        self.many = {topic for topic, number in partitions.items() if number > STATES}
         self.owners = {
             (self.node(r.path), number_of(r.actor)): None
             for r in records
