@@ -30,7 +30,7 @@ from itertools import combinations, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.play import Broken, Failure, apply, violated
+from kafka_ctl.explore.play import Failure, FirstFailure, apply, violated
 from kafka_ctl.explore.walk import SETTLE, Walk
 from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story, validate
@@ -91,7 +91,7 @@ class SearchCounts:
     paths: int = 0
     states: int = 0
     again: int = 0
-    broken: dict[Kind, Broken[Case]] = field(default_factory=dict)
+    broken: dict[Kind, FirstFailure[Case]] = field(default_factory=dict)
     """By kind, counted in paths."""
 
     def add(self, other: SearchCounts) -> None:
@@ -147,7 +147,7 @@ class Tree:
             loop.choose = None
             case = self.case._replace(path=tuple(choice.taken for choice in branches.made))
             broken = [*violated(lab), *([trouble] if isinstance(trouble, Failure) else [])]
-        self.seen.add(SearchCounts(paths=1, broken={b.kind: Broken(1, case, b) for b in reversed(broken)}))
+        self.seen.add(SearchCounts(paths=1, broken={b.kind: FirstFailure(1, case, b) for b in reversed(broken)}))
         return branches.made
 
     def _known(self, lab: Lab, left: int) -> bool:
@@ -310,9 +310,9 @@ class Search:
         return sum(r.seen.states for r in self.rounds)
 
     @property
-    def broken(self) -> dict[Kind, Broken[Case]]:
+    def broken(self) -> dict[Kind, FirstFailure[Case]]:
         """By kind, counted in paths of one round."""
-        found: dict[Kind, Broken[Case]] = {}
+        found: dict[Kind, FirstFailure[Case]] = {}
         for each in self.rounds:  # a round tries the paths of the one before, too
             for kind, broken in each.seen.broken.items():
                 known = found.get(kind, broken)
@@ -320,7 +320,7 @@ class Search:
         return found
 
     @property
-    def unknown(self) -> dict[Kind, Broken[Case]]:
+    def unknown(self) -> dict[Kind, FirstFailure[Case]]:
         """The violations that are not declared."""
         return {kind: broken for kind, broken in self.broken.items() if broken.failure.known is None}
 

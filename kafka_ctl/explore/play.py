@@ -103,8 +103,8 @@ class Failure(NamedTuple):
 First = TypeVar("First")
 
 
-class Broken(NamedTuple, Generic[First]):
-    """How often the same trouble was found, where it was found first, and what happened there."""
+class FirstFailure(NamedTuple, Generic[First]):
+    """The number of times that one kind of failure was found, the case in which it was first, and its text there."""
 
     times: int
     first: First

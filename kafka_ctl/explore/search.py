@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.display import counted
-from kafka_ctl.explore.play import Broken, Failure, Outcome, play
+from kafka_ctl.explore.play import Failure, FirstFailure, Outcome, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, stories, walk, walk_near
 from kafka_ctl.explore.workers import cores, defect, processes
 from kafka_ctl.generation import Generation
@@ -211,7 +211,7 @@ class Findings:
     seconds: float = 0.0
     known: dict[tuple[str, str], int] = field(default_factory=dict)
     """By invariant and ticket: how many walks broke it in a way that is declared."""
-    unknown: dict[tuple[str, str, str | None], Broken[Task]] = field(default_factory=dict)
+    unknown: dict[tuple[str, str, str | None], FirstFailure[Task]] = field(default_factory=dict)
     """By kind, counted in walks that broke it in a way that is not declared."""
 
     def add(self, played: Played) -> None:
@@ -222,7 +222,7 @@ class Findings:
         for name, ticket in {(b.name, b.known): None for b in played.broken if b.known}:
             self.known[name, ticket or ""] = self.known.get((name, ticket or ""), 0) + 1
         for broken in {b.kind: b for b in reversed(played.broken) if not b.known}.values():
-            known = self.unknown.get(broken.kind, Broken(0, played.task, broken))
+            known = self.unknown.get(broken.kind, FirstFailure(0, played.task, broken))
             self.unknown[broken.kind] = known._replace(times=known.times + 1)
 
 
@@ -297,7 +297,7 @@ def shortest(
     findings: Findings | Search, progress: Callable[[int, int], None] = lambda runs, lines: None
 ) -> Iterator[Found]:
     """Minimise what was found and is not declared, the most frequent first."""
-    found: list[Broken[Task] | Broken[Case]] = [*findings.unknown.values()]
+    found: list[FirstFailure[Task] | FirstFailure[Case]] = [*findings.unknown.values()]
     for times, task, broken in sorted(found, key=lambda each: -each.times)[:MOST]:
         minimiser = Minimiser(broken, progress)
         with defect(task.mutant):
