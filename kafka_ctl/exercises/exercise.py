@@ -208,8 +208,8 @@ def unsuited(answer: object, example: object) -> str | None:
     if isinstance(example, dict):
         if not isinstance(answer, dict):
             return f"{short(answer)} is not a dictionary"
-        of_example = next(iter(example.items()), ())
-        return first(problem for item in answer.items() for problem in map(unsuited, item, of_example))
+        shape = next(iter(example.items()), ())
+        return first(problem for item in answer.items() for problem in map(unsuited, item, shape))
     if isinstance(example, tuple):
         if isinstance(answer, set | frozenset):
             return f"{short(answer)} is a set, which has no order; give a tuple"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
-from kafka_ctl.cluster import NO_LEADER, TopicPartition, parse_int
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition, parse_int
 from kafka_ctl.errors import ApiException, BadInput, Unavailable, short
 from kafka_ctl.foreign.cluster import (
     BROKER_CONFIGS,
@@ -106,13 +106,11 @@ def options_of(address: str, cluster: Cluster, options: Mapping[str, object]) ->
 
 def _description(cluster: Cluster, generation: Generation, notes: list[str]) -> Description:
     partitions: dict[TopicPartition, PartitionDescription] = {}
-    for tp, (replicas, adding, removing), state in cluster.partitions():
-        if state is None:
-            partitions[tp] = PartitionDescription(replicas, None, (), adding, removing, -1, controller_epoch=0)
-        else:
-            leader = None if state.leader == NO_LEADER else state.leader
-            own = (state.leader_epoch, state.zk_version, state.controller_epoch)
-            partitions[tp] = PartitionDescription(replicas, leader, state.isr, adding, removing, *own)
+    for tp, (replicas, adding, removing), stored in cluster.partitions():
+        state = stored or LeaderAndIsr(NO_LEADER, (), leader_epoch=-1)
+        leader = None if state.leader == NO_LEADER else state.leader
+        epochs = (state.leader_epoch, state.zk_version, state.controller_epoch)
+        partitions[tp] = PartitionDescription(replicas, leader, state.isr, adding, removing, *epochs)
     settings: dict[str, dict[str, str]] = {}
     for topic in cluster.topics:
         if config := _known(topic, cluster.configs.get(f"topics/{topic}", {}), generation, notes):
